@@ -17,7 +17,7 @@ LOCK_TOOL := uv>=0.9,<1
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
   --no-emit-find-links --custom-compile-command 'make lock' --quiet
 # What a machine installs that only runs the connector: the base, and what each extra adds to it.
-EXTRAS := distributed keyring lakehouse metrics postgres report
+EXTRAS := distributed keyring lakehouse metrics page postgres report
 LOCKS := docs/service/requirements
 BUILDER := hatchling
 BOM_TOOL := cyclonedx-bom>=7,<8

@@ -19,6 +19,9 @@ from xlrd.biffh import XLRDError
 from connector.errors import DamagedSpreadsheet, PasswordProtected, UnsafeWorkbook
 from connector.spreadsheet.numbers import (
     as_shown,
+    as_typed,
+    exact,
+    is_too_large,
     number_meanings,
     shows_length,
     shows_time_alone,
@@ -147,8 +150,7 @@ def _sheet_of(source: SourceFile, book: Any, sheet: Any) -> OtherSheet:
 def _old_value(book: Any, cell: Any) -> Cell:
     match cell.ctype:
         case xlrd.XL_CELL_NUMBER:
-            value = int(cell.value) if cell.value == int(cell.value) else cell.value
-            return as_shown(value, _form_of(book, cell))
+            return as_shown(as_typed(cell.value), _form_of(book, cell))
         case xlrd.XL_CELL_DATE:
             return _old_date(cell.value, _form_of(book, cell), book.datemode)
         case xlrd.XL_CELL_BOOLEAN:
@@ -320,10 +322,12 @@ def _ods_value(attributes: Mapping[str, str], text: str) -> Cell:
 
 def _ods_number(kind: str, attributes: Mapping[str, str], text: str) -> Cell:
     value = float(attributes.get("office:value", ""))
+    if is_too_large(value):
+        return as_typed(value)
     value = round(value * 100, 10) if kind == "percentage" else value
     unit = "%" if kind == "percentage" else attributes.get("office:currency", "")
     form = "0.00%" if unit == "%" else "0.00" if unit else "General"
-    figure = int(value) if value == int(value) and abs(value) < 10**15 else value
+    figure = exact(value)
     meant = number_meanings(text)
     if text and meant is None and kind == "float":
         return text

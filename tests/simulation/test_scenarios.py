@@ -87,6 +87,11 @@ def test_lost_answers_and_errors_lose_nothing(name: str, block: int) -> None:
     assert [] == _play(name, block)
 
 
+@pytest.mark.parametrize(("name", "block"), _blocks(["crossed"]))
+def test_details_of_other_records_change_nothing(name: str, block: int) -> None:
+    assert [] == _play(name, block)
+
+
 @pytest.mark.parametrize(("name", "block"), _blocks(["clock", "no-date", "no-date-behind"]))
 def test_wrong_clocks_lose_nothing(name: str, block: int) -> None:
     assert [] == _play(name, block)

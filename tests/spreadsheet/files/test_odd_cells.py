@@ -184,7 +184,7 @@ def test_a_hidden_value_is_empty_with_a_note(
     assert "expected_salary" not in sent(first)
     assert ["hidden_value"] == notes(first)
     assert [] == notes(second) or form == ";;;"
-    assert str(value) in first.warnings[0].message
+    assert str(value) in first.warnings[0].text
 
 
 def test_a_hidden_text_and_a_hidden_number_of_other_workbooks(tmp_path: Path) -> None:

@@ -173,8 +173,8 @@ def test_stages_add_up(month: Recomputed) -> None:
         curve = survival[survival.stage == row.stage].sort_values("days")
         for name, part in QUANTILES.items():
             reached = curve[curve.survival_probability <= 1 - part + 1e-9]
-            watched = reached.at_risk.iloc[0] if len(reached) else None
-            first = reached.days.iloc[0] if len(reached) and watched >= WATCHED_MIN else None
+            watched: Any = reached.at_risk.iloc[0] if len(reached) else None
+            first = reached.days.iloc[0] if watched and watched >= WATCHED_MIN else None
             assert plain(getattr(row, name)) == plain(first), (row.stage, name)
             assert plain(getattr(row, name.replace("days", "at_risk"))) == plain(watched)
         here = visits[(visits.stage == row.stage) & visits.is_current.astype(bool)]

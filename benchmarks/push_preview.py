@@ -63,8 +63,8 @@ import pandas as pd
 
 def check(path):
     options = {"dtype": str, "keep_default_na": False}
-    is_csv = path.endswith(".csv")
-    read = pd.read_csv(path, **options) if is_csv else pd.read_excel(path, engine="calamine", **options)
+    options |= {} if path.endswith(".csv") else {"engine": "calamine"}
+    read = (pd.read_csv if path.endswith(".csv") else pd.read_excel)(path, **options)
     wrong = (read["First Name"].str.strip() == "") | (read["Last Name"].str.strip() == "")
     wrong |= ~read["Email"].str.fullmatch(r"[^@\\s]+@[^@\\s]+\\.[^@\\s]+")
     wrong |= ~read["Employment Type"].str.lower().isin(["permanent", "contractor", "interim"])

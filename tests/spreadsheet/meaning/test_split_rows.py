@@ -28,8 +28,8 @@ def noted(path: Path, *lines: str) -> list[tuple[int, str | None, list[str]]]:
 def test_rows_beside_a_line_with_one_cell_are_noted(tmp_path: Path) -> None:
     found = noted(
         tmp_path / "people.csv",
-        "An",
-        "na,Lee,anna@a.example,interim,Leeds",
+        "Ze",
+        "lda,Lee,zelda@a.example,interim,Leeds",
         "Bo,Li,bo@a.example,interim,Leeds",
         "",
         "Cy,Oz,cy@a.example,interim,York",

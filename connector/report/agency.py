@@ -396,7 +396,7 @@ def _consultants(published: PublishedFile) -> Drawing | None:
     )
     return Drawing(
         f"{count_noun(placements, 'placement')} in twelve months, by "
-        f"{count_noun(len(rows), 'consultant')} with activity.",
+        f"{count_noun(sum(1 for row in rows if row['consultant_id']), 'consultant')}.",
         (charts.bars(rows[:_DRAWN_MAX], "consultant_name", "placements", unit="placements"),),
         lacking(missing, placements, "the placements", "have no fee that can be converted."),
         (table,),
@@ -438,8 +438,8 @@ def _by_month(published: PublishedFile) -> Drawing | None:
 PEOPLE = Section(
     "people",
     "Sources and consultants",
-    "Records count for the consultant to whom they are assigned now. Sources are free text, put into "
-    "groups.",
+    "Records count for the consultant to whom they are assigned now. Sources are free text, put "
+    "into groups.",
     (_sources, _leads, _lead_statuses, _consultants, _by_month),
 )
 

@@ -114,7 +114,7 @@ _LABEL_MAX = 136
 
 _TICKS_MAX = 5
 _APART = {"labelFlush": False, "labelOverlap": "greedy", "labelSeparation": 8}
-"""Labels of an axis of numbers stay at their ticks, and one that would touch another is left out."""
+"""Labels of an axis of numbers stay at their ticks; one that would touch another is left out."""
 _PADDING = 4
 _GAP = 6
 _ROWS_TOLD = 12
@@ -246,7 +246,7 @@ def ranges(rows: Rows, label: str, *, unit: str) -> Chart:
     # A long tail is cut off, so that the medians can be told apart.
     top = min(float(max((*medians, *ends), default=1)), 2 * float(max(medians, default=1))) or 1
     axis = {"tickCount": 5, **_APART}
-    scale = {"domain": [0, top], "nice": True}
+    scale = {"domain": [0, top], "nice": False}
     x = {"type": "quantitative", "title": "days", "axis": axis, "scale": scale}
 
     def layer(mark: Mapping[str, Any], begins: str, ends: str = "") -> dict[str, Any]:
@@ -257,14 +257,8 @@ def ranges(rows: Rows, label: str, *, unit: str) -> Chart:
     tick = {"type": "tick", "color": variable("second"), "opacity": 1, "thickness": 4, "height": 22}
     circle = {"type": "point", "stroke": variable("fourth"), "fill": variable("card"), "opacity": 1}
     layers = [
-        layer(
-            {"type": "rule", "color": variable("third"), "strokeWidth": 2, "clip": True},
-            p10,
-            "most",
-        ),
-        layer(
-            {"type": "bar", "color": variable("first"), "height": 14, "clip": True}, p25, "upper"
-        ),
+        layer({"type": "rule", "color": variable("third"), "strokeWidth": 2}, p10, "most"),
+        layer({"type": "bar", "color": variable("first"), "height": 14}, p25, "upper"),
         layer(tick, p50),
         layer({**circle, "size": 60, "strokeWidth": 2}, waiting),
     ]
@@ -273,9 +267,9 @@ def ranges(rows: Rows, label: str, *, unit: str) -> Chart:
         known = {n: float(row[n]) for n in (p10, p25, p50, p75, p90) if row[n] is not None}
         # A bar needs both of its ends.
         if p25 in known and p75 in known:
-            known["upper"] = known[p75]
+            known["upper"] = min(known[p75], top)
         if p10 in known and p90 in known:
-            known["most"] = known[p90]
+            known["most"] = min(known[p90], top)
         waits = {} if row[waiting] is None else {waiting: float(row[waiting])}
         values.append({"place": place, **known, **waits})
     told = _told(

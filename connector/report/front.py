@@ -510,11 +510,11 @@ LISTS = (
             "is_entry_observed"
         },
         "SELECT consultant_name AS name, "
+        "coalesce(arg_max(is_entry_observed, days_in_stage), true) AS is_dated, "
         "if(count(*) = 1, '1 offer', 'the longest of ' || count(*) || ' offers') "
         "|| if(is_dated, '', ', since the last edit before the first pull') AS about, "
         "if(is_dated, '', 'at least ') "
         "|| format('{:,} days', round(max(days_in_stage))::BIGINT) AS figure, "
-        "arg_max(is_entry_observed, days_in_stage) AS is_dated, "
         "count(*) OVER () AS all "
         "FROM marts.fct_pipeline_candidates WHERE stage = 'offer_made' "
         "GROUP BY consultant_id, consultant_name ORDER BY max(days_in_stage) DESC, consultant_name",

@@ -152,7 +152,7 @@ def _cost(rows: list[Row]) -> Drawing:
 MIRROR = Section(
     "mirror",
     "Data quality",
-    "The figures are made from a copy of the platform's records: its completeness and freshness, the "
-    "API requests it cost, and the checks before publication.",
+    "The figures are made from a copy of the platform's records: its completeness and freshness, "
+    "the API requests it cost, and the checks before publication.",
     (_resources, _coverage, _cost),
 )

@@ -335,7 +335,8 @@ def _worth(rows: list[Row]) -> Drawing:
     "clients",
     "Jobs marked filled, by client",
     {
-        "sum_client_fill_rate": "company_name is_company_deleted jobs open_jobs closed_jobs "
+        "sum_client_fill_rate": "company_id company_name is_company_deleted "
+        "jobs open_jobs closed_jobs "
         "jobs_marked_filled decided_jobs cancelled_jobs marked_filled_rate position_placed_rate",
         "fct_company_counters": "platform_count is_comparable difference",
     },
@@ -385,7 +386,7 @@ def _clients(published: PublishedFile) -> Drawing | None:
     )
     return Drawing(
         f"{of(filled, decided, 'decided job')} are marked filled, over "
-        f"{count_noun(len(rows), 'client')}.",
+        f"{count_noun(sum(1 for row in rows if row['company_id']), 'client')}.",
         (chart,),
         ((told,) if counted["differing"] else ()) + ((old,) if counted["old"] else ()),
         (table,),
@@ -423,7 +424,8 @@ _QUANTILES = {
     "Time in stage",
     {
         "sum_time_in_stage": "stage stage_order stage_kind is_active visits exits_observed "
-        f"p50_at_risk current_visits current_p50_days visits_may_contain_gap {' '.join(_QUANTILES)}",
+        "p50_at_risk current_visits current_p50_days visits_may_contain_gap "
+        f"{' '.join(_QUANTILES)}",
         "sum_stage_survival": "",
     },
     empty="No candidate has been in any stage yet.",

@@ -1,4 +1,4 @@
-"""Totals that the records contradict: they size nothing, and the next pull does not remember them."""
+"""Totals that the records contradict: they decide nothing, and no bookmark keeps them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from connector.pulls.price import plan
 from connector.sandbox.faults import SamePage, TotalHuge
 from connector.sandbox.server import Sandbox
-from tests.pulls.landed import differences, pulled, published, settings_of
+from tests.pulls.landed import differences, published, pulled, settings_of
 
 LIST = "/api/v1/candidates"
 HUGE = (5_000, 100_000, 20_000_000, 10**12, 1e300)

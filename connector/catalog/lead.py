@@ -84,7 +84,7 @@ class Lead(
     source: str | None = field(
         "How the lead was found, as written.", listed=True, sortable=True, filterable=True
     )
-    tags: str | None = field("Tags, as written.")
+    tags: str | None = field("Tags, as written.", lines="many")
     assigned_to: Uuid | None = field(
         "The consultant in charge; users have no endpoint.", filterable=True
     )

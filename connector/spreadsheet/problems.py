@@ -104,6 +104,10 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         # The row's form.
         "row_width": "The row has more or fewer cells than the file has columns: check the"
         " row for missing or extra cells or separators.",
+        "quote_not_closed": 'A quote (") opens a cell in the row and is not closed: close the quote'
+        " or delete it.",
+        "quote_in_cell": 'A quote (") is in the middle of a cell: check the row for a missing'
+        " separator, or double the quote.",
         "spreadsheet_error": "The value is a formula error: correct the formula or clear the cell.",
         "formula_without_value": "The formula in the cell was never calculated: open the file"
         " in a spreadsheet program and save it, or enter the value.",

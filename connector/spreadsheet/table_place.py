@@ -63,6 +63,21 @@ def is_known(heading: str) -> bool:
     return plain(heading) in _words()
 
 
+@cache
+def _one_line_words() -> frozenset[str]:
+    words: dict[str, bool] = {}
+    for declared in CATALOG.values():
+        for name, declared_field in declared.fields.items():
+            for each in map(plain, (name, *declared.aliases.get(name, ()))):
+                words[each] = words.get(each, True) and declared_field.is_one_line
+    return frozenset(word for word, is_one_line in words.items() if is_one_line)
+
+
+def has_one_line(heading: str) -> bool:
+    """Return True if every field with this heading is a text of one line."""
+    return plain(heading) in _one_line_words()
+
+
 def _count_known(cells: Iterable[str]) -> int:
     return len({plain(each) for each in cells if each.strip() and is_known(each)})
 

@@ -153,9 +153,7 @@ class Field:
 
     @property
     def is_one_line(self) -> bool:
-        """Whether the value is a text of one line, as a name or a city."""
-        if self.kind is not Kind.STRING:
-            return False
+        """Whether the value is written in one line, as a name, a city or a date."""
         return not self.is_prose if self.lines is None else self.lines == "one"
 
     @property

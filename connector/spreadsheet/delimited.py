@@ -29,7 +29,13 @@ from connector.errors import (
 from connector.spreadsheet.columns import is_of_report
 from connector.spreadsheet.problems import FileQuestion
 from connector.spreadsheet.source_file import SourceFile
-from connector.spreadsheet.table_place import LOOKED_AT, TablePlace, find_place, has_one_line
+from connector.spreadsheet.table_place import (
+    LOOKED_AT,
+    TablePlace,
+    find_place,
+    has_emails,
+    has_one_line,
+)
 
 # -- Encoding --------------------------------------------------------------------------------------
 # An encoding is given, marked, proven, or the only one in which the file reads as words. In this
@@ -357,13 +363,15 @@ class RowShape:
     Attributes:
         first_row: Index of the first row below the headings.
         widths: Numbers of cells that a row may have.
-        emails: Indexes of the columns that hold email addresses.
+        emails: Indexes of the columns in which most rows have an email address.
+        addresses: Indexes of the columns of email addresses, by their headings.
         one_line: Indexes of the columns whose cells have one line, by their headings.
     """
 
     first_row: int
     widths: range
     emails: frozenset[int]
+    addresses: frozenset[int]
     one_line: frozenset[int]
 
     def fits(self, cells: Sequence[str]) -> bool:
@@ -385,7 +393,8 @@ class RowShape:
             if index in self.one_line and (found := _BREAK(cell)):
                 # A swallowed row begins behind the other cells of the row that swallows it.
                 is_rest = cell.count(delimiter, 0, found.start()) >= len(cells) - 1 - index
-                if "@" in cell or (is_rest and delimiter in cell):
+                is_named = "@" in cell and index not in self.addresses
+                if is_named or (is_rest and delimiter in cell):
                     return True
         if not self.emails or len(_split(lines[0], delimiter)) < self.widths.start:
             return False
@@ -788,6 +797,7 @@ def _shape(
             for index in range(len(headings))
             if 2 * sum(index < len(row) and "@" in row[index] for row in rows) > len(rows)
         ),
+        frozenset(index for index, each in enumerate(headings) if has_emails(each)),
         frozenset(index for index, each in enumerate(headings) if has_one_line(each)),
     )
 

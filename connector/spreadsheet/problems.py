@@ -117,6 +117,8 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         "example_row": "The row is the example row of the template: delete the row or fill it in.",
         # Required values.
         "required": "The cell is empty, but a value is required: enter a value.",
+        "word_for_nothing": "The value is read as empty, but a value is required: enter a value. If"
+        ' this one is meant, keep it under "Values" on the import page or in a column map.',
         COLUMN_MISSING: "The file has no column for a required field: add the column.",
         "required_when": "The cell is empty, but another cell of the row makes a value"
         " necessary: enter a value.",
@@ -223,6 +225,10 @@ WARNINGS: Mapping[str, str] = MappingProxyType(
         " spelling.",
         "odd_letters": "The value looks damaged, because a letter is missing or wrong: check"
         " the spelling.",
+        "line_break": "The value has a line break or a tab, which is imported as a blank: check the"
+        " text.",
+        "escaped_signs": "The value has another program's backslashes before its signs, which are"
+        " removed: check the text.",
         "invisible": "The cell contains invisible characters, which are removed: check the text.",
         "partly_shown": "The value is a date that the cell shows without its year: check the year.",
         "hidden_value": "The value is hidden by its number format and is imported as empty: change"

@@ -73,8 +73,24 @@ def _one_line_words() -> frozenset[str]:
     return frozenset(word for word, is_one_line in words.items() if is_one_line)
 
 
+@cache
+def _email_words() -> frozenset[str]:
+    return frozenset(
+        plain(word)
+        for declared in CATALOG.values()
+        for name, declared_field in declared.fields.items()
+        if declared_field.format == "email"
+        for word in (name, *declared.aliases.get(name, ()))
+    )
+
+
+def has_emails(heading: str) -> bool:
+    """Return True if some field with this heading is an email address."""
+    return plain(heading) in _email_words()
+
+
 def has_one_line(heading: str) -> bool:
-    """Return True if every field with this heading is a text of one line."""
+    """Return True if every field with this heading is written in one line."""
     return plain(heading) in _one_line_words()
 
 

@@ -86,7 +86,9 @@ def test_a_cell_that_adds_up_is_text(tmp_path: Path, cell: str) -> None:
 
 def test_lines_of_prose_are_no_rows(tmp_path: Path) -> None:
     note = '"Dear all,\na, b, c, d, e, f, g\nwrites Ann, ann@people.example, x, y, z, w, v\nbye"'
-    found, whole = refused(tmp_path, ANN, line("Bob", notes=note), CID.replace("Cid", '"Cid\nA."'), DEE)
+    found, whole = refused(
+        tmp_path, ANN, line("Bob", notes=note), CID.replace("Cid", '"Cid\nA."'), DEE
+    )
 
     assert ([], ["Ann", "Bob", "Cid\nA.", "Dee"]) == (found, whole)
 

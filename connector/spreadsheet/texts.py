@@ -125,6 +125,11 @@ _ODD_EDGE = re.compile(r"(?<![^\s(-])\?[^\W\d_]|[^\W\d_]\?(?![^\s),.-])")
 _BREAKS = re.compile(r"\s*[\t\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]\s*")
 _CONTROL = re.compile("_x00(0[9ABCDabcd])_")
 _ESCAPED = re.compile(r"\\([,;:'\"&/])")
+_MAY_BE_ODD = re.compile('[&?"]').search
+_STRAY_QUOTE_TOLD = 'The value has a quote (") that may not belong there.'
+_INCHES = re.compile(r'(?<=[0-9])"')
+_QUOTE_IN_WORD = re.compile(r'[^\W\d_]"[^\W\d_]|""').search
+_QUOTED_CHARACTERS_MAX = 200
 _CUT_ENDS = ("…", "...", "[truncated]")
 _CUT_LENGTHS = frozenset((255, 32_767))
 
@@ -162,7 +167,7 @@ def tidied(text: str, form: TextForm = ANY_FORM) -> str | NotedValue:
     if form.is_plain and "\\" in text and _ESCAPED.search(text):
         text = _ESCAPED.sub(r"\1", text)
         notes.append(("escaped_signs", None))
-    if text.isascii() and "&" not in text and "?" not in text:
+    if text.isascii() and not _MAY_BE_ODD(text):
         return NotedValue(text, tuple(notes)) if notes else text
     repaired = _repaired(text)
     if repaired != text:
@@ -172,6 +177,8 @@ def tidied(text: str, form: TextForm = ANY_FORM) -> str | NotedValue:
         _ODD.search(repaired) or (form.is_one_line and _ODD_EDGE.search(repaired))
     ):
         notes.append(("odd_letters", None))
+    elif _has_stray_quote(repaired):
+        notes.append(("odd_letters", _STRAY_QUOTE_TOLD))
     # Signs without a width join letters in some scripts, and pictures of several.
     seen = _UNSEEN_SIGNS.sub("", repaired)
     seen = seen if _JOINED.search(seen) else _JOINERS.sub("", seen)
@@ -180,6 +187,14 @@ def tidied(text: str, form: TextForm = ANY_FORM) -> str | NotedValue:
     # Another kind of blank is read as a blank: what is left out has to be told.
     tidy = _ODD_BLANKS.sub(" ", seen).strip()
     return NotedValue(tidy, tuple(notes)) if notes else tidy
+
+
+def _has_stray_quote(text: str) -> bool:
+    """Return True if a short text has a quote without its partner, or one within a word."""
+    if '"' not in text or len(text) > _QUOTED_CHARACTERS_MAX:
+        return False
+    bare = _INCHES.sub("", text)
+    return bare.count('"') % 2 == 1 or _QUOTE_IN_WORD(bare) is not None
 
 
 def _repaired(text: str) -> str:

@@ -17,6 +17,7 @@ import pytest
 from connector.client.rate_limiter import Go, Pace, RateHeaders, Spent
 from tests.engine.pace_counters import MINUTE, Begun, Counter, Fixed, Month, Sliding
 from tests.engine.pace_world import EPOCH, Face, Network, Outcome, World
+from tests.seeds import seeds
 
 KINDS: dict[str, Callable[[int, float], Counter]] = {
     "fixed": Fixed,
@@ -42,7 +43,7 @@ def draw_face(chance: random.Random, *, is_dated: bool | None = None) -> Face:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("mode", ["burst", "spread"])
 def test_a_sole_client_is_never_refused(kind: str, mode: str) -> None:
-    for seed in range(40):
+    for seed in seeds(40):
         chance = random.Random(f"{kind} {mode} {seed}")
         limit = chance.choice([1, 2, 7, 60, 300])
         counter = KINDS[kind](limit, chance.uniform(0, MINUTE))
@@ -153,7 +154,7 @@ def test_garbage_brings_nothing_to_a_halt() -> None:
         limit, remaining = (chance.choice([None, *numbers]) for _ in range(2))
         return RateHeaders(limit, remaining, chance.choice([None, *moments]))
 
-    for seed in range(40):
+    for seed in seeds(40):
         chance = random.Random(seed)
         face = Face(change=garble, has_date=chance.random() < 0.5)
         world = World(Pace(), Fixed(60), requests=200, seed=seed, face=face)

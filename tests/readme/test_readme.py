@@ -117,6 +117,7 @@ def test_the_first_session_prints_what_it_shows(tmp_path: Path) -> None:
         assert words in printed, done.stdout
 
 
+@pytest.mark.slow
 def test_the_session_with_an_account_runs(tmp_path: Path) -> None:
     (tmp_path / "acme.key").touch(mode=0o600)
     with Sandbox(counts={"jobs": 3}) as sandbox:
@@ -129,6 +130,7 @@ def test_the_session_with_an_account_runs(tmp_path: Path) -> None:
     assert {0} == set(statuses), printed
 
 
+@pytest.mark.slow
 def test_the_session_with_a_spreadsheet_prints_what_it_shows(tmp_path: Path) -> None:
     shutil.copy(ROOT / "docs" / "samples" / "people.csv", tmp_path)
     commands, expected = session(blocks("console")[2])
@@ -146,6 +148,7 @@ def test_the_session_with_a_spreadsheet_prints_what_it_shows(tmp_path: Path) -> 
     assert people == {"zoe.oneill@people.example", "mary.byrne@people.example"}
 
 
+@pytest.mark.slow
 def test_the_session_of_an_analyst_runs(tmp_path: Path) -> None:
     commands, _ = session(blocks("console")[3])
     with Sandbox(counts={"jobs": 2, "candidates": 2, "companies": 1}) as sandbox:
@@ -194,6 +197,7 @@ def test_every_room_is_there_and_every_resource_is_named_in_the_document() -> No
     assert all(each.path in document for each in CATALOG.values())
 
 
+@pytest.mark.slow
 def test_the_notebook_goes_from_pull_to_plot(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -181,6 +181,14 @@ def test_a_list_that_is_not_as_asked_makes_no_wrong_bookmark(name: str, block: i
     assert [] == _play(name, block)
 
 
+@pytest.mark.parametrize(
+    ("name", "block"),
+    _blocks(["total-huge", "total-huge-guarded", "total-huge-types", "total-always-huge"]),
+)
+def test_huge_totals_change_nothing(name: str, block: int) -> None:
+    assert [] == _play(name, block)
+
+
 @pytest.mark.parametrize(("name", "block"), _blocks(["null-dates", "future-dates"]))
 def test_records_with_odd_dates_are_read_each_time(name: str, block: int) -> None:
     assert [] == _play(name, block)

@@ -19,6 +19,7 @@ from tests.cli.calling import call
 from tests.faults.sampling import SEED, SHARES, sample_points, seeded_random
 from tests.faults.simulated_time import pulled
 from tests.pulls.landed import differences, published, settings_of
+from tests.tiers import first_fast
 
 COUNTS = {"jobs": 30}
 POINTS = 100
@@ -77,7 +78,7 @@ def flipped(log: bytes, at: int) -> bytes:
     return log[:at] + bytes([log[at] ^ 0xFF]) + log[at + 1 :]
 
 
-@pytest.mark.parametrize("share", range(SHARES))
+@pytest.mark.parametrize("share", first_fast(range(SHARES)))
 @pytest.mark.parametrize("damage", [cut, flipped])
 def test_a_damaged_log_is_recovered_from(
     tmp_path: Path, damage: Callable[[bytes, int], bytes], share: int

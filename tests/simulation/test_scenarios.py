@@ -25,6 +25,7 @@ from tests.simulation.mirror import Mirror
 from tests.simulation.run import run
 from tests.simulation.scenario import SCENARIOS, SMALL, Scenario, scenario_of
 from tests.simulation.world import World
+from tests.tiers import only_fast
 
 BLOCKS = 4 if IS_ALL else 2
 FULL_SEEDS = 1
@@ -37,11 +38,8 @@ def _wrong(name: str, seeds: range) -> list[str]:
 
 
 def _blocks(names: str | list[str]) -> list[ParameterSet]:
-    return [
-        pytest.param(name, block, marks=[pytest.mark.slow] if block else [])
-        for name in names
-        for block in range(BLOCKS)
-    ]
+    every = [(name, block) for name in names for block in range(BLOCKS)]
+    return only_fast(every, [(name, 0) for name in names])
 
 
 def _play(name: str, block: int) -> list[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.tiny import Chooser, Shape, explore, play, shapes
+from tests.tiers import first_fast
 
-PARTS = [part if part < 2 else pytest.param(part, marks=pytest.mark.slow) for part in range(8)]
+PARTS = first_fast(range(8), 2)
 """A quarter of the shapes is fast to play, and the rest is slow."""
 
 

@@ -63,6 +63,7 @@
     │   └── ModelFailed          DuckDB did not build it (exit 1)
     └── SpreadsheetError         a spreadsheet cannot be read or written (exit 2)
         ├── NotASpreadsheet      no such file, or none that can be read
+        │   └── PasswordProtected  the workbook opens only with a password
         ├── DamagedSpreadsheet   it cannot be read to its end
         ├── UnsafeWorkbook       it would grow without measure, or reaches out of itself
         ├── EncodingUnknown      the text's encoding is not certain
@@ -304,6 +305,12 @@ class NotASpreadsheet(SpreadsheetError):
     """There is no such file, or it is no csv, tsv, txt, xlsx, xls or ods."""
 
     action = "Save it as xlsx, or as csv in UTF-8, and give that file."
+
+
+class PasswordProtected(NotASpreadsheet):
+    """The workbook opens only with a password."""
+
+    action = "Save it without a password, or save the sheet as csv in UTF-8."
 
 
 class DamagedSpreadsheet(SpreadsheetError):

@@ -27,8 +27,8 @@ from connector.client.envelope import error_of
 from connector.client.rate_limiter import (
     RESET_SECONDS_MAX,
     Go,
-    Pace,
     RateHeaders,
+    RateLimiter,
     Spent,
     Ticket,
     Wait,
@@ -52,7 +52,7 @@ T = TypeVar("T")
 # A server that cannot be reached is seldom back within seconds, and an answer that is unreadable
 # three times is likely to stay so.
 FEW_ATTEMPTS_MAX = 3
-# How long to wait for an answer, which may come to another client of `pace`, before asking again.
+# Time after which the limiter is asked again: its response may come to another client.
 TURN_SECONDS = 1.0
 BACKOFF_SECONDS_MIN = 0.5
 BACKOFF_SECONDS_MAX = 20.0
@@ -114,7 +114,7 @@ class Client:
     """Client of one workspace with one key, with one attribute per resource: `client.jobs`.
 
     At most `connections` requests are under way at once; `reserve` requests of each minute are left
-    for people. `pace` is the rate limiter, which several clients of one key may share. `meter`
+    for people. `limiter` is the rate limiter, which several clients of one key may share. `meter`
     counts every attempt. `ca_file` adds a certificate authority; verification cannot be turned off.
     `proxy` is the way to an `https` address; proxies that the environment names are never used.
     `clock` gives seconds and never goes back; `chance` draws from [0, 1). Raises `SettingsError`
@@ -130,7 +130,7 @@ class Client:
         *,
         connections: int = 4,
         reserve: int = 0,
-        pace: Pace | None = None,
+        limiter: RateLimiter | None = None,
         limits: Limits | None = None,
         observer: Observer | None = None,
         meter: RequestMeter | None = None,
@@ -143,7 +143,7 @@ class Client:
         secret = api_key if isinstance(api_key, SecretStr) else SecretStr(api_key)
         del api_key  # A report that shows local variables must not show the key.
         self.base_url = _address(base_url)
-        self.pace = pace or Pace(reserve=reserve)
+        self.limiter = limiter or RateLimiter(reserve=reserve)
         self.limits = limits or Limits()
         self.rate: RateHeaders | None = None
         """Rate headers of the last answer that had any (API 8.3); None before that."""
@@ -261,7 +261,7 @@ class Client:
             finally:
                 self._give_back(ticket, answer, has_left)
         if not 200 <= answer.status < 300:
-            reset_in_seconds = self.pace.resets_in(self._clock())
+            reset_in_seconds = self.limiter.resets_in(self._clock())
             error = error_of(request, answer, reset_in_seconds=reset_in_seconds)
             if isinstance(error, ServerFailed):
                 moment, now = served_at(answer), self._clock()
@@ -275,7 +275,7 @@ class Client:
         """Give the ticket back to the rate limiter, with the figures of the answer."""
         now = self._clock()
         if answer is None:
-            fate = self.pace.lost if has_left else self.pace.unsent
+            fate = self.limiter.lost if has_left else self.limiter.unsent
             fate(now, ticket)
         else:
             moment = served_at(answer)
@@ -285,9 +285,9 @@ class Client:
             if rate != RateHeaders():
                 self.rate = rate
             if answer.status == 429:
-                self.pace.refused(now, ticket, rate, server_now, self._chance())
+                self.limiter.refused(now, ticket, rate, server_now, self._chance())
             else:
-                self.pace.heard(now, ticket, rate, server_now)
+                self.limiter.heard(now, ticket, rate, server_now)
         # Requests that wait may ask the rate limiter again.
         answered, self._answered = self._answered, asyncio.Event()
         answered.set()
@@ -295,7 +295,7 @@ class Client:
     async def _permission(self, request: Request, attempts: _Attempts) -> Ticket:
         """Wait until the rate limiter permits it. Raises `QuotaSpent` and `RateLimited`."""
         while True:
-            match self.pace.acquire(self._clock()):
+            match self.limiter.acquire(self._clock()):
                 case Go(ticket):
                     return ticket
                 case Spent(resets_at):

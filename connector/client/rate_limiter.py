@@ -1,102 +1,41 @@
 """Rate limiter: when the next request may leave within the minute's limit.
 
-The server counts our requests in windows of a minute and shows the count in three headers (API
-8.3), which `answer.rate_headers` reads. An answer shows the count as it was some time ago, and
-answers come in any order. But `Remaining` has counted every request that was answered before the
-answer's own request left. So the number
+The server counts requests in windows of a minute and shows the count in three headers (API 8.3).
+Two numbers bound the requests that may leave now:
 
-    lowest `Remaining` seen  -  requests in flight  -  requests that ended without figures
+-   the lowest `Remaining` of the current window, less the requests that it may not include: those
+    in flight, and those that ended without a `Remaining`;
+-   `Limit` less our own requests of the last 60 seconds.
 
-is never more than what is really left. A request ended without figures if no answer came, or none
-with figures of this window. The server may have counted it after it made the lowest figure, so it
-is subtracted until the answer to a later request includes it.
+For a sole client neither number is ever more than what is really left, in a fixed window as in a
+sliding one, so the larger one counts. If another client uses the key too, the second number is too
+large. So once a response shows more requests than ours, only the first one counts for some minutes.
 
-Alone: if nobody else uses the key, `Limit` less our own requests of the last 60 seconds (`Usage`)
-is left as well, and the larger of the two numbers counts.
+A window is over at `Reset` less `Date`, both of the server's clock, and at most a minute after the
+response. Then one request leaves alone, the probe; its response shows what the new window holds.
 
-Beside others (`OtherClients`): the smaller number counts. The first is lowered by what the others
-may take at once, the second by what they lately took in a minute. So they get their share, and
-their demand stays visible. After a silence one request looks first, since others may have taken
-what was free. If the server's minute may slide, its places become free one by one: then the latest
-figure counts, plus those of our requests that have left the minute since.
+A 429 stops all requests until its reset or `Retry-After`. If that is too far away to be the
+minute's, or if only 429s came for longer than a window, then the month is spent (API 8.2).
 
-A window is over at `Reset - Date`. Both are values of the server's clock; their difference is added
-to our monotonic clock, so that no clock is compared with another. In any case it is over a minute
-after an answer that it counted. The requests that were left then are still left, since a reset only
-adds. If none were left, one request leaves alone: the probe. Its answer shows what the new window
-holds, whatever kind of window it is: a fixed one shows a full count after its reset, a sliding one
-the places that have become free.
-
-A 429 stops all requests (`Backoff`) until its reset or its `Retry-After`. If that moment is too far
-away to be the minute's, or if only 429s came for longer than a window, then the month is spent
-(API 8.2).
-
-Pure: the caller's monotonic clock and chance are arguments. `engine/quota.py` counts the month.
+Pure: the caller's monotonic clock and random number are arguments. `engine/quota.py` counts the
+month's requests.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import deque
 from dataclasses import dataclass
-from typing import Literal
 
-from connector.client.other_clients import (
-    RESOLUTION_SECONDS,
-    WINDOW_SECONDS,
-    Backoff,
-    OtherClients,
-    Usage,
-)
+WINDOW_SECONDS = 60.0
+"""Length of a window of the limit "per minute" (API 8.2)."""
 
+RESOLUTION_SECONDS = 1.0
+"""`Reset` may be cut to whole seconds. `Date` is too, but that only lengthens a wait."""
 
-@dataclass(frozen=True, slots=True)
-class WindowEnd:
-    """Latest moment at which a window is over, and the `Reset` that identifies it.
-
-    `reset` is None where it cannot identify a window: it is missing, not credible, or a number of
-    seconds, which differs from answer to answer.
-    """
-
-    at: float
-    reset: float | None
-
-
-@dataclass(slots=True)
-class Window:
-    """Window that began at `opened_at`, as far as its answers have shown it.
-
-    Until one has (`is_known`), `remaining` is what the window before left: there is at least that.
-    """
-
-    opened_at: float
-    remaining: int | None = None
-    is_known: bool = False
-    is_late: bool = False
-    """Whether a figure does not include the request that it answers, as on some servers."""
-    ends_at: float = math.inf
-    reset: float | None = None
-    answers_without_figures: int = 0
-    is_probe_out: bool = False
-    is_retry: bool = False
-    """Whether it began with the end of a 429's wait."""
-
-    def learn(self, remaining: int, limit: int | None, end: WindowEnd) -> None:
-        """Learn the figures of an answer within this window; `remaining` only falls."""
-        remaining = max(0, remaining)
-        if self.remaining is None or not self.is_known:
-            self.is_known, self.is_late = True, remaining == limit
-            self.remaining, self.ends_at, self.reset = remaining, end.at, end.reset
-        elif end.reset is not None and end.reset == self.reset:
-            # Every bound on the same moment holds, so the lowest does.
-            self.remaining = min(self.remaining, remaining)
-            self.ends_at = min(self.ends_at, end.at)
-        elif remaining <= self.remaining:
-            # The server has begun another window, which has less left: its end counts.
-            self.remaining = remaining
-            if end.at >= self.ends_at:
-                self.ends_at, self.reset = end.at, end.reset
-
+SLACK_SECONDS = 0.05
+"""How much longer the server's minute may be than ours."""
 
 RESET_SECONDS_MAX = 120.0
 """A reset further away than this is not the minute's. No wait is longer either."""
@@ -104,21 +43,34 @@ RESET_SECONDS_MAX = 120.0
 TIMESTAMP_MIN = 1e9
 """A smaller `Reset` is no Unix timestamp but, as some servers send it, seconds from now."""
 
+SHARED_SECONDS = 300.0
+"""How long another client is expected again after its last sign."""
+
+BACKOFF_SECONDS_MIN = 15.0
+"""First wait after a 429 without a reset. It doubles, up to a window."""
+
+JITTER_SECONDS_MAX = 3.0
+"""Random part of a wait after a 429, so that several processes do not return together."""
+
+RAMP_MAX = 32
+"""Requests in flight from which a past 429 no longer restricts them."""
+
 PROBES_WITHOUT_FIGURES_MAX = 3
-"""Answers without figures at a window's start, after which requests leave without a limit."""
+"""Responses without figures in a window, after which requests leave without a limit."""
 
 WAIT_SECONDS_MIN = 0.001
-"""No wait is shorter, so that a caller's clock moves on."""
+"""Shortest wait, so that a caller's clock moves on."""
 
-ENDS_KEPT_MAX = 10_000
-"""Ends without figures that are remembered; only a server that never sends any has more."""
+UNCOUNTED_MAX = 10_000
+"""Ends without figures that are remembered; only a server that sends none has more."""
 
-Pacing = Literal["burst", "spread"]
+OWN_SECONDS = 180.0
+"""How long our own requests are remembered: a minute, and as long as a response may take."""
 
 
 @dataclass(frozen=True, slots=True)
 class RateHeaders:
-    """The figures of one answer (API 8.3); each is None where missing or unreadable.
+    """The figures of one response (API 8.3); each is None if missing or unreadable.
 
     `reset` and `retry_after` are as sent: a Unix timestamp, or seconds from now.
     """
@@ -131,25 +83,24 @@ class RateHeaders:
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """Permission for one request, to be given back once the request has ended."""
+    """Permission for one request, to be given back when the request has ended."""
 
     sent_at: float
 
 
 @dataclass(frozen=True, slots=True)
 class Go:
-    """The request may leave now; it has been counted as sent and in flight."""
+    """The request may leave now; it is counted as in flight."""
 
     ticket: Ticket
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Wait `seconds`, or until a request has ended; None: only for the latter.
+    """Wait `seconds`, or until a request has ended; None: only until a request has ended.
 
-    `reason` is "window" (it is spent), "probe" (a request is under way to learn what is left),
-    "backoff" (after a 429), "ramp" (few at a time, after a 429 or beside others) or "spread"
-    (evenly over the window).
+    `reason` is "window" (nothing is left), "probe" (a request is under way to learn what is left),
+    "backoff" (after a 429) or "ramp" (few at a time after a 429).
     """
 
     seconds: float | None
@@ -166,64 +117,162 @@ class Spent:
     resets_at: float | None
 
 
-class Pace:
+@dataclass(slots=True)
+class Window:
+    """Window that began at `opened_at`, as far as its responses have shown it.
+
+    Until a response has (`is_known`), `remaining` is what the window before left: a reset only
+    adds. `is_late` says that a figure does not include the request it answers, as on some servers.
+    """
+
+    opened_at: float
+    remaining: int | None = None
+    is_known: bool = False
+    is_late: bool = False
+    ends_at: float = math.inf
+    reset: float | None = None
+    responses_without_figures: int = 0
+    is_probe_out: bool = False
+
+    def learn(self, remaining: int, limit: int | None, ends_at: float, reset: float | None) -> None:
+        """Learn the figures of a response; `reset` identifies the server's window, if it can."""
+        remaining = max(0, remaining)
+        if self.remaining is None or not self.is_known:
+            self.is_known, self.is_late = True, remaining == limit
+            self.remaining, self.ends_at, self.reset = remaining, ends_at, reset
+        elif reset is not None and reset == self.reset:
+            self.remaining = min(self.remaining, remaining)
+            self.ends_at = min(self.ends_at, ends_at)
+        elif remaining <= self.remaining:
+            # The server has begun another window, which has less left: its end counts.
+            self.remaining = remaining
+            if ends_at >= self.ends_at:
+                self.ends_at, self.reset = ends_at, reset
+
+
+class Backoff:
+    """Backoff of all requests after a 429 (API 7.2, 8.4).
+
+    No request leaves before `ends_at`. After it one request may be in flight, and with each
+    response one more. If only 429s come for a whole window, the month is spent (API 8.2).
+    """
+
+    def __init__(self) -> None:
+        self.ends_at = -math.inf
+        self.in_flight_max = RAMP_MAX
+        self.is_month_spent = False
+        self.month_resets_at: float | None = None
+        self._first_at: float | None = None
+        self._last_at = -math.inf
+        self._refusals = 0
+
+    def is_full(self, in_flight: int) -> bool:
+        """Return True if a recent 429 allows no more than these in flight."""
+        return self.in_flight_max < RAMP_MAX and in_flight >= self.in_flight_max
+
+    def stop(self, ends_at: float, month_resets_at: float | None) -> None:
+        """Stop until the month's reset."""
+        self.ends_at, self.in_flight_max = ends_at, 1
+        self.is_month_spent, self.month_resets_at = True, month_resets_at
+
+    def reopen(self) -> None:
+        """Forget the spent month, which is over."""
+        self.is_month_spent, self.month_resets_at = False, None
+        self._first_at, self._refusals = None, 0
+
+    def refuse(
+        self, now: float, sent_at: float, seconds: float | None, freed_seconds: float, jitter: float
+    ) -> None:
+        """Note a 429 whose reset is `seconds` away; None if it has none.
+
+        In `freed_seconds` the oldest of our requests leaves the last minute.
+        """
+        self.in_flight_max = 1
+        # Requests that were under way together are refused together, which is one refusal.
+        is_echo = self._first_at is not None and sent_at < self._last_at
+        self._last_at = now
+        if is_echo and seconds is None:
+            return
+        if self._first_at is None:
+            self._first_at = now
+        elif sent_at - self._first_at >= WINDOW_SECONDS:
+            self.stop(math.inf, None)
+            return
+        self._refusals += not is_echo
+        if seconds is None:
+            wait = max(_doubled(self._refusals - 1), freed_seconds)
+        else:
+            wait = max(0.0, seconds) + RESOLUTION_SECONDS
+            # Refused again after the wait that the server asked for: it is not long enough.
+            wait = wait if self._refusals < 2 else max(wait, _doubled(self._refusals - 2))
+        self.ends_at = max(self.ends_at, now + wait + jitter * JITTER_SECONDS_MAX)
+
+    def admit(self, sent_at: float) -> None:
+        """Note that a request which left at `sent_at` was answered, and not with a 429."""
+        if sent_at >= self._last_at and not self.is_month_spent:
+            self._first_at, self._refusals = None, 0
+            self.in_flight_max = min(self.in_flight_max + 1, RAMP_MAX)
+
+
+def _doubled(times: int) -> float:
+    return min(BACKOFF_SECONDS_MIN * 2.0 ** min(times, 2), WINDOW_SECONDS)
+
+
+class RateLimiter:
     """Rate limiter of one API key, shared by all requests of a process.
 
     Each ticket is given back exactly once: to `heard`, `refused`, `lost` or `unsent`; a cancelled
-    request is `lost`. In the `mode` "burst" a request leaves as soon as it may, in "spread" they
-    leave evenly. `reserve` requests of each window are left for people; the probe ignores that.
+    request is `lost`. `reserve` requests of each window are left for other users of the key; the
+    probe ignores that.
     """
 
-    def __init__(self, *, mode: Pacing = "burst", reserve: int = 0) -> None:
-        assert mode in ("burst", "spread"), mode
+    def __init__(self, *, reserve: int = 0) -> None:
         assert reserve >= 0, reserve
-        self._mode, self._reserve = mode, reserve
+        self._reserve = reserve
         self._window = Window(opened_at=-math.inf)
         self._backoff = Backoff()
-        self._usage = Usage()
-        self._others = OtherClients(self._usage)
         self._limit: int | None = None
         self._in_flight = 0
-        self._uncounted: deque[float] = deque(maxlen=ENDS_KEPT_MAX)
-        self._next_at = -math.inf
+        # Ends of requests that the lowest figure may not include.
+        self._uncounted: deque[float] = deque(maxlen=UNCOUNTED_MAX)
+        # Ends of our requests, in order: each was counted before that, if at all.
+        self._own: list[float] = []
+        self._first_response_at = math.inf
+        self._shared_until = -math.inf
 
     @property
     def limit(self) -> int | None:
-        """Requests a minute, by the last answer that showed it; None before that."""
+        """Requests per minute by the last response that showed it; None before that."""
         return self._limit
 
     @property
     def remaining(self) -> int | None:
-        """The lowest `Remaining` of the current window; None before the first."""
+        """Lowest `Remaining` of the current window; None before the first."""
         return self._window.remaining
 
     def resets_in(self, now: float) -> float | None:
-        """Seconds until the current window is surely over; None while that is not known."""
+        """Seconds until the current window is surely over; None while that is unknown."""
         ends_at = self._window.ends_at
         return max(0.0, ends_at - now) if math.isfinite(ends_at) else None
 
     def acquire(self, now: float) -> Go | Wait | Spent:
-        """Whether one more request may leave now. `Go` counts it as sent."""
+        """Return whether one more request may leave now. `Go` counts it as sent."""
         if self._backoff.is_month_spent:
             if now < self._backoff.ends_at:
                 return Spent(self._backoff.month_resets_at)
             self._backoff.reopen()
         if now >= self._window.ends_at:
-            self._open(now)
-        free = self._free(now)
-        if (wait := self._reason_to_wait(now, free)) is not None:
+            self._window = Window(now, self._window.remaining)
+        if (wait := self._wait(now)) is not None:
             return wait
-        if self._mode == "spread":
-            self._next_at = now + self._spacing_seconds(now, free)
         self._in_flight += 1
         self._window.is_probe_out |= not self._window.is_known
-        self._usage.sent += 1
         return Go(Ticket(now))
 
     def heard(
         self, now: float, ticket: Ticket, rate: RateHeaders, server_now: float | None
     ) -> None:
-        """An answer other than a 429 arrived; `server_now` is its `Date` as a Unix time."""
+        """Note a response other than a 429; `server_now` is its `Date` as a Unix time."""
         sent_at = self._end(now, ticket)
         self._backoff.admit(sent_at)
         window = self._window
@@ -233,24 +282,19 @@ class Pace:
             return
         if rate.limit is not None and rate.limit > 0:
             self._limit = rate.limit
-            if rate.remaining is not None:
-                self._usage.compare(now, sent_at, rate.limit, rate.remaining)
         if rate.remaining is None:
-            window.answers_without_figures += not window.is_known
+            window.responses_without_figures += not window.is_known
             self._uncounted.append(now)
             return
         while self._uncounted and self._uncounted[0] <= sent_at:
             self._uncounted.popleft()
-        is_first = not window.is_known
-        window.learn(rate.remaining, self._limit, _end_of_window(now, sent_at, rate, server_now))
-        if is_first:
-            self._others.begin(now, rate.remaining, self._in_flight + len(self._uncounted))
-        self._others.compare(now, sent_at, self._limit, rate.remaining, self._in_flight)
+        window.learn(rate.remaining, self._limit, *_end_of_window(now, sent_at, rate, server_now))
+        self._look_for_others(now, sent_at, rate.remaining)
 
     def refused(
         self, now: float, ticket: Ticket, rate: RateHeaders, server_now: float | None, jitter: float
     ) -> None:
-        """A 429 arrived; `jitter` in [0, 1) is the caller's draw."""
+        """Note a 429; `jitter` is a random number in [0, 1)."""
         assert 0 <= jitter < 1, jitter
         sent_at = self._take_back(now, ticket)
         window, backoff = self._window, self._backoff
@@ -266,15 +310,13 @@ class Pace:
             resets_at = moment if is_timestamp else server_now and server_now + seconds
             backoff.stop(now + seconds, resets_at)
         elif sent_at >= window.opened_at:
-            self._others.suspect(
-                now, sent_at, self._left_by_figures() or 0, self._limit, self._in_flight
-            )
+            if self._limit is not None:
+                # Ours alone stay below the limit, so another client used the rest.
+                self._shared_until = now + SHARED_SECONDS
             if seconds is None and now >= backoff.ends_at and now < window.ends_at < math.inf:
                 # Only successes have headers on this server: the end that they showed still holds.
                 seconds = window.ends_at - now
-            # A window that is spent holds some of ours, and is over a minute after them.
-            freed_seconds = self._usage.freed_at(now, 1) - now
-            backoff.refuse(now, sent_at, seconds, freed_seconds, jitter)
+            backoff.refuse(now, sent_at, seconds, self._freed_at(now) - now, jitter)
         else:
             # Refused in an earlier window, which says nothing about this one.
             return
@@ -282,21 +324,24 @@ class Pace:
         window.ends_at = backoff.ends_at
 
     def lost(self, now: float, ticket: Ticket) -> None:
-        """No answer came; the request may still have been counted."""
+        """Note a request without a response, which the server may have counted."""
         self._end(now, ticket)
         self._uncounted.append(now)
 
     def unsent(self, now: float, ticket: Ticket) -> None:
-        """The request never left, so that the server did not count it."""
+        """Note a request that never left, so that the server did not count it."""
         self._take_back(now, ticket)
 
     def _end(self, now: float, ticket: Ticket) -> float:
         """Take back the ticket of a request that may have been counted."""
-        self._usage.end(now)
+        self._own.append(now)
+        if self._own[0] < now - 2 * OWN_SECONDS:
+            # Many are removed together, so that it costs little on average.
+            del self._own[: bisect_right(self._own, now - OWN_SECONDS)]
         return self._take_back(now, ticket)
 
     def _take_back(self, now: float, ticket: Ticket) -> float:
-        """Take back a ticket. Says when its request left."""
+        """Take back a ticket and return when its request left."""
         sent_at = ticket.sent_at
         assert sent_at <= now, f"sent at {sent_at}, after {now}"
         assert self._in_flight > 0, "more requests ended than were sent"
@@ -305,83 +350,61 @@ class Pace:
             self._window.is_probe_out = False
         return sent_at
 
-    def _open(self, now: float) -> None:
-        is_retry = self._window.ends_at == self._backoff.ends_at
-        self._window = Window(now, self._window.remaining, is_retry=is_retry)
-        self._others.open()
+    def _first_of_minute(self, moment: float) -> int:
+        """Index of the first of our requests that ended in the minute before `moment`."""
+        return bisect_right(self._own, moment - WINDOW_SECONDS - SLACK_SECONDS)
 
-    def _free(self, now: float) -> int | None:
-        """How many requests may leave now; None where that is not known.
+    def _freed_at(self, now: float, count: int = 1) -> float:
+        """When `count` of our requests leave the last minute; `-inf` if there are none."""
+        first = self._first_of_minute(now)
+        if count < 1 or first == len(self._own):
+            return -math.inf
+        last = min(first + count, len(self._own)) - 1
+        return self._own[last] + WINDOW_SECONDS + SLACK_SECONDS
 
-        Neither number, the server's or that of our own last minute, is ever more than what is left
-        to a sole client, so the larger counts. Beside others both must allow it.
-        """
-        left, room = self._left_by_figures(), self._room(now)
-        if self._is_contested(now):
-            left = self._usage.left(now, self._in_flight)
-        if left is not None:
-            left -= self._reserve + self._guard(now)
-        if left is None or room is None:
-            return room if left is None else left
-        return min(left, room) if self._others.is_seen(now) else max(left, room)
+    def _look_for_others(self, now: float, sent_at: float, remaining: int) -> None:
+        """Notice another client: more is used than ours of a whole minute explain."""
+        self._first_response_at = min(self._first_response_at, now)
+        # A process before this one may have sent requests of the first minute.
+        if self._limit is None or sent_at < self._first_response_at + WINDOW_SECONDS:
+            return
+        # Whatever of ours was under way when the figure was made may be included in it.
+        ours = len(self._own) - self._first_of_minute(sent_at) + self._in_flight
+        if self._limit - remaining > ours:
+            self._shared_until = now + SHARED_SECONDS
 
-    def _is_contested(self, now: float) -> bool:
-        """Whether places may become free one by one, and others may take them."""
-        return self._others.is_seen(now) and not self._usage.jumps and self._limit is not None
-
-    def _guard(self, now: float) -> int:
-        """Requests not sent, because others may send as many meanwhile."""
-        return min(self._others.guard(now), (self._limit or 0) // 4)
-
-    def _room(self, now: float) -> int | None:
-        """The limit less our last minute and less the others' demand; None if unknown."""
-        if self._limit is None or (theirs := self._others.most(now, self._limit)) is None:
-            return None
-        return self._usage.room(now, self._limit, self._in_flight) - self._reserve - theirs
-
-    def _left_by_figures(self) -> int | None:
-        """The lowest figure, less the requests that it may not have counted."""
+    def _left(self) -> int | None:
+        """The lowest figure, less the requests that it may not include."""
         if self._window.remaining is None:
             return None
         uncounted = len(self._uncounted) + self._in_flight + self._window.is_late
         return self._window.remaining - uncounted
 
+    def _room(self, now: float) -> int | None:
+        """The limit less our last minute; None while it is unknown, or if others use the key."""
+        is_unsure = now < self._first_response_at + WINDOW_SECONDS or now < self._shared_until
+        return None if self._limit is None or is_unsure else self._own_room(now, self._limit)
+
+    def _own_room(self, now: float, limit: int) -> int:
+        """The limit less our last minute."""
+        ours = len(self._own) - self._first_of_minute(now)
+        return limit - ours - self._in_flight
+
     def _room_at(self, now: float) -> float:
         """When our own last minute has room for one more; `inf` if that is unknown."""
         if self._limit is None:
             return math.inf
-        lacking = 1 + self._reserve + (self._others.most(now, self._limit) or 0)
-        lacking -= self._usage.room(now, self._limit, self._in_flight)
-        if self._is_contested(now):
-            # There is room, but the figures leave none until one more of ours leaves the minute.
-            lacking = max(1, lacking)
-        freed_at = self._usage.freed_at(now, lacking)
-        return freed_at if math.isfinite(freed_at) else math.inf
+        return self._freed_at(now, 1 + self._reserve - self._own_room(now, self._limit))
 
-    def _spacing_seconds(self, now: float, free: int | None) -> float:
-        """Seconds between two requests that are spread evenly."""
-        theirs = self._others.most(now, self._limit or 0)
-        ours = max(1, (self._limit or 0) - (theirs or 0))
-        steady = WINDOW_SECONDS / ours if self._limit is not None else 0.0
-        if free is None or not self._window.is_known:
-            return steady
-        left = (self._window.ends_at - now) / max(1, free)
-        return min(left, steady) if steady > 0 and theirs is not None else left
-
-    def _reason_to_wait(self, now: float, free: int | None) -> Wait | None:
-        """The wait before the next request, if none may leave now."""
+    def _wait(self, now: float) -> Wait | None:
+        """The wait before the next request, or None if it may leave now."""
         if now < self._backoff.ends_at:
             return _wait(self._backoff.ends_at - now, "backoff")
-        if free is None or free < 1:
+        free = [each for each in (self._left(), self._room(now)) if each is not None]
+        if max(free, default=0) - self._reserve < 1:
             wait = self._wait_for_end(now) if self._window.is_known else self._wait_for_probe(now)
             if wait is not None:
                 return wait
-        if self._in_flight > 0 and self._others.is_due(now):
-            return Wait(None, "probe")
-        if self._others.is_enough(now, self._limit, self._in_flight):
-            return Wait(None, "ramp")
-        if self._mode == "spread" and now < self._next_at:
-            return _wait(self._next_at - now, "spread")
         return Wait(None, "ramp") if self._backoff.is_full(self._in_flight) else None
 
     def _wait_for_end(self, now: float) -> Wait:
@@ -391,28 +414,18 @@ class Pace:
 
     def _wait_for_probe(self, now: float) -> Wait | None:
         """Wait before a probe, which may leave although nothing is known to be left."""
-        if self._window.answers_without_figures >= PROBES_WITHOUT_FIGURES_MAX:
+        if self._window.responses_without_figures >= PROBES_WITHOUT_FIGURES_MAX:
             room_at = self._room_at(now)
-            return _wait(room_at - now, "window") if room_at < math.inf else None
+            return _wait(room_at - now, "window") if now < room_at < math.inf else None
         if self._window.is_probe_out:
             return Wait(None, "probe")
-        if (
-            self._is_contested(now)
-            and self._window.answers_without_figures == 0
-            and not self._window.is_retry
-        ):
-            # Others take places that become free one by one. Once all of our requests have left
-            # the minute, a whole burst is free, whether the server's minute slides or jumps.
-            sure_at = min(self._usage.gone_at(), self._room_at(now))
-        elif (self._left_by_figures() or 0) < 0:
-            # More are under way than the last figures allowed, since our own minute had room: they
-            # may have used what the reset has added.
+        if (self._left() or 0) < 0:
+            # Requests of the window before may have used what the reset added.
             if self._in_flight > 0:
                 return Wait(None, "probe")
-            sure_at = self._room_at(now)
-        else:
-            return None
-        return _wait(sure_at - now, "window") if now < sure_at < math.inf else None
+            room_at = self._room_at(now)
+            return _wait(room_at - now, "window") if now < room_at < math.inf else None
+        return None
 
 
 def _wait(seconds: float, reason: str) -> Wait:
@@ -422,27 +435,27 @@ def _wait(seconds: float, reason: str) -> Wait:
 def seconds_to(
     moment: float | None, round_trip_seconds: float, server_now: float | None
 ) -> float | None:
-    """Seconds from an answer to a moment in it; None where that is not credible."""
+    """Return the seconds from a response to a time in it; None if that is not credible."""
     if moment is None or not math.isfinite(moment):
         return None
     origin = 0.0 if moment < TIMESTAMP_MIN else server_now
     if origin is None:
         return None
     seconds = moment - origin
-    # The figures of a slow answer may be older than its `Date`, by the round trip at most. A reset
-    # that lies further back is stale.
+    # The figures of a slow response may be older than its `Date`, by the round trip at most. A
+    # reset that lies further back is stale.
     return seconds if seconds >= -round_trip_seconds - RESOLUTION_SECONDS else None
 
 
 def _end_of_window(
     now: float, sent_at: float, rate: RateHeaders, server_now: float | None
-) -> WindowEnd:
-    """Window's end by an answer."""
+) -> tuple[float, float | None]:
+    """Latest end of the window by a response, and the `Reset` if it identifies the window."""
     seconds = seconds_to(rate.reset, now - sent_at, server_now)
     is_timestamp = rate.reset is not None and rate.reset >= TIMESTAMP_MIN
     if seconds is None:
         is_name, seconds = is_timestamp and server_now is None, WINDOW_SECONDS
     else:
         is_name = is_timestamp and seconds <= RESET_SECONDS_MAX
-    end = now + min(seconds + RESOLUTION_SECONDS, WINDOW_SECONDS)
-    return WindowEnd(end, rate.reset if is_name else None)
+    ends_at = now + min(seconds + RESOLUTION_SECONDS, WINDOW_SECONDS)
+    return ends_at, rate.reset if is_name else None

@@ -24,7 +24,7 @@ from connector.catalog.page import Page
 from connector.catalog.resource import Declaration, Resource
 from connector.client.client import Client, Limits
 from connector.client.endpoint import RecordEndpoint
-from connector.client.rate_limiter import Pace
+from connector.client.rate_limiter import RateLimiter
 from connector.engine.quota import shown
 from connector.errors import (
     ConnectorError,
@@ -447,11 +447,11 @@ async def _check_api(
             try:
                 page, check = await _scope(client, resource)
             except ConnectorError as error:
-                return [*_let_in(address, error), *scopes, _limits(client.pace)]
+                return [*_let_in(address, error), *scopes, _limits(client.limiter)]
             scopes.append(check)
             if page is not None and page.served_at is not None:
                 skew = (now() - page.served_at).total_seconds()
-    return [*_let_in(address, None), *scopes, _clock(skew), _limits(client.pace)]
+    return [*_let_in(address, None), *scopes, _clock(skew), _limits(client.limiter)]
 
 
 async def _scope(client: Client, resource: Declaration) -> tuple[Page[Resource] | None, Check]:
@@ -490,15 +490,15 @@ def _clock(skew: float | None) -> Check:
     return Check("clock", "warning", found, action)
 
 
-def _limits(pace: Pace) -> Check:
+def _limits(limiter: RateLimiter) -> Check:
     """What the last answer said of the limits (API 8.3)."""
-    if pace.limit is None:
+    if limiter.limit is None:
         action = "Pulls begin carefully and slow down when the API refuses; nothing need be done."
         return Check("limits", "warning", "the API does not tell its limit", action)
-    found = f"{pace.limit:,} requests a minute"
-    if pace.remaining is not None:
-        found += f", {pace.remaining:,} left"
-    seconds = pace.resets_in(time.monotonic())
+    found = f"{limiter.limit:,} requests a minute"
+    if limiter.remaining is not None:
+        found += f", {limiter.remaining:,} left"
+    seconds = limiter.resets_in(time.monotonic())
     if seconds is not None:
         found += f", reset in {seconds:.0f} s"
     return Check("limits", "ok", found)

@@ -102,6 +102,7 @@ UNDONE: Mapping[str, str] = {
 ERRORS: Mapping[str, str] = {
     "failed": N_("something unexpected has happened"),
     "spreadsheet": N_("the file cannot be read as a table"),
+    "password_protected": N_("the workbook is encrypted with a password"),
     "unsafe_workbook": N_("the workbook would grow without measure, or needs other files"),
     "encoding_unknown": N_("it is not certain how the file's letters are written"),
     "delimiter_unknown": N_("it is not clear what parts the file's columns"),
@@ -127,6 +128,7 @@ own sentence, which says more.
 ACTIONS: Mapping[str, str] = {
     "failed": N_("Try again. If it stays so, ask whoever looks after the connector."),
     "spreadsheet": N_("Save it again as xlsx, or as csv in UTF-8, and give that file."),
+    "password_protected": N_("Save it without a password, and give that file."),
     "sheet_unknown": N_("Choose a sheet below."),
     "encoding_unknown": N_("Choose below how its letters are written."),
     "delimiter_unknown": N_("Choose below what parts its columns."),

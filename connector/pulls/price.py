@@ -122,7 +122,7 @@ async def plan(
         prices=prices,
         skipped=tuple(skipped),
         spent=context.tally.requests,
-        limit_per_minute=context.client.pace.limit,
+        limit_per_minute=context.client.limiter.limit,
         month=month,
         schedule=schedule,
     )

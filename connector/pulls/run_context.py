@@ -76,7 +76,7 @@ class RunContext:
     async def month(self) -> Month:
         """Requests of the month, after this run's own are written down."""
         lease, budget = self.lease, self.lease.budget
-        budget.limit_per_minute = self.client.pace.limit
+        budget.limit_per_minute = self.client.limiter.limit
         await budget.settle()
         return await asyncio.to_thread(lease.ledger.month, lease.spender.allowance, budget.today)
 

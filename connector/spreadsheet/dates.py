@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime, time
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from connector.spreadsheet.problems import ReadText, ReadTyped, Unreadable
+from connector.spreadsheet.problems import PartlyShown, ReadText, ReadTyped, Unreadable, noted
 from connector.spreadsheet.word_lists import MONTHS, spelt
 
 _ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}").fullmatch
@@ -279,21 +279,34 @@ def date_reader(form: str | None, century: int | None = None) -> ReadText:
         found = find(text)
         if found is None:
             raise _odd_date(form, _DATE)
-        return typed_date(found[0])
+        return _typed_day(found[0])
 
     return read
 
 
-def typed_date(cell: Any) -> str:
-    """A date as a spreadsheet program typed it."""
+def typed_date(cell: Any) -> Any:
+    """A date as a spreadsheet program typed it, with a note where the cell hides its year."""
     match cell:
-        case datetime():
-            if cell.time() != time():
-                raise _time_in_date(cell.date().isoformat())
-            return _plausible(cell.date())
+        case PartlyShown(value=date() as hidden_year):
+            day = _typed_day(hidden_year)
+            return noted(day, "partly_shown")
+        case time() if cell == time():
+            raise Unreadable(
+                "date_format",
+                "The cell contains 0, which Excel shows as 00/01/1900.",
+                fix="Clear the cell, or enter a date.",
+            )
         case date():
-            return _plausible(cell)
+            return _typed_day(cell)
     raise Unreadable("date_format", fix="Format the column as a date and enter the value again.")
+
+
+def _typed_day(cell: date) -> str:
+    if not isinstance(cell, datetime):
+        return _plausible(cell)
+    if cell.time() != time():
+        raise _time_in_date(cell.date().isoformat())
+    return _plausible(cell.date())
 
 
 def _plausible(day: date) -> str:

@@ -19,6 +19,7 @@ from connector.spreadsheet.problems import (
     Amount,
     Cell,
     NotedValue,
+    PartlyShown,
     ReadText,
     ReadTyped,
     Unreadable,
@@ -329,6 +330,9 @@ _THOUSANDS_MAX = 10
 _LITERAL = 0xF0000
 """Added to a literal character of a format, so that none is taken for a code."""
 
+_TEXT_SECTION = 3
+"""Index of the section that is for texts."""
+
 _SAMPLES = (1, -1, 0, 0.1234567, "x", datetime(2001, 2, 3))
 
 
@@ -374,15 +378,15 @@ def as_shown(cell: Cell, form: str) -> Cell:
     """The cell as its format shows it: with its unit, or as the text that is shown.
 
     A number that is shown rounded, or without its sign, keeps its value, and says what is shown.
+    So does a value that is hidden, and a date that is shown without its year.
     """
     if isinstance(cell, bool) or cell == "" or not form:
         return cell
     sections = _sections_of(form)
     if isinstance(cell, str):
-        text = next((each.codes for each in sections if "@" in each.codes), "@")
-        return cell if text == "@" else _seen(text).strip().replace("@", cell)
+        return _text_shown(cell, sections, form)
     if isinstance(cell, date | time):
-        return _part_of_date(cell, sections[0].codes)
+        return _part_of_date(cell, sections[0].codes, form)
     if not isinstance(cell, int | float) or is_too_large(cell):
         return cell
     numeric = [each for each in sections[:3] if "@" not in each.codes] or [_FormSection(_GENERAL)]
@@ -393,11 +397,20 @@ def as_shown(cell: Cell, form: str) -> Cell:
     return _number_shown(cell, numeric[index].codes, form, hides_sign=index == 1)
 
 
+def _text_shown(text: str, sections: tuple[_FormSection, ...], form: str) -> Cell:
+    if len(sections) > _TEXT_SECTION and not sections[_TEXT_SECTION].codes:
+        return PartlyShown(text, "", form)
+    codes = next((each.codes for each in sections if "@" in each.codes), "@")
+    return text if codes == "@" else _seen(codes).strip().replace("@", text)
+
+
 def _number_shown(cell: float, codes: str, form: str, *, hides_sign: bool = False) -> Cell:
     """The number as one section shows it, which may leave out the sign."""
     place = _PLACE.search(codes)
     if place is None:
-        return cell if _DATE_PART.search(codes) else _seen(codes).strip()
+        if _DATE_PART.search(codes):
+            return cell
+        return _seen(codes).strip() or PartlyShown(cell, "", form)
     bare = "".join(each for each in codes if ord(each) < _LITERAL)
     if _MASK(bare):
         is_whole = cell >= 0 and cell == int(cell)
@@ -434,8 +447,11 @@ def _masked(digits: str, codes: str) -> str:
     return _seen("".join(reversed(shown))).strip()
 
 
-def _part_of_date(cell: date | time, codes: str) -> Cell:
-    """The cell, or the text that it shows where that is a part of a date."""
+def _part_of_date(cell: date | time, codes: str, form: str) -> Cell:
+    """The cell, or the text that it shows where that is a part of a date.
+
+    A day and a month without their year keep it.
+    """
     found = [each.lower() for each in _DATE_PART.findall(codes)]
     if not found or _PLACE.search(codes):
         return cell
@@ -450,4 +466,19 @@ def _part_of_date(cell: date | time, codes: str) -> Cell:
     def shown(part: re.Match[str]) -> str:
         return cell.strftime(_STRFTIME.get(part[0].lower(), " "))
 
-    return _seen(_DATE_PART.sub(shown, codes)).strip()
+    text = _seen(_DATE_PART.sub(shown, codes)).strip()
+    return PartlyShown(cell, text, form) if days and months and not has_time else text
+
+
+_LENGTH_OF_TIME = re.compile(r"\[(?:h+|m+|s+)\]", re.IGNORECASE).search
+
+
+def shows_length(form: str) -> bool:
+    """Whether the number format shows a length of time, as 37:30 hours."""
+    return _LENGTH_OF_TIME(form) is not None
+
+
+def shows_time_alone(form: str) -> bool:
+    """Whether the number format shows a time of day without its date."""
+    parts = {each[0].lower() for each in _DATE_PART.findall(_sections_of(form)[0].codes)}
+    return bool(parts & {"h", "s"}) and not parts & {"d", "y"}

@@ -11,20 +11,23 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
 
 import xlrd
+from xlrd.biffh import XLRDError
 
-from connector.errors import DamagedSpreadsheet, UnsafeWorkbook
+from connector.errors import DamagedSpreadsheet, PasswordProtected, UnsafeWorkbook
 from connector.spreadsheet.numbers import (
     as_shown,
     as_typed,
     exact,
     is_too_large,
     number_meanings,
+    shows_length,
+    shows_time_alone,
     unit_of,
 )
-from connector.spreadsheet.problems import Amount, Cell, Flaw, text_of
+from connector.spreadsheet.problems import Amount, Cell, Flaw, PartlyShown, text_of
 from connector.spreadsheet.source_file import SourceFile, archive, measure, parse, parser
 from connector.spreadsheet.table_place import LOOKED_AT
 from connector.spreadsheet.workbook import (
@@ -34,6 +37,7 @@ from connector.spreadsheet.workbook import (
     ReadRow,
     alike,
     choose_sheet,
+    length_of_time,
 )
 
 _BYTES_MAX = 256 * 1024 * 1024
@@ -86,6 +90,8 @@ def find_xls(source: SourceFile, wanted: str | None) -> OtherSheet:
         }
     # The library raises whatever a damaged file makes it stumble over.
     except Exception as error:
+        if isinstance(error, XLRDError) and "encrypted" in str(error):
+            raise PasswordProtected(f"{source.path} is encrypted with a password") from error
         raise DamagedSpreadsheet(f"{source.path} is damaged: {type(error).__name__}") from error
     return _chosen(source, wanted, sheets)
 
@@ -120,12 +126,17 @@ def _sheet_of(source: SourceFile, book: Any, sheet: Any) -> OtherSheet:
     for index in range(sheet.nrows):
         cells: list[Cell] = []
         for column, cell in enumerate(sheet.row(index)):
+            flaw: Flaw | None = None
             if cell.ctype == xlrd.XL_CELL_ERROR:
-                name = xlrd.error_text_from_code.get(cell.value, "#N/A")
-                flaws.setdefault(index, {})[column] = ("error", name)
-                cells.append(name)
+                flaw = "error", xlrd.error_text_from_code.get(cell.value, "#N/A")
             else:
-                cells.append(_old_value(book, cell))
+                try:
+                    cells.append(_old_value(book, cell))
+                except (xlrd.xldate.XLDateError, ValueError, OverflowError):
+                    flaw = "unreadable", f"{cell.value:.15g}"
+            if flaw is not None:
+                flaws.setdefault(index, {})[column] = flaw
+                cells.append(flaw[1])
         values.append(cells)
     outline = Outline()
     _reach(outline, values)
@@ -141,16 +152,27 @@ def _old_value(book: Any, cell: Any) -> Cell:
         case xlrd.XL_CELL_NUMBER:
             return as_shown(as_typed(cell.value), _form_of(book, cell))
         case xlrd.XL_CELL_DATE:
-            parts = xlrd.xldate_as_tuple(cell.value, book.datemode)
-            if not any(parts[:3]):
-                return time(*parts[3:])
-            day = datetime(*parts) if any(parts[3:]) else date(*parts[:3])
-            return as_shown(day, _form_of(book, cell))
+            return _old_date(cell.value, _form_of(book, cell), book.datemode)
         case xlrd.XL_CELL_BOOLEAN:
             return bool(cell.value)
         case xlrd.XL_CELL_TEXT:
             return as_shown(str(cell.value), _form_of(book, cell))
     return ""
+
+
+def _old_date(days: float, form: str, mode: Literal[0, 1]) -> Cell:
+    """The date, time or length of time that so many days are, as the format shows it.
+
+    Raises `XLDateError` where the calendar has no such date.
+    """
+    if shows_length(form):
+        return length_of_time(days * 86_400)
+    if days > 1 and shows_time_alone(form):
+        days %= 1
+    parts = xlrd.xldate_as_tuple(days, mode)
+    if not any(parts[:3]):
+        return time(*parts[3:])
+    return as_shown(datetime(*parts) if any(parts[3:]) else date(*parts[:3]), form)
 
 
 def _form_of(book: Any, cell: Any) -> str:
@@ -243,6 +265,8 @@ class _OdsScan:
 
     def _end_cell(self) -> None:
         value = _ods_value(self._attributes, "\n".join(self._lines or ()))
+        if self._lines == [""] and isinstance(value, int | float):
+            value = PartlyShown(value, "", ";;;")
         self._lines = None
         if value == "":
             self._empty_cells += self._cell_times
@@ -286,7 +310,10 @@ def _ods_value(attributes: Mapping[str, str], text: str) -> Cell:
                 said = attributes.get("office:date-value", "")
                 day = datetime.fromisoformat(said) if "T" in said else date.fromisoformat(said)
                 figures = [int(each) for each in re.findall(r"[0-9]{1,4}", text)]
-                shows = day.day in figures and {day.year, day.year % 100} & {*figures}
+                years = {day.year, day.year % 100} & {*figures}
+                if day.day in figures and not years:
+                    return PartlyShown(day, text, "d-mmm")
+                shows = day.day in figures and years
                 return day if not text or (shows and len(figures) > 1) else text
     except ValueError:
         pass

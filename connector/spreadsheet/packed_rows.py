@@ -9,7 +9,7 @@ from datetime import date, datetime, time
 from typing import Any
 
 from connector.engine.push_plan import Problem
-from connector.spreadsheet.problems import Amount, Cell, SheetRow
+from connector.spreadsheet.problems import Amount, Cell, PartlyShown, SheetRow
 from connector.spreadsheet.report import RowResult
 
 _PLAIN_PARTS = 4
@@ -75,6 +75,8 @@ def _plain_cell(cell: Cell) -> Any:
             return {"time": cell.isoformat()}
         case Amount():
             return {"amount": [cell.value, cell.unit, cell.form, cell.shown]}
+        case PartlyShown():
+            return {"partly": [_plain_cell(cell.value), cell.shown, cell.form]}
     return cell
 
 
@@ -90,4 +92,6 @@ def _cell(plain: Any) -> Cell:
         cell: Cell = plain
         return cell
     ((kind, value),) = plain.items()
+    if kind == "partly":
+        return PartlyShown(_cell(value[0]), *value[1:])  # type: ignore[arg-type]
     return Amount(*value) if kind == "amount" else _TYPES[kind](value)

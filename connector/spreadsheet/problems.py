@@ -36,13 +36,28 @@ class Amount:
         return f"{number}%" if self.unit == "%" else f"{self.unit} {number}"
 
 
-Cell = str | int | float | bool | date | datetime | time | Amount
+@dataclass(frozen=True, slots=True)
+class PartlyShown:
+    """A cell whose number format `form` shows less than the cell holds.
+
+    `shown` is the text that a person sees: 30-Dec of a date with a year, or nothing at all.
+    """
+
+    value: str | int | float | date
+    shown: str
+    form: str
+
+    def __str__(self) -> str:
+        return text_of(self.value)
+
+
+Cell = str | int | float | bool | date | datetime | time | Amount | PartlyShown
 """Value of a cell: always text in a csv; in a workbook also a number, a truth value or a date, as
-it was typed, and a number as it is shown. An empty cell is the empty string.
+it was typed, and a number or a date as it is shown. An empty cell is the empty string.
 """
 
-Flaw = tuple[Literal["error", "not_calculated"], str]
-"""Why a workbook's cell has no value to read, and the error's name or the formula."""
+Flaw = tuple[Literal["error", "not_calculated", "unreadable"], str]
+"""Why a workbook's cell has no value to read: an error's name, a formula, or a number as stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +107,8 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         "spreadsheet_error": "The value is a formula error: correct the formula or clear the cell.",
         "formula_without_value": "The formula in the cell was never calculated: open the file"
         " in a spreadsheet program and save it, or enter the value.",
+        "unreadable_cell": "The value is formatted as a date, but is not a date: enter a date, or"
+        " clear the cell.",
         "cell_too_long": "The text is longer than any field allows: shorten the text.",
         "example_row": "The row is the example row of the template: delete the row or fill it in.",
         # Required values.
@@ -203,6 +220,9 @@ WARNINGS: Mapping[str, str] = MappingProxyType(
         "odd_letters": "The value looks damaged, because a letter is missing or wrong: check"
         " the spelling.",
         "invisible": "The cell contains invisible characters, which are removed: check the text.",
+        "partly_shown": "The value is a date that the cell shows without its year: check the year.",
+        "hidden_value": "The value is hidden by its number format and is imported as empty: change"
+        " the format if the value is meant.",
         "scheme_added": "The value is imported with https:// in front: check the address.",
         "maybe_cut": "The text may be cut off: check the text against its source.",
         "name_split": "The value is split into first and last name: check both names.",

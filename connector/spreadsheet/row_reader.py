@@ -19,8 +19,10 @@ from connector.spreadsheet.problems import (
     Amount,
     Cell,
     NotedValue,
+    PartlyShown,
     SheetRow,
     Unreadable,
+    noted,
     problem_of,
 )
 from connector.spreadsheet.target_columns import PushTarget
@@ -242,6 +244,8 @@ def _cell_reader(column: MappedColumn, target: PushTarget) -> Callable[[Cell], A
     @lru_cache(_CELLS_REMEMBERED, typed=True)
     def read(cell: Cell) -> Any:
         if not isinstance(cell, str):
+            if isinstance(cell, PartlyShown) and not cell.shown:
+                return noted(None, "hidden_value")
             return reads.typed(cell)
         text = cell.strip()
         if not text:

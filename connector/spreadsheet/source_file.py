@@ -20,6 +20,7 @@ from xml.parsers import expat
 from connector.errors import (
     DamagedSpreadsheet,
     NotASpreadsheet,
+    PasswordProtected,
     SpreadsheetChanged,
     SpreadsheetError,
     UnsafeWorkbook,
@@ -182,8 +183,8 @@ def kind_of(source: SourceFile) -> Literal["text"] | BookKind:
 
 
 def _workbook_kind(source: SourceFile, members: list[str]) -> BookKind:
-    # Readers differ in whether case and the kind of slash make another name.
-    names = {each.lower().replace("\\", "/") for each in members}
+    # Readers differ in whether case makes another name.
+    names = {each.lower() for each in members}
     for part, kind in _MAIN.items():
         if part in names:
             return kind
@@ -216,10 +217,7 @@ def _refuse_encrypted(source: SourceFile) -> None:
         tail = b""
         while piece := file.read(_PIECE_BYTES):
             if _ENCRYPTED_STREAM in tail + piece:
-                raise NotASpreadsheet(
-                    f"{source.path} is encrypted with a password",
-                    action="Save it without a password, or save the sheet as csv in UTF-8.",
-                )
+                raise PasswordProtected(f"{source.path} is encrypted with a password")
             tail = piece[-len(_ENCRYPTED_STREAM) :]
 
 
@@ -229,6 +227,10 @@ def archive(source: SourceFile) -> Iterator[zipfile.ZipFile]:
     with source.open() as file:
         _check_directory(source, file)
         with _naming_damage(source), zipfile.ZipFile(file) as opened:
+            # Some programs on Windows write backslashes into the names of members.
+            for member in opened.infolist():
+                member.filename = member.filename.replace("\\", "/")
+            opened.NameToInfo = {member.filename: member for member in opened.infolist()}
             yield opened
 
 
@@ -266,8 +268,8 @@ def _check_directory(source: SourceFile, file: BinaryIO) -> None:
 
 
 def _check_declared(source: SourceFile, members: list[zipfile.ZipInfo]) -> None:
-    # Readers differ in whether case and the kind of slash make another name.
-    names = [member.filename.lower().replace("\\", "/") for member in members]
+    # Readers differ in whether case makes another name.
+    names = [member.filename.lower() for member in members]
     if len(names) > _MEMBERS_MAX or len(set(names)) != len(names):
         raise UnsafeWorkbook(f"{source.path} lists more parts than any workbook has, or one twice")
     _workbook_kind(source, names)

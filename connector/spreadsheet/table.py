@@ -12,10 +12,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
+from types import TracebackType
 from typing import Literal
 
 from connector.engine.push_plan import Problem
-from connector.errors import Misused, NoRows, NotASpreadsheet, count_noun
+from connector.errors import (
+    ConnectorError,
+    DamagedSpreadsheet,
+    Misused,
+    NoRows,
+    NotASpreadsheet,
+    count_noun,
+)
 from connector.spreadsheet import delimited, workbook
 from connector.spreadsheet.columns import Columns, read_headings
 from connector.spreadsheet.other_books import OtherSheet, find_ods, find_xls
@@ -43,6 +51,11 @@ BOOK_SUFFIXES = (WORKBOOK_SUFFIX, ".xlsm", ".xls", ".ods")
 """Names of workbooks that are read; xlsx alone is written."""
 
 _HEADINGS_SHOWN = 6
+_FLAW_CODES = {
+    "error": "spreadsheet_error",
+    "not_calculated": "formula_without_value",
+    "unreadable": "unreadable_cell",
+}
 _NO_FLAWS: Mapping[int, Flaw] = {}
 
 
@@ -118,12 +131,41 @@ def open_table(
         raise NotASpreadsheet(
             f"{path}: a table is a csv, tsv, txt, xlsx, xls or ods, not {suffix or path.name!r}"
         )
-    kind = kind_of(source)
-    if kind != "text":
-        _refuse_options(path, "a workbook", {"--encoding": encoding, "--delimiter": delimiter})
-        return _open_workbook(source, kind, sheet, header_row)
-    _refuse_options(path, "text", {"--sheet": sheet})
-    return _open_text(source, encoding, delimiter, header_row)
+    with _Reading(path):
+        kind = kind_of(source)
+        if kind != "text":
+            _refuse_options(path, "a workbook", {"--encoding": encoding, "--delimiter": delimiter})
+            return _open_workbook(source, kind, sheet, header_row)
+        _refuse_options(path, "text", {"--sheet": sheet})
+        return _open_text(source, encoding, delimiter, header_row)
+
+
+class _Reading:
+    """Context in which every error of a reader's library names the file, the sheet and the row."""
+
+    def __init__(self, path: Path, sheet: str | None = None) -> None:
+        self._where = str(path) if sheet is None else f"{path}, sheet {sheet!r}"
+        self.row: int | None = None
+
+    def __enter__(self) -> _Reading:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if isinstance(error, ConnectorError | MemoryError) or kind is None:
+            return
+        # A failed assumption of a library in Rust is not one of Python's exceptions.
+        if issubclass(kind, Exception) or kind.__name__ == "PanicException":
+            row = "" if self.row is None else f", row {self.row + 1}"
+            raise DamagedSpreadsheet(
+                f"{self._where}{row} cannot be read: the content is damaged or unusual"
+                f" ({kind.__name__})",
+                action="Copy the table into a new workbook or save it as csv, and give that file.",
+            ) from error
 
 
 def _refuse_options(path: Path, what: str, options: Mapping[str, str | None]) -> None:
@@ -147,9 +189,11 @@ def _open_text(
         outside = Outside(columns.headings, left_out)
         form = RowForm(columns, max(fit.full_width, columns.count), outside)
         reading = delimited.records(source, encoded, fit.delimiter)
-        for number, (_, cells) in enumerate(reading, 1):
-            if number > place.first_row:
-                yield form.row(number, cells, None)
+        with _Reading(source.path) as progress:
+            for number, (_, cells) in enumerate(reading, 1):
+                if number > place.first_row:
+                    yield form.row(number, cells, None)
+                progress.row = number
 
     return Spreadsheet(
         path=source.path,
@@ -191,9 +235,11 @@ def _open_workbook(
     def rows() -> Iterator[SheetRow]:
         outside = Outside(columns.headings, left_out)
         form = RowForm(columns, max(sheet.outline.columns, columns.count), outside)
-        for index, cells, flaws in islice(sheet.rows(), place.first_row, None):
-            row = form.row(index + 1, cells, flaws)
-            yield replace(row, is_hidden=True) if index in hidden else row
+        with _Reading(source.path, sheet.name) as progress:
+            for index, cells, flaws in islice(sheet.rows(), place.first_row, None):
+                row = form.row(index + 1, cells, flaws)
+                yield replace(row, is_hidden=True) if index in hidden else row
+                progress.row = index + 1
 
     return Spreadsheet(
         path=source.path,
@@ -318,8 +364,7 @@ class RowForm:
 
     def _flawed(self, flaws: Mapping[int, Flaw]) -> Iterator[Problem]:
         for index, (kind, what) in sorted(flaws.items()):
-            code = "spreadsheet_error" if kind == "error" else "formula_without_value"
-            yield problem_of(code, None, self._heading(index), received=what)
+            yield problem_of(_FLAW_CODES[kind], None, self._heading(index), received=what)
 
     def _too_long(self, cells: Sequence[Cell]) -> tuple[Problem, ...]:
         return tuple(

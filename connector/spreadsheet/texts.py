@@ -23,6 +23,7 @@ from connector.spreadsheet.numbers import unit_of
 from connector.spreadsheet.problems import (
     Amount,
     NotedValue,
+    PartlyShown,
     ReadText,
     ReadTyped,
     Unreadable,
@@ -244,6 +245,8 @@ def typed_text(keeps_digits: bool, whole_numbers: bool) -> ReadTyped:
 
     def read(cell: Any) -> str:
         is_number = isinstance(cell, int | float) and not isinstance(cell, bool)
+        if isinstance(cell, PartlyShown):
+            return cell.shown
         if isinstance(cell, Amount):
             return text_of(cell)
         if not is_number or cell != cell // 1 or abs(cell) >= 10**_DIGITS_SAFE:

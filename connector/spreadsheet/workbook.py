@@ -139,8 +139,6 @@ class _SheetScan:
         if name == "col" and attributes.get("hidden") in _TRUE:
             first, last = (int(attributes.get(each, "0")) for each in ("min", "max"))
             self.outline.hidden_columns |= {*range(first - 1, min(last, COLUMNS_MAX))}
-        elif name == "dimension":
-            self._check_claim(attributes.get("ref", ""))
         elif name == "mergeCell" and len(self.outline.merged) < _MERGED_MAX:
             self.outline.merged.append(attributes.get("ref", "")[:_RANGE_CHARACTERS_MAX])
 
@@ -196,14 +194,6 @@ class _SheetScan:
             place = f"{letter(self._column)}{self._row + 1}"
             raise _too_far(f"{self._where}: the table reaches to {place}")
 
-    def _check_claim(self, claim: str) -> None:
-        """Refuse a size that is claimed and that no reader should make room for."""
-        _, _, corner = claim.rpartition(":")
-        if corner and _REFERENCE.match(corner):
-            row, column = self._place(corner)
-            if (row + 1) * (column + 1) > AREA_MAX:
-                raise _too_far(f"{self._where}: the sheet says that it reaches to {corner}")
-
     def leave_cell(self) -> None:
         """Note the flaw of the cell that was scanned last, if it has one."""
         if not self._is_watched:
@@ -211,7 +201,7 @@ class _SheetScan:
         self.parser.CharacterDataHandler = None
         value = "".join(self._value).strip()
         flaw: Flaw | None = None
-        if self._is_error:
+        if self._is_error and (value or self._formula is not None):
             flaw = "error", value
         elif self._formula is not None and not value and not self._is_text:
             formula = "".join(self._formula).strip()[:_FORMULA_CHARACTERS_MAX]
@@ -364,7 +354,9 @@ class SheetFile:
         if last[0] >= self.outline.rows or last[1] >= width:
             raise DamagedSpreadsheet(f"{self.source.path} reads in two ways")
         values = sheet.iter_rows()
-        forms = {column: iter(each) for column, each in self.outline.forms.items()}
+        # Formats of empty cells may reach further to the right than the table.
+        within = {column: each for column, each in self.outline.forms.items() if column < width}
+        forms = {column: iter(each) for column, each in within.items()}
         stretches = {column: next(each) for column, each in forms.items()}
         for index in range(self.outline.rows):
             cells: list[Cell] = [""] * first[1]
@@ -372,9 +364,8 @@ class SheetFile:
             cells += [_retyped(v) if isinstance(v, (float, timedelta)) else v for v in read]
             cells += [""] * (width - len(cells))
             for column, (begin, end, form) in list(stretches.items()):
-                cell = cells[column] if column < width else ""
                 if begin <= index:
-                    cells[column] = as_shown(cell, form)
+                    cells[column] = as_shown(cells[column], form)
                 if index >= end:
                     stretches[column] = next(forms[column], (self.outline.rows, -1, ""))
             flaws = self.outline.flaws.get(index, {})
@@ -517,11 +508,6 @@ def _read(source: SourceFile, name: str) -> CalamineSheet:
             raise DamagedSpreadsheet(
                 f"{source.path}: sheet {name!r} is damaged: {error}"
             ) from error
-        except BaseException as error:
-            # A broken assumption of the reader's own is none of Python's exceptions.
-            if type(error).__name__ == "PanicException":
-                raise DamagedSpreadsheet(f"{source.path}: sheet {name!r} cannot be read") from error
-            raise
 
 
 def forget_sheet() -> None:
@@ -533,7 +519,11 @@ def _retyped(value: float | timedelta) -> Cell:
     """The number as it was typed, or a length of time as text."""
     if isinstance(value, float):
         return as_typed(value)
-    # Hours, minutes and seconds, as a spreadsheet shows a length of time.
-    seconds = round(value.total_seconds())
+    return length_of_time(value.total_seconds())
+
+
+def length_of_time(total: float) -> str:
+    """Hours, minutes and seconds, as a spreadsheet shows so many seconds."""
+    seconds = round(total)
     sign, seconds = ("-", -seconds) if seconds < 0 else ("", seconds)
     return f"{sign}{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"

@@ -27,7 +27,7 @@ from connector.engine.push_plan import Problem
 from connector.engine.push_states import PreviewOutcome
 from connector.errors import ReportRefused
 from connector.spreadsheet.columns import REPORT_HEADINGS, letter
-from connector.spreadsheet.problems import Amount, Cell, SheetRow
+from connector.spreadsheet.problems import Amount, Cell, PartlyShown, SheetRow
 from connector.spreadsheet.report import Pairs, RowResult, Summary, report_cells, stand_in
 from connector.spreadsheet.table import Spreadsheet
 from connector.spreadsheet.template_sheet import TemplateColumn
@@ -235,7 +235,7 @@ class _ReportSheet:
         """One of the input's cells, or what stands in for it."""
         if (shown := stand_in(row, index, len(self._headings))) is not None:
             return self._text(shown, color)
-        if index in row.flaws:
+        if row.flaws.get(index, ("",))[0] == "error":
             return _value("e", escape(row.flaws[index][1]), self._style(None, color))
         try:
             return self._cell(row.cells[index], color)
@@ -258,8 +258,18 @@ class _ReportSheet:
             case Amount():
                 raw = value.value / 100 if value.unit == "%" else value.value
                 return _value("n", raw, self._style(value.form, color))
+            case PartlyShown():
+                return self._partly_shown(value, color)
         days = to_excel(value)  # type: ignore[no-untyped-call]
         return _value("n", days, self._style(_DATE_FORMATS[type(value)], color))
+
+    def _partly_shown(self, cell: PartlyShown, color: str | None) -> str:
+        """A cell that holds the value and shows as little of it as it did."""
+        if isinstance(cell.value, str):
+            return self._new_cell(cell.value, color)
+        is_date = isinstance(cell.value, date)
+        number = to_excel(cell.value) if is_date else cell.value  # type: ignore[no-untyped-call]
+        return _value("n", number, self._style(cell.form, color))
 
     def _new_text(
         self, text: str, color: str | None = None, *, is_bold: bool = False, wraps: bool = False

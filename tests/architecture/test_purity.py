@@ -12,7 +12,7 @@ import pytest
 
 from tests.repository import ROOT, Repository, TextFile
 
-PURE = ("connector/engine/", "connector/client/rate_limiter", "connector/client/other_clients")
+PURE = ("connector/engine/", "connector/client/rate_limiter")
 CLOCK = re.compile(r"(?:^|\.)(?:datetime|date)\.(?:now|utcnow|today)$")
 BUILTINS = frozenset(("open", "print", "input"))
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from connector.client.client import Client, Limits
-from connector.client.rate_limiter import Pace
+from connector.client.rate_limiter import RateLimiter
 from connector.client.request import Request
 from connector.errors_api import BudgetSpent, QuotaSpent, RateLimited, ServerFailed
 from connector.pulls.outcome import RequestTally
@@ -94,11 +94,13 @@ def test_clients_may_share_a_pace() -> None:
     told = {"X-RateLimit-Limit": "1", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "40"}
 
     async def act() -> None:
-        clock, pace = Clock(), Pace()
+        clock, limiter = Clock(), RateLimiter()
         diaries = Diary(), Diary()
         async with Peer(answers(200, {"data": {"id": "5d1c"}}, told)) as peer:
             for diary in diaries:
-                async with client_of(peer.base_url, clock, pace=pace, observer=diary) as client:
+                async with client_of(
+                    peer.base_url, clock, limiter=limiter, observer=diary
+                ) as client:
                     await get(client)
         assert [] == diaries[0].waits
         assert ["window"] == diaries[1].waits
@@ -199,11 +201,11 @@ def test_waiting_in_the_queue_forbids_no_repeat() -> None:
 
 def test_a_client_does_not_wait_for_ever_for_anothers_answer() -> None:
     async def act() -> None:
-        pace, gate = Pace(), asyncio.Event()
+        limiter, gate = RateLimiter(), asyncio.Event()
         async with Peer(waits_for(gate, found), found) as peer:
             async with (
-                client_of(peer.base_url, pace=pace) as one,
-                client_of(peer.base_url, pace=pace) as other,
+                client_of(peer.base_url, limiter=limiter) as one,
+                client_of(peer.base_url, limiter=limiter) as other,
             ):
                 first = asyncio.create_task(get(one))
                 await peer.is_asked.wait()

@@ -175,7 +175,7 @@ def test_nothing_that_belongs_to_a_client_shows_the_key() -> None:
         async with Peer(listed) as peer, client_of(peer.base_url, Clock()) as client:
             page = await records(client, "jobs").list()
             assert f"<Client of {peer.base_url}>" == repr(client)
-            for root in (client, records(client, "jobs"), page, client.pace, client.rate):
+            for root in (client, records(client, "jobs"), page, client.limiter, client.rate):
                 found_below = list(reachable(root))
                 assert [] == [each for each in found_below if leaks(repr(each))]
             # The walk goes all the way: to the key itself, which hides what it holds.

@@ -200,3 +200,28 @@ def test_our_own_clock_decides_nothing(tmp_path: Path) -> None:
         assert bookmark is not None
         assert timedelta(0) <= time.servers() - bookmark.astimezone(UTC) < timedelta(minutes=1)
         assert [] == differences(sandbox, published(tmp_path))
+
+
+@pytest.mark.parametrize("window", ["aligned", "first_request", "sliding"])
+def test_beside_a_client_that_takes_half_of_every_window_the_pull_ends_exact(
+    tmp_path: Path, window: str
+) -> None:
+    time = Time()
+    with Sandbox(
+        counts={"candidates": 400},
+        clock=time.servers,
+        rate_limit=120,
+        behaviours={"rate_window": window},
+    ) as sandbox:
+        spend = sandbox.limits.spend
+
+        def spend_for_both(now: datetime) -> bool:
+            spend(now)
+            return spend(now)
+
+        sandbox.limits.spend = spend_for_both  # type: ignore[method-assign]
+        report = pulled(sandbox, tmp_path, "candidates", time=time)
+
+        assert "done" == report.outcome, report.as_json()
+        assert report.rate_limited <= 0.05 * report.requests
+        assert [] == differences(sandbox, published(tmp_path))

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from connector.client.other_clients import OtherClients
+from connector.client.rate_limiter import RateLimiter
 from connector.engine import bookmark as bookmarks
 from connector.engine import pull as pulls
 from connector.engine import scrub, walk
@@ -210,12 +210,12 @@ def any_detail_fits(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(world, "misfit_of_id", lambda *_: None)
 
 
-# -- the pace -------------------------------------------------------------------------------------
+# -- the rate limiter ------------------------------------------------------------------------------
 
 
-def other_users_of_the_key_are_ignored(patch: pytest.MonkeyPatch) -> None:
-    """The pace takes the whole limit for its own, whoever else is seen to use the key."""
-    changed(patch, OtherClients, "is_seen", ("now < self._seen_at + ALONE_SECONDS", "False"))
+def requests_in_flight_are_not_counted(patch: pytest.MonkeyPatch) -> None:
+    """The rate limiter sends as many requests as the last figure shows, whatever is in flight."""
+    changed(patch, RateLimiter, "_left", ("+ self._in_flight", ""))
 
 
 SHOWN_IN: Mapping[str, str] = {

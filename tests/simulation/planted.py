@@ -1,6 +1,6 @@
 """Every planted fault with the scenario that is made to show it, and how soon it does.
 
-The faults of the pull and of the pace are in `ablation.py`, those of the push in
+The faults of the pull and of the rate limiter are in `ablation.py`, those of the push in
 `push/ablation.py`; what each of them shows is in docs/RELIABILITY.md.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.engine import test_pace_others as pace
+from tests.engine.rate_limiter_world import sole_client
 from tests.simulation import ablation
 from tests.simulation import run as pull
 from tests.simulation.push import ablation as push_ablation
@@ -19,9 +19,6 @@ from tests.simulation.push import run as push
 
 RUNS_MAX = 1000
 """A fault that is not seen in so many runs of its scenario is not seen."""
-
-REFUSED_MAX = 1
-"""Of 5,000 requests beside a steady other client so many may be refused."""
 
 
 @dataclass(frozen=True)
@@ -70,21 +67,20 @@ def _pushed(name: str, scenario: str, obligation: str) -> Planted:
     return Planted(name, "push", scenario, getattr(push_ablation, name), wrong)
 
 
-def _paced(kind: str) -> Planted:
+def _limited(kind: str) -> Planted:
     def wrong(seed: int) -> list[str]:
-        refused = len(pace.run(kind, "burst", "steady", seed).refused_at)
-        told = f"refused: {refused} of {pace.REQUESTS} requests"
-        return [told] if refused > REFUSED_MAX else []
+        refused = len(sole_client(kind, seed).refused_at)
+        return [f"refused: {refused} requests of a sole client"] if refused else []
 
-    plant = ablation.other_users_of_the_key_are_ignored
-    return Planted(plant.__name__, "pace", kind, plant, wrong)
+    plant = ablation.requests_in_flight_are_not_counted
+    return Planted(plant.__name__, "rate limiter", kind, plant, wrong)
 
 
 PLANTED: tuple[Planted, ...] = (
     *(_pulled(name, scenario) for name, scenario in ablation.SHOWN_IN.items()),
     *(_pulled(name, scenario, is_harmless=True) for name, scenario in ablation.HARMLESS.items()),
     *(_pushed(name, *shown) for name, shown in push_ablation.SHOWN_IN.items()),
-    _paced("fixed"),
-    _paced("sliding to the oldest"),
+    _limited("fixed"),
+    _limited("sliding to the oldest"),
 )
 """Every planted fault."""

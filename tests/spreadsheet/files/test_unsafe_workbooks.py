@@ -132,11 +132,6 @@ UNSAFE: dict[str, tuple[Callable[[], bytes], str, int | None]] = {
     "list": (countless_members, "lists more parts than any workbook has", 0),
     "name in another case": (lambda: zipped({**GOOD, SHEET.upper(): "<a/>"}), TWICE, 0),
     "other slash": (lambda: zipped({**GOOD, SHEET.replace("/", "\\"): "<a/>"}), TWICE, 0),
-    "claim": (
-        lambda: sheet(claim="A1:XFD1000000"),
-        "sheet 'People': the sheet says that it reaches to XFD1000000",
-        None,
-    ),
     "corner": (lambda: sheet(CORNER.format("<v>1</v>")), "the table reaches to XFD1048576", None),
     "two sides": (lambda: sheet(TWO_SIDES), "the table reaches to A9999", None),
     "beyond": (lambda: sheet(BEYOND), "the table reaches to A9999999", None),

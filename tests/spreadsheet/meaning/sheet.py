@@ -17,6 +17,7 @@ from connector.spreadsheet.check import CheckedRow, check
 from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import Cell, SheetRow
+from connector.spreadsheet.table import Spreadsheet
 from connector.spreadsheet.target_columns import PushTarget, push_target
 
 
@@ -122,7 +123,10 @@ def aimed(
 
 
 def checked(
-    made: Made, wanted: PushTarget, said: Said | None = None, saved: SavedMap | None = None
+    made: Made | Spreadsheet,
+    wanted: PushTarget,
+    said: Said | None = None,
+    saved: SavedMap | None = None,
 ) -> list[CheckedRow]:
     """Every row of the table after the check."""
     columns = map_headings(made.headings, wanted, saved=saved)

@@ -1,6 +1,6 @@
-"""The pace's single rules: what is asked, what is answered, what follows.
+"""The limiter's single rules: what is asked, what is answered, what follows.
 
-Those on 429s are in test_pace_refusals.py.
+Those on 429s are in test_rate_limiter_refusals.py.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 import pytest
 
 from connector.client.rate_limiter import Go, RateHeaders, Wait
-from tests.engine.pace_hand import NOW, Hand
+from tests.engine.rate_limiter_hand import NOW, Hand
 
 
 def test_one_goes_first() -> None:
@@ -22,7 +22,7 @@ def test_one_goes_first() -> None:
 
     assert 7 == len(hand.go_all(1))
     assert Wait(50.0, "window") == hand.wait(1)
-    assert (10, 7, 50.0) == (hand.pace.limit, hand.pace.remaining, hand.pace.resets_in(1))
+    assert (10, 7, 50.0) == (hand.limiter.limit, hand.limiter.remaining, hand.limiter.resets_in(1))
 
 
 def test_remaining_only_falls() -> None:
@@ -33,7 +33,7 @@ def test_remaining_only_falls() -> None:
     hand.heard(2, late, 3)
     hand.heard(3, early, 8)
 
-    assert 3 == hand.pace.remaining
+    assert 3 == hand.limiter.remaining
 
 
 def test_a_clock_that_stands_still_is_no_rate() -> None:
@@ -42,8 +42,8 @@ def test_a_clock_that_stands_still_is_no_rate() -> None:
 
     hand.heard(0, hand.go(0), 6)
 
-    assert 6 == hand.pace.remaining
-    assert Go is type(hand.pace.acquire(60))
+    assert 6 == hand.limiter.remaining
+    assert Go is type(hand.limiter.acquire(60))
 
 
 def test_what_is_in_flight_is_taken_off() -> None:
@@ -64,7 +64,7 @@ def test_an_answer_of_an_earlier_window_says_nothing() -> None:
 
     hand.heard(54, late, 0)
 
-    assert 8 == hand.pace.remaining
+    assert 8 == hand.limiter.remaining
     # It may have been counted behind the back of that 8.
     assert 7 == len(hand.go_all(54))
 
@@ -94,11 +94,11 @@ def test_a_window_ends_by_the_servers_own_clock(
     reset: float | None, date: float | None, seconds: float
 ) -> None:
     hand = Hand()
-    hand.pace.heard(1, hand.go(0), RateHeaders(10, 0, reset), date)
+    hand.limiter.heard(1, hand.go(0), RateHeaders(10, 0, reset), date)
 
     assert "window" == hand.wait(1).reason
     assert pytest.approx(seconds) == hand.seconds(1)
-    assert isinstance(hand.pace.acquire(1 + seconds + 0.001), Go)
+    assert isinstance(hand.limiter.acquire(1 + seconds + 0.001), Go)
 
 
 def test_a_spent_window_opens_with_one_request() -> None:
@@ -127,7 +127,7 @@ def test_a_reserve_is_left_for_people() -> None:
     hand = Hand(reserve=1000)
     hand.heard(1, hand.go(0), 9)
     assert "window" == hand.wait(1).reason
-    assert isinstance(hand.pace.acquire(52), Go)
+    assert isinstance(hand.limiter.acquire(52), Go)
 
 
 def test_a_request_that_never_left_takes_no_place() -> None:
@@ -136,71 +136,30 @@ def test_a_request_that_never_left_takes_no_place() -> None:
     tickets = hand.go_all(1)
     assert 3 == len(tickets)
 
-    hand.pace.unsent(2, tickets[0])
+    hand.limiter.unsent(2, tickets[0])
     assert 1 == len(hand.go_all(2))
 
-    hand.pace.lost(3, tickets[1])
+    hand.limiter.lost(3, tickets[1])
     assert [] == hand.go_all(3)
 
 
 def test_a_later_answer_settles_what_was_lost() -> None:
     hand = Hand()
     hand.heard(1, hand.go(0), 5)
-    hand.pace.lost(2, hand.go(1))
+    hand.limiter.lost(2, hand.go(1))
 
     hand.heard(4, hand.go(3), 4)
 
     assert 4 == len(hand.go_all(4))
 
 
-def test_others_are_left_what_they_may_take_meanwhile() -> None:
-    hand, remaining = Hand(), 9
-    hand.pace.heard(1, hand.go(0), RateHeaders(1000, 900, NOW + 50), NOW + 1)
-    remaining = 900
-    for second in range(1, 20):
-        # One of ours a second, and twenty of theirs.
-        remaining -= 21
-        hand.pace.heard(
-            second + 1, hand.go(second), RateHeaders(1000, remaining, NOW + 50), NOW + second
-        )
-
-    while tickets := hand.go_all(20):
-        for ticket in tickets:
-            remaining -= 1
-            hand.pace.heard(20, ticket, RateHeaders(1000, remaining, NOW + 50), NOW + 20)
-
-    assert 20 <= remaining <= 100
-
-
-def test_beside_others_few_are_under_way_at_once() -> None:
-    alone, beside = Hand(limit=600), Hand(limit=600)
-    for hand in (alone, beside):
-        hand.heard(0.5, hand.go(0), 500)
-    beside.heard(1, beside.go(0.5), 400)
-    alone.heard(1, alone.go(0.5), 499)
-
-    assert 5 == len(beside.go_all(1))
-    assert Wait(None, "ramp") == beside.wait(1)
-    assert 400 <= len(alone.go_all(1))
-
-
-def test_spread_requests_share_what_is_left_of_the_window() -> None:
-    hand = Hand(mode="spread")
-    hand.heard(6, hand.go(0), 9)
-
-    tickets = hand.go_all(6)
-
-    assert 1 == len(tickets)
-    assert Wait(5.0, "spread") == hand.wait(6)
-
-
 def test_what_is_given_back_twice_is_noticed() -> None:
     hand = Hand()
     ticket = hand.go(0)
-    hand.pace.lost(1, ticket)
+    hand.limiter.lost(1, ticket)
 
     with pytest.raises(AssertionError, match="more requests ended"):
-        hand.pace.lost(2, ticket)
+        hand.limiter.lost(2, ticket)
 
 
 def test_an_answer_without_figures_may_have_been_counted() -> None:
@@ -214,12 +173,12 @@ def test_an_answer_without_figures_may_have_been_counted() -> None:
 def test_answers_of_one_window_agree_on_its_end() -> None:
     hand = Hand()
     first = hand.go(0)
-    hand.pace.heard(1.9, first, RateHeaders(10, 9, NOW + 50), NOW + 1)
+    hand.limiter.heard(1.9, first, RateHeaders(10, 9, NOW + 50), NOW + 1)
     second, third = hand.go(1.9), hand.go(1.9)
-    hand.pace.heard(2.0, second, RateHeaders(10, 8, NOW + 50), NOW + 2)
-    hand.pace.heard(2.8, third, RateHeaders(10, 7, NOW + 50), NOW + 2)
+    hand.limiter.heard(2.0, second, RateHeaders(10, 8, NOW + 50), NOW + 2)
+    hand.limiter.heard(2.8, third, RateHeaders(10, 7, NOW + 50), NOW + 2)
 
-    assert 51.0 == 2.8 + (hand.pace.resets_in(2.8) or 0)
+    assert 51.0 == 2.8 + (hand.limiter.resets_in(2.8) or 0)
 
 
 def test_what_others_took_before_us_is_believed() -> None:
@@ -230,37 +189,3 @@ def test_what_others_took_before_us_is_believed() -> None:
     hand.heard(73, hand.go(72), 0, 120)
 
     assert "window" == hand.wait(73).reason
-
-
-def test_where_others_take_part_the_probe_waits_for_ours_to_leave() -> None:
-    hand = Hand()
-    first = hand.go(0)
-    hand.heard(1, first, 9)
-    unused, *tickets = hand.go_all(49)
-    hand.pace.unsent(49, unused)
-    for ticket in tickets:
-        hand.heard(49.5, ticket, 1)
-    hand.heard(53, hand.go(52), 9, 110)
-    hand.heard(54, hand.go(53), 0, 110)
-
-    assert "window" == hand.wait(112).reason
-    assert pytest.approx(53 + 60.05 - 112) == hand.seconds(112)
-    # The figure was 0, and one of ours has left since; the next has to wait for what it tells.
-    hand.go(113.1)
-    assert Wait(None, "probe") == hand.wait(114.1)
-
-
-def test_others_are_forgotten_in_time() -> None:
-    hand = Hand()
-    hand.pace.heard(1, hand.go(0), RateHeaders(1000, 900, NOW + 50), NOW + 1)
-    hand.pace.heard(3, hand.go(2), RateHeaders(1000, 700, NOW + 50), NOW + 3)
-    assert len(hand.go_all(3)) < 700
-
-    hand = Hand()
-    hand.pace.heard(1, hand.go(0), RateHeaders(1000, 900, NOW + 50), NOW + 1)
-    hand.pace.heard(3, hand.go(2), RateHeaders(1000, 700, NOW + 50), NOW + 3)
-    for start in range(60, 1500, 60):
-        rate = RateHeaders(1000, 999, NOW + start + 50)
-        hand.pace.heard(start + 1, hand.go(start), rate, NOW + start + 1)
-
-    assert 999 == len(hand.go_all(start + 1))

@@ -1,6 +1,6 @@
 """How servers count requests: fixed windows, windows begun by a request, sliding ones, a month.
 
-Independent of the sandbox and of the pace: a mistake that they shared would cancel out. Times are
+Independent of the sandbox and of the limiter: a shared mistake would cancel out. Times are
 seconds of the server's steady clock; a clock that is wrong is the world's affair.
 """
 

@@ -1,4 +1,4 @@
-"""A world for the pace: workers that ask, a server that counts, a network, and a clock that jumps.
+"""Simulated workers, a counting server and a network, for the rate limiter.
 
 Nothing here waits. One seed draws every delay and every loss, so that a failure is replayed by its
 number. The world checks what must hold at every step: a wait is longer than nothing, nobody waits
@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from connector.client.rate_limiter import Go, Pace, RateHeaders, Spent, Ticket, Wait
-from tests.engine.pace_counters import Counter
+from connector.client.rate_limiter import Go, RateHeaders, RateLimiter, Spent, Ticket, Wait
+from tests.engine.rate_limiter_counters import MINUTE, Begun, Counter, Fixed, Sliding
 
 ASKS_PER_REQUEST_MAX = 400
 """No request needs so many asks, of all workers together."""
@@ -83,7 +83,7 @@ class Outcome:
 
 
 class World:
-    """`workers` send `requests` under one pace, until all are answered or the month is spent.
+    """`workers` send `requests` under one limiter, until all are answered or the month is spent.
 
     `others` are moments at which somebody else sends a request with the same key. What is refused
     or lost is sent again.
@@ -91,7 +91,7 @@ class World:
 
     def __init__(
         self,
-        pace: Pace,
+        limiter: RateLimiter,
         counter: Counter,
         *,
         requests: int,
@@ -101,7 +101,7 @@ class World:
         face: Face | None = None,
         others: Sequence[float] = (),
     ) -> None:
-        self.pace, self.counter, self.requests = pace, counter, requests
+        self.limiter, self.counter, self.requests = limiter, counter, requests
         self.network, self.face = network or Network(), face or Face()
         self.outcome = Outcome()
         self._chance = random.Random(seed)
@@ -143,7 +143,7 @@ class World:
             return
         self._asks += 1
         assert self._asks <= ASKS_PER_REQUEST_MAX * self.requests, "asking comes to no end"
-        match self.pace.acquire(now):
+        match self.limiter.acquire(now):
             case Go(ticket):
                 self._send(now, worker, ticket)
             case Wait(seconds, _):
@@ -217,19 +217,35 @@ class World:
         if is_let:
             self.outcome.answered += 1
             self.outcome.ended_at = now
-            self.pace.heard(now, ticket, rate, date)
+            self.limiter.heard(now, ticket, rate, date)
         else:
             self.outcome.refused_at.append(now)
-            self.pace.refused(now, ticket, rate, date, self._chance.random())
+            self.limiter.refused(now, ticket, rate, date, self._chance.random())
         self._wake_all(now, worker)
 
     def _lose(self, now: float, worker: int, ticket: Ticket) -> None:
         self._in_flight -= 1
         self.outcome.lost += 1
-        self.pace.lost(now, ticket)
+        self.limiter.lost(now, ticket)
         self._wake_all(now, worker)
 
     def _wake_all(self, now: float, worker: int) -> None:
         self._ask(now, worker)
         for each in sorted(self._waiting.keys() - {worker}):
             self._ask(now, each)
+
+
+KINDS: dict[str, Callable[[int, float], Counter]] = {
+    "fixed": Fixed,
+    "begun": lambda limit, phase: Begun(limit),
+    "sliding to the oldest": lambda limit, phase: Sliding(limit, "one"),
+    "sliding to the newest": lambda limit, phase: Sliding(limit, "all"),
+}
+"""Counters by name, made of a limit and the phase of their windows in seconds."""
+
+
+def sole_client(kind: str, seed: int) -> Outcome:
+    """Three windows of 60 requests by four workers of a client that nobody shares the key with."""
+    chance = random.Random(f"{kind} {seed}")
+    counter = KINDS[kind](60, chance.uniform(0, MINUTE))
+    return World(RateLimiter(), counter, requests=180, seed=seed).run()

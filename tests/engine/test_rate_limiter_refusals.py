@@ -1,11 +1,11 @@
-"""The pace's rules on 429s: one gate for all, longer and longer waits, and the month's end."""
+"""The limiter's rules on 429s: one gate for all, longer and longer waits, and the month's end."""
 
 from __future__ import annotations
 
 import pytest
 
 from connector.client.rate_limiter import Go, RateHeaders, Spent, Wait
-from tests.engine.pace_hand import NOW, Hand
+from tests.engine.rate_limiter_hand import NOW, Hand
 
 
 def test_a_late_refusal_closes_nothing() -> None:
@@ -56,8 +56,8 @@ def test_untold_refusals_make_longer_and_longer_waits() -> None:
 
     assert [15, 30, 60] == waits
     hand.refused(now, hand.go(now))
-    assert Spent(None) == hand.pace.acquire(now)
-    assert Spent(None) == hand.pace.acquire(now + 1e7)
+    assert Spent(None) == hand.limiter.acquire(now)
+    assert Spent(None) == hand.limiter.acquire(now + 1e7)
 
 
 def test_requests_refused_together_are_one_refusal() -> None:
@@ -100,16 +100,16 @@ def test_success_between_refusals_is_no_spent_month() -> None:
         hand.heard(minute + 40, hand.go(minute + 40), 9, minute + 90)
         hand.heard(minute + 99, hand.go(minute + 99), 9, minute + 99)
 
-    assert isinstance(hand.pace.acquire(6060), Go)
+    assert isinstance(hand.limiter.acquire(6060), Go)
 
 
 @pytest.mark.parametrize("reset", [NOW + 2400, 2400.0])
 def test_a_reset_far_away_is_the_months(reset: float) -> None:
     hand = Hand()
-    hand.pace.refused(1, hand.go(0), RateHeaders(10, 0, reset), NOW, 0.5)
+    hand.limiter.refused(1, hand.go(0), RateHeaders(10, 0, reset), NOW, 0.5)
 
-    assert Spent(NOW + 2400) == hand.pace.acquire(1)
-    assert Spent(NOW + 2400) == hand.pace.acquire(2399)
+    assert Spent(NOW + 2400) == hand.limiter.acquire(1)
+    assert Spent(NOW + 2400) == hand.limiter.acquire(2399)
     probe = hand.go(2402)
     assert Wait(None, "probe") == hand.wait(2402)
     hand.heard(2403, probe, 9, 2450)
@@ -148,19 +148,14 @@ def test_what_was_under_way_proves_nothing_about_a_refusal() -> None:
     assert 2 == len(hand.go_all(32))
 
 
-def test_a_refusal_that_ours_do_not_explain_shows_others() -> None:
+def test_after_another_client_was_seen_only_the_servers_figures_count() -> None:
     hand = Hand()
     hand.heard(1, hand.go(0), 9)
-    hand.heard(71, hand.go(70), 9, 120)
-    hand.refused(72, hand.go(71), 80)
+    hand.heard(71, hand.go(70), 2, 120)
 
-    hand.heard(83, hand.go(82), 8, 130)
-    assert "window" == hand.wait(83).reason
-
-    hand.heard(401, hand.go(400), 9, 450)
-    # As many as may be in flight after two answers, and no longer for the others' sake.
-    assert 3 == len(hand.go_all(401))
-    assert "ramp" == hand.wait(401).reason
+    # Our own last minute would leave nine.
+    assert 2 == len(hand.go_all(71))
+    assert "window" == hand.wait(71).reason
 
 
 def test_a_spent_month_stays_spent() -> None:
@@ -171,14 +166,14 @@ def test_a_spent_month_stays_spent() -> None:
     hand.refused(3, tickets[1], 50)
     hand.heard(4, tickets[2], 5)
 
-    assert Spent(NOW + 86_400) == hand.pace.acquire(60)
+    assert Spent(NOW + 86_400) == hand.limiter.acquire(60)
 
 
 def test_a_new_month_forgets_the_old() -> None:
     hand = Hand()
     hand.refused(1, hand.go(0), 30)
     hand.refused(33, hand.go(32), 2_000)
-    assert Spent(NOW + 2_000) == hand.pace.acquire(34)
+    assert Spent(NOW + 2_000) == hand.limiter.acquire(34)
 
     hand.refused(2_002, hand.go(2_002), 2_030)
 

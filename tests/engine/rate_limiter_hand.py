@@ -1,18 +1,18 @@
-"""The pace played by hand, for tests of single rules."""
+"""The limiter played by hand, for tests of single rules."""
 
 from __future__ import annotations
 
-from connector.client.rate_limiter import Go, Pace, Pacing, RateHeaders, Ticket, Wait
+from connector.client.rate_limiter import Go, RateHeaders, RateLimiter, Ticket, Wait
 
 NOW = 1_700_000_000.0
 """The server's Unix time at our moment 0."""
 
 
 class Hand:
-    """A pace, played by hand at moments that are given; the server's clock runs with ours."""
+    """A limiter, played by hand at moments that are given; the server's clock runs with ours."""
 
-    def __init__(self, *, mode: Pacing = "burst", reserve: int = 0, limit: int = 10) -> None:
-        self.pace = Pace(mode=mode, reserve=reserve)
+    def __init__(self, *, reserve: int = 0, limit: int = 10) -> None:
+        self.limiter = RateLimiter(reserve=reserve)
         self._limit = limit
 
     def seconds(self, now: float) -> float:
@@ -23,20 +23,20 @@ class Hand:
 
     def go(self, now: float) -> Ticket:
         """Send one that must be let go."""
-        went = self.pace.acquire(now)
+        went = self.limiter.acquire(now)
         assert isinstance(went, Go), went
         return went.ticket
 
     def go_all(self, now: float) -> list[Ticket]:
         """Send all that are let go."""
         tickets = []
-        while isinstance(went := self.pace.acquire(now), Go):
+        while isinstance(went := self.limiter.acquire(now), Go):
             tickets.append(went.ticket)
         return tickets
 
     def wait(self, now: float) -> Wait:
         """Ask for one that must wait."""
-        wait = self.pace.acquire(now)
+        wait = self.limiter.acquire(now)
         assert isinstance(wait, Wait), wait
         return wait
 
@@ -46,11 +46,11 @@ class Hand:
         """Answer with this `Remaining`; `reset` is in seconds of our clock."""
         moment = None if reset is None else NOW + reset
         rate = RateHeaders(None if remaining is None else self._limit, remaining, moment)
-        self.pace.heard(now, ticket, rate, NOW + now)
+        self.limiter.heard(now, ticket, rate, NOW + now)
 
     def refused(
         self, now: float, ticket: Ticket, reset: float | None = None, /, *, jitter: float = 0
     ) -> None:
         """Answer with a 429; without a `reset`, it has no figures."""
         rate = RateHeaders() if reset is None else RateHeaders(self._limit, 0, NOW + reset)
-        self.pace.refused(now, ticket, rate, NOW + now, jitter)
+        self.limiter.refused(now, ticket, rate, NOW + now, jitter)

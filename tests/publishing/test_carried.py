@@ -212,6 +212,7 @@ def test_whatever_changes_it_is_as_built_from_nothing(account: Account, steps: i
     assert len(copied) > 15
 
 
+@pytest.mark.slow
 def test_a_quiet_night_builds_what_depends_on_the_moment(account: Account) -> None:
     chance = random.Random(SEED)
     account.publish()

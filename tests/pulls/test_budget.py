@@ -118,6 +118,7 @@ def test_the_month_ends_anywhere(tmp_path: Path, monthly: int) -> None:
         assert [] == differences(sandbox, published(tmp_path))
 
 
+@pytest.mark.slow
 def test_the_apis_own_month_ends_anywhere(tmp_path: Path) -> None:
     for number in (1, 9):
         folder = tmp_path / str(number)

@@ -200,6 +200,7 @@ def test_every_scenario_is_played() -> None:
     assert set(SCENARIOS) == played
 
 
+@pytest.mark.slow
 def test_a_run_is_the_same_in_every_process() -> None:
     command = [sys.executable, "-m", "tests.simulation", "--scenario", f"content-lag{SMALL}"]
     first, second = (

@@ -68,7 +68,8 @@ class SheetRow:
     rows count. `cells` are as many as there are headings, or more, where the row is too wide; the
     last `missing` of them are not in the file. `problems` are those of the row's form, and `flaws`
     the cells that have no value to read, by column. A row `is_outside` that stands in the file and
-    is none of the table: totals, or the headings once more. One that `is_hidden` nobody sees.
+    is none of the table: totals, or the headings once more. One that `is_hidden` nobody sees. One
+    that `may_be_split` is beside a line with a single cell, which may be a part of it.
     """
 
     number: int
@@ -78,6 +79,7 @@ class SheetRow:
     missing: int = 0
     is_outside: bool = False
     is_hidden: bool = False
+    may_be_split: bool = False
 
     @property
     def is_left_out(self) -> bool:
@@ -239,6 +241,8 @@ WARNINGS: Mapping[str, str] = MappingProxyType(
         "ends_before_start": "The end date is before the start date: correct one of the dates.",
         "hidden_row": "The row is hidden in the file, perhaps by a filter: show the row and"
         " check it, or delete it.",
+        "split_row": "The line before or after the row has a single cell, which may be a part of"
+        " the row: check whether a line end splits the row.",
     }
 )
 """By code, as `PROBLEMS`: what a person should know of a row that is sent once they agree."""

@@ -201,7 +201,7 @@ def _open_text(
         headings=columns.headings,
         digest=source.digest(),
         is_report=columns.is_report,
-        _read=rows,
+        _read=lambda: _with_split_rows(rows()),
         encoding=encoded.name,
         is_encoding_guessed=encoded.is_guessed,
         samples=encoded.samples,
@@ -211,6 +211,31 @@ def _open_text(
         questions=encoded.questions,
         left_out=left_out,
     )
+
+
+def _with_split_rows(rows: Iterator[SheetRow]) -> Iterator[SheetRow]:
+    """The rows, with those marked that are beside a line with a single cell.
+
+    A line end within a row makes two lines of it. If it is in the first or the last cell, one of
+    the lines has all cells of a row, and the other has one.
+    """
+    before = next(rows, None)
+    for row in rows:
+        assert before is not None
+        if row.missing or before.missing:
+            if _is_single(row) and not before.is_left_out:
+                before = replace(before, may_be_split=True)
+            elif _is_single(before) and not row.is_left_out:
+                row = replace(row, may_be_split=True)  # noqa: PLW2901 # the same row, marked
+        yield before
+        before = row
+    if before is not None:
+        yield before
+
+
+def _is_single(row: SheetRow) -> bool:
+    """Whether the line has one cell of several, and is no total or note outside of the table."""
+    return 0 < row.missing == len(row.cells) - 1 and not row.is_left_out
 
 
 _FINDERS: Mapping[str, Callable[[SourceFile, str | None], SheetFile | OtherSheet]] = {

@@ -116,6 +116,11 @@ _ODD = re.compile(
     r"\ufffd|[^\W\d_]\?[^\W\d_]|[£¢¤¦¬][^\W\d_]|[^\W\d_][£¢¤¦¬¥©®°§€™†‡•][^\W\d_]"
     r"|[a-zß-ÿ][À-ÞŸŠŽŒ]|[A-Za-z][\u0370-\u04ff]|[\u0370-\u04ff][A-Za-z]"
 )
+_MAY_BE_ODD = re.compile('[&?"]').search
+_STRAY_QUOTE_TOLD = 'The value has a quote (") that may not belong there.'
+_INCHES = re.compile(r'(?<=[0-9])"')
+_QUOTE_IN_WORD = re.compile(r'[^\W\d_]"[^\W\d_]|""').search
+_QUOTED_CHARACTERS_MAX = 200
 _CUT_ENDS = ("…", "...", "[truncated]")
 _CUT_LENGTHS = frozenset((255, 32_767))
 
@@ -123,7 +128,7 @@ _CUT_LENGTHS = frozenset((255, 32_767))
 def tidied(text: str) -> str | NotedValue:
     """The text as a person reads it, with notes on what was done for that."""
     text = in_quotes(text)
-    if text.isascii() and "&" not in text and "?" not in text:
+    if text.isascii() and not _MAY_BE_ODD(text):
         return text
     notes: list[tuple[str, str | None]] = []
     repaired = _repaired(text)
@@ -132,6 +137,8 @@ def tidied(text: str) -> str | NotedValue:
         notes.append(("mojibake", f'{told} "{repaired[:60]}".'))
     if "://" not in repaired and _ODD.search(repaired):
         notes.append(("odd_letters", None))
+    elif _has_stray_quote(repaired):
+        notes.append(("odd_letters", _STRAY_QUOTE_TOLD))
     # Signs without a width join letters in some scripts, and pictures of several.
     seen = _UNSEEN_SIGNS.sub("", repaired)
     seen = seen if _JOINED.search(seen) else _JOINERS.sub("", seen)
@@ -140,6 +147,14 @@ def tidied(text: str) -> str | NotedValue:
     # Another kind of blank is read as a blank: what is left out has to be told.
     tidy = _ODD_BLANKS.sub(" ", seen).strip()
     return NotedValue(tidy, tuple(notes)) if notes else tidy
+
+
+def _has_stray_quote(text: str) -> bool:
+    """Return True if a short text has a quote without its partner, or one within a word."""
+    if '"' not in text or len(text) > _QUOTED_CHARACTERS_MAX:
+        return False
+    bare = _INCHES.sub("", text)
+    return bare.count('"') % 2 == 1 or _QUOTE_IN_WORD(bare) is not None
 
 
 def _repaired(text: str) -> str:

@@ -79,7 +79,7 @@ def flipped(log: bytes, at: int) -> bytes:
 
 
 @pytest.mark.parametrize("share", first_fast(range(SHARES)))
-@pytest.mark.parametrize("damage", [cut, flipped])
+@pytest.mark.parametrize("damage", first_fast([flipped, cut]))
 def test_a_damaged_log_is_recovered_from(
     tmp_path: Path, damage: Callable[[bytes, int], bytes], share: int
 ) -> None:

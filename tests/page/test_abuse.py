@@ -175,6 +175,7 @@ def test_markup_in_an_error_is_text(sandbox: Sandbox, tmp_path: Path) -> None:
             assert "<img" not in ann.shown.text
 
 
+@pytest.mark.slow
 def test_two_tabs_and_two_people_on_one_draft(sandbox: Sandbox, tmp_path: Path) -> None:
     with (
         served(sandbox, tmp_path) as (page, address),

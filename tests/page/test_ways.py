@@ -132,6 +132,7 @@ def test_begun_on_the_page_and_ended_by_the_command(sandbox: Sandbox, tmp_path: 
         assert 2 == len(emails(sandbox))
 
 
+@pytest.mark.slow
 def test_rows_in_doubt_are_settled_by_a_person(
     sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,6 +164,7 @@ def test_rows_in_doubt_are_settled_by_a_person(
         assert ["al@example.com", "bo@example.com"] == emails(sandbox)
 
 
+@pytest.mark.slow
 def test_changes_are_shown_from_and_to_and_taken_back(sandbox: Sandbox, tmp_path: Path) -> None:
     body = {"first_name": "Bo", "last_name": "Li", "email": "bo@example.com"}
     sandbox.store.create("candidates", {**body, "employment_type": "permanent"})

@@ -24,6 +24,7 @@ from connector.errors import ConnectorError, NothingPublished, count_noun
 from connector.publishing.build import check
 from connector.publishing.dictionary import Shown, inventory_of
 from connector.publishing.exports import Exported, export
+from connector.publishing.mask import Undeclared, undeclared
 from connector.publishing.project import Checked, ModelBuilt
 from connector.publishing.publication import Published, project_of
 from connector.publishing.publication import publish as run_publish
@@ -73,7 +74,8 @@ def build_models(session: Session, *, select: tuple[str, ...]) -> int:
     """
     settings, terminal = session.load(), session.terminal
     # A name that is none is told before anything is copied.
-    project_of(settings).selected(select)
+    project = project_of(settings)
+    project.selected(select)
     if settings.models.value == "off":
         terminal.warn(f"models are off (from {settings.models.origin}): the file goes without.")
     with terminal.progress("build") as meter:
@@ -85,8 +87,16 @@ def build_models(session: Session, *, select: tuple[str, ...]) -> int:
             _print_built(terminal, seen)
             return terminal.fail(error)
     built = [dict(zip(BUILT, _built_row(each), strict=True)) for each in seen.models]
-    terminal.print_object({"models": built, "checks": _checks_json(seen.checks)})
+    missing = undeclared(project)
+    terminal.print_object(
+        {
+            "models": built,
+            "checks": _checks_json(seen.checks),
+            "undeclared": _undeclared_json(missing),
+        }
+    )
     _print_built(terminal, seen)
+    _warn_undeclared(terminal, missing)
     terminal.end(None, unshared=done.unshared)
     made = f"{count_noun(len(built), 'model')}, {count_noun(len(seen.checks), 'check')}"
     terminal.say(f"Published {done.file} ({made}).")
@@ -106,6 +116,24 @@ def _print_built(terminal: Terminal, seen: Follower) -> None:
 def _built_row(model: ModelBuilt) -> tuple[object, ...]:
     seconds = f"{model.seconds:.2f}"
     return model.name, model.schema, model.kind, model.rows, seconds, model.is_carried
+
+
+def _warn_undeclared(terminal: Terminal, missing: Sequence[Undeclared]) -> None:
+    for each in missing:
+        terminal.warn(each.sentence)
+
+
+def _undeclared_json(missing: Sequence[Undeclared]) -> list[dict[str, object]]:
+    return [
+        {
+            "model": each.table,
+            "column": each.column,
+            "is_masked": each.is_masked,
+            "file": each.file,
+            "about": each.sentence,
+        }
+        for each in missing
+    ]
 
 
 def _checks_json(checks: Sequence[Checked]) -> list[dict[str, object]]:
@@ -128,13 +156,17 @@ def list_models(session: Session, *, select: tuple[str, ...]) -> int:
     project, terminal = project_of(session.load()), session.terminal
     names = project.selected(select)
     found = [each for each in inventory_of(project) if each.name in names]
-    terminal.print_object({"models": [_model_json(each) for each in found]})
+    missing = undeclared(project)
+    terminal.print_object(
+        {"models": [_model_json(each) for each in found], "undeclared": _undeclared_json(missing)}
+    )
     tests = Counter(check.about for check in project.checks)
     rows = [
         (each.name, each.schema, each.kind, len(each.columns), tests[each.name], each.grain)
         for each in found
     ]
     terminal.print_table(LISTED, rows)
+    _warn_undeclared(terminal, missing)
     seeds = count_noun(len(project.seeds), "seed")
     terminal.say(f"{count_noun(len(project.models), 'model')}, {seeds}.")
     return 0
@@ -175,13 +207,16 @@ def test_models(session: Session, *, select: tuple[str, ...]) -> int:
     settings, terminal = session.load(), session.terminal
     with terminal.progress("test") as meter:
         file = _published(settings)
-        done = check(file, project_of(settings), select=select, watch=Follower(meter))
-    terminal.print_object({"checks": _checks_json(done)})
+        project = project_of(settings)
+        done = check(file, project, select=select, watch=Follower(meter))
+    missing = undeclared(project)
+    terminal.print_object({"checks": _checks_json(done), "undeclared": _undeclared_json(missing)})
     failed = [each for each in done if not each.passed]
     rows = [(e.name, e.model, e.severity, e.failing, ", ".join(e.examples)) for e in failed]
     terminal.print_table(CHECKED, rows)
     for each in failed:
         terminal.warn(f"{each.name}: {each.about}")
+    _warn_undeclared(terminal, missing)
     terminal.say(f"{count_noun(len(done), 'check')}, {len(failed):,} of them failed.")
     return 1 if any(each.severity == "error" for each in failed) else 0
 
@@ -339,6 +374,8 @@ def publish(
     for each in () if done.built is None else done.built.warnings:
         rows = count_noun(each.failing, "row")
         terminal.warn(f"{each.name} found {rows} in {each.model}. {each.about}".rstrip())
+    if settings.models.value == "on":
+        _warn_undeclared(terminal, undeclared(project_of(settings)))
     told = done.as_json()
     if exported is not None:
         told["parquet"] = {"folder": exported.folder, "tables": exported.tables}

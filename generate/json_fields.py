@@ -51,6 +51,8 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     "models build": {"": "models checks undeclared"},
     "models test": {"": "checks undeclared"},
     "models seeds": {"": "unmapped written"},
+    "models init": {"": "folder written kept"},
+    "models dbt": {"": "folder written kept"},
     "publish": {
         "": "outcome file true_of models checks failed_checks personal bytes seconds lakehouse?"
         " parquet?"

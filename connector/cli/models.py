@@ -29,9 +29,10 @@ from connector.publishing.project import Checked, ModelBuilt
 from connector.publishing.publication import Published, project_of
 from connector.publishing.publication import publish as run_publish
 from connector.publishing.seeds import SeedCopy, UnmappedValues, unmapped, write_copies
+from connector.publishing.starter import Starter, write_dbt_project, write_own_models
 from connector.report.page import REPORT_FILE, as_json, write_report
 from connector.report.period import PERIOD_DEFAULT
-from connector.settings.layers import SEEDS_FOLDER, Setting
+from connector.settings.layers import CONFIG_NAME, SEEDS_FOLDER, Setting
 from connector.settings.model import SCHEMAS, Settings, Treatment
 from connector.warehouse.warehouse import Warehouse
 
@@ -49,7 +50,7 @@ selection = click.argument("select", nargs=-1, metavar="[SELECT]...")
 
 @click.group()
 def models() -> None:
-    """List, build and test the models, and fill in the seeds.
+    """List, build and test the models, fill in the seeds, and write models of your own.
 
     A SELECT is a model, a seed or a folder: 'marts', 'fct_placements', '+fct_placements' with all
     that it is made of, 'stg_jobs+' with all that is made of it. Without one, all are meant.
@@ -304,6 +305,52 @@ def _say_unwritten(terminal: Terminal, found: Sequence[UnmappedValues]) -> None:
         terminal.say("Run it with --write for files with a row to fill in for each of these.")
     else:
         terminal.say("Every value has its row.")
+
+
+# -- Own models ------------------------------------------------------------------------------------
+
+
+@models.command("init", cls=Command, examples=("connector models init my_models",))
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), metavar="DIR")
+def init_models(session: Session, *, folder: Path) -> int:
+    """Write a commented model of your own and its tests to DIR.
+
+    Name DIR in connector.toml as 'folder' under [models]. Files that exist are kept.
+    """
+    settings, terminal = session.load(), session.terminal
+    written = write_own_models(folder.absolute())
+    _say_started(terminal, written)
+    if settings.models_folder.value != written.folder:
+        terminal.say(f'Add to {CONFIG_NAME}: [models] and below it folder = "{folder}".')
+    terminal.say("Then run 'connector models build'.")
+    return 0
+
+
+@models.command("dbt", cls=Command, examples=("connector models dbt analysis",))
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), metavar="DIR")
+def write_dbt(session: Session, *, folder: Path) -> int:
+    """Write a dbt project to DIR that reads the published file.
+
+    Its sources.yml lists all tables with their descriptions and is written again at every call.
+    Other files that exist are kept.
+    """
+    settings, terminal = session.load(), session.terminal
+    written = write_dbt_project(
+        folder.absolute(), _published(settings), settings.models_schema.value
+    )
+    _say_started(terminal, written)
+    terminal.say(f"Install dbt-duckdb, then run 'dbt build' in {folder}.")
+    return 0
+
+
+def _say_started(terminal: Terminal, written: Starter) -> None:
+    terminal.print_object(
+        {"folder": written.folder, "written": written.written, "kept": written.kept}
+    )
+    for path in written.written:
+        terminal.say(f"Wrote {path}.")
+    for path in written.kept:
+        terminal.say(f"Kept {path}, which exists.")
 
 
 # -- Publish ---------------------------------------------------------------------------------------

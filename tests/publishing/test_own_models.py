@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -9,10 +12,11 @@ from typing import Any
 
 import duckdb
 import pytest
+import yaml
 
 from connector.catalog import CATALOG
 from connector.catalog.candidate import Candidate
-from connector.engine.bookmark import Stream
+from connector.engine.bookmark import Bookmark, Stream
 from connector.engine.commands import Commit, Found
 from connector.errors import (
     ModelFailed,
@@ -28,9 +32,12 @@ from connector.publishing.folder import OwnModels, load_project
 from connector.publishing.mask import undeclared
 from connector.publishing.project import Project
 from connector.publishing.publication import project_of, publish
+from connector.publishing.starter import OWN_FILES, SOURCES_FILE, write_dbt_project
+from connector.sandbox.server import Sandbox
 from connector.settings.model import Settings, load_settings
 from tests.cli.calling import call
 from tests.publishing.agency import Agency, tables_of
+from tests.repository import ROOT
 
 NAME, EMAIL = "Zebediah", "zebediah@planted.example"
 CANDIDATE = {
@@ -86,7 +93,8 @@ def shipped(tmp_path: Path) -> Agency:
     made = Agency(tmp_path, CONNECTOR_MODELS_FOLDER=str(tmp_path / "my_models"))
     stamps = {"created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-02T00:00:00Z"}
     now = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
-    commit = Commit(records=(Found(Candidate({**CANDIDATE, **stamps}), now),))
+    found = (Found(Candidate({**CANDIDATE, **stamps}), now),)
+    commit = Commit(records=found, bookmark=Bookmark(proven_at=now))
     made.warehouse.commit(Stream(CATALOG["candidates"]), commit, "run-1", now)
     return made
 
@@ -377,3 +385,120 @@ def test_a_published_file_without_own_models_has_no_such_schema(own: Agency) -> 
     with duckdb.connect(str(own.file), read_only=True) as connection:
         found = connection.execute("SELECT DISTINCT schema_name FROM duckdb_tables()").fetchall()
     assert ("own",) not in found
+
+
+# -- Commands and documents ------------------------------------------------------------------------
+
+
+def test_init_writes_a_model_that_builds(shipped: Agency) -> None:
+    folder = shipped.folder / "my_models"
+
+    first = call(["models", "init", str(folder), "--json"], shipped.given)
+    (folder / "own_open_jobs.sql").write_text("select 'mine' as consultant_id", encoding="utf-8")
+    again = call(["models", "init", str(folder), "--json"], shipped.given)
+
+    assert sorted(OWN_FILES) == sorted(Path(each).name for each in first.object["written"])
+    assert [] == again.object["written"]
+    assert "mine" in (folder / "own_open_jobs.sql").read_text(encoding="utf-8")
+    (folder / "own_open_jobs.sql").write_text(OWN_FILES["own_open_jobs.sql"], encoding="utf-8")
+    built = call(["models", "build"], shipped.given)
+    assert (0, False) == (built.status, "own.own_open_jobs" in built.err), built.err
+    tested = call(["models", "test", "own", "--json"], shipped.given)
+    names = {each["name"] for each in tested.object["checks"]}
+    assert {"unique_own_open_jobs_consultant_id", "own_open_jobs_have_positions"} <= names
+
+
+def test_init_says_which_setting_is_missing(tmp_path: Path) -> None:
+    called = call(["models", "init", str(tmp_path / "new")], {"CONNECTOR_DATA_DIR": str(tmp_path)})
+
+    assert f'[models] and below it folder = "{tmp_path / "new"}"' in called.err
+
+
+PAGE = (ROOT / "docs" / "OWN_MODELS.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    """The blocks of the page in that language."""
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.mark.slow
+def test_the_session_of_the_page_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [line for block in blocks("sh") for line in block.splitlines()]
+    served = next(line for line in lines if line.startswith("connector sandbox"))
+    counts = {name: int(n) for name, n in re.findall(r"--(jobs|[a-z]+s) (\d+)", served)}
+    (tmp_path / "my_models").mkdir()
+    (tmp_path / "my_models" / "own_open_jobs.sql").write_text(blocks("sql")[0], encoding="utf-8")
+    (tmp_path / "connector.toml").write_text(blocks("toml")[0], encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    with Sandbox(counts=counts) as sandbox:
+        environ = {"CONNECTOR_BASE_URL": sandbox.base_url, "CONNECTOR_API_KEY": sandbox.key}
+        for line in lines:
+            if line.startswith("connector") and line != served:
+                called = call(line.split()[1:], environ)
+                assert 0 == called.status, called.err
+
+    exec(blocks("python")[0], {})  # noqa: S102  # the page's own code
+
+    assert capsys.readouterr().out.strip() == blocks("text")[0].strip()
+
+
+# -- dbt -------------------------------------------------------------------------------------------
+
+DBT = ROOT / ".venv-referee" / "bin" / "dbt"
+
+
+def test_a_dbt_project_needs_a_published_file(tmp_path: Path) -> None:
+    environ = {"CONNECTOR_DATA_DIR": str(tmp_path)}
+
+    called = call(["models", "dbt", str(tmp_path / "analysis")], environ)
+
+    assert (1, True) == (called.status, "nothing was published yet" in called.err)
+
+
+def test_the_sources_of_a_dbt_project_describe_the_file(own: Agency) -> None:
+    write(own, people_sql=PEOPLE, schema_yml=SCHEMA)
+    own.publish()
+    folder = own.folder / "with 'quotes' and \"more\""
+    first = write_dbt_project(folder, own.file, "own")
+    (folder / "models/open_jobs.sql").write_text("select 1 as mine", encoding="utf-8")
+    (folder / SOURCES_FILE).unlink()
+
+    again = write_dbt_project(folder, own.file, "own")
+
+    assert "select 1 as mine" == (folder / "models/open_jobs.sql").read_text(encoding="utf-8")
+    assert ((), (folder / SOURCES_FILE,)) == (first.kept, again.written)
+    sources = yaml.safe_load((folder / SOURCES_FILE).read_text(encoding="utf-8"))["sources"]
+    named = {each["name"]: {table["name"]: table for table in each["tables"]} for each in sources}
+    assert {"marts", "staging", "own"} == named.keys()
+    people = named["own"]["people"]
+    assert "The agency's people." == people["description"]
+    assert {"name": "status", "description": "The stage."} in people["columns"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not DBT.exists(), reason="no dbt: 'make referee' installs it")
+def test_dbt_builds_over_the_published_file(shipped: Agency, tmp_path: Path) -> None:
+    write(shipped, notes_sql=PEOPLE.replace("dim_people", "stg_candidates"))
+    assert 0 == call(["models", "build"], shipped.given).status
+    folder = tmp_path / "an 'own' project"
+    assert 0 == call(["models", "dbt", str(folder)], shipped.given).status
+    sql = "select status, note from {{ source('own', 'notes') }}"
+    (folder / "models" / "mine.sql").write_text(sql, encoding="utf-8")
+
+    done = subprocess.run(
+        [str(DBT), "build"],
+        env={**os.environ, "DO_NOT_TRACK": "1"},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert 0 == done.returncode, done.stdout[-3000:]
+    assert "PASS=4" in done.stdout
+    with duckdb.connect(str(folder / "analysis.duckdb"), read_only=True) as connection:
+        rows = connection.execute("SELECT status, note FROM main.mine").fetchall()
+    assert [("new_lead", f"a note of {EMAIL}")] == rows

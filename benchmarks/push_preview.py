@@ -1,16 +1,19 @@
-"""A dry run from the file to its report: rows a second, memory, beside pandas.
+"""A preview from the file to its report: rows per second, memory, and time beside pandas.
 
 `python -m benchmarks push_preview`; `python -m benchmarks.push_preview 1000000` takes that many
 rows of csv.
 
 A csv of candidates, of which one in a hundred is wrong, is previewed as `connector push` without
-`--apply` does it, in a process of its own, against a warehouse with 20,000 candidates landed; the
-report is written beside it. Every row must be in the report once, and the peak of the resident set
-must stay below the target at a million rows, of which the default is a part.
+`--apply` does it, in a separate process, against a warehouse with 20,000 candidates landed. The
+report has the wrong rows, and all rows are counted. The peak of the resident set must stay below
+the target at a million rows, of which the default is a part.
 
-A workbook of the same rows is previewed as well, and pandas reads it: each a whole process, in
-seconds of the processor. pandas reads and does no more; the preview also scans the XML, checks each
-row and writes a workbook with each row, so its target is some times pandas'.
+A csv and a workbook of 50,000 rows and 12 columns are previewed, and read and checked by pandas
+with the same five checks: required names, form of the email address, allowed values, dates of
+birth, and duplicates. Times are seconds of the processor. Two ratios are printed: of whole
+processes, which is what a person waits for, and of the work alone, without starting Python and
+importing modules. pandas checks a column of text in Arrow, in 2 microseconds per row of a csv; the
+preview reads each cell of 12 columns in Python and compares each row with the local copy.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ import tempfile
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from openpyxl import Workbook
 
@@ -40,14 +44,37 @@ from connector.settings.model import load_settings
 from connector.warehouse.warehouse import Warehouse
 
 ROWS = 100_000
-WORKBOOK_ROWS = 50_000
-PANDAS_TIMES_MAX = 5.5
+WIDE_ROWS = 50_000
+TIMES_MAX = {".csv": 3.0, ".xlsx": 2.5}
+"""Seconds of the processor of a whole process, beside pandas with the same five checks."""
+
 LANDED = 20_000
 MEGABYTES_MAX = 220
 HEADINGS = ("Forename", "Surname", "E-mail", "Mobile No.", "Current Employer", "employment_type")
+WIDE_HEADINGS = (
+    *("First Name", "Last Name", "Email", "Phone", "City", "Current Employer", "Job Title"),
+    *("Employment Type", "Date of Birth", "Expected Salary", "Salary Currency", "Available From"),
+)
 _ROOT = Path(__file__).parents[1]
 _AT = datetime(2026, 1, 1, tzinfo=UTC)
-_PANDAS = "import pandas, sys; pandas.read_excel(sys.argv[1], engine='calamine')"
+_PANDAS = """
+import sys
+import pandas as pd
+
+def check(path):
+    options = {"dtype": str, "keep_default_na": False}
+    options |= {} if path.endswith(".csv") else {"engine": "calamine"}
+    read = (pd.read_csv if path.endswith(".csv") else pd.read_excel)(path, **options)
+    wrong = (read["First Name"].str.strip() == "") | (read["Last Name"].str.strip() == "")
+    wrong |= ~read["Email"].str.fullmatch(r"[^@\\s]+@[^@\\s]+\\.[^@\\s]+")
+    wrong |= ~read["Employment Type"].str.lower().isin(["permanent", "contractor", "interim"])
+    born = pd.to_datetime(read["Date of Birth"], format="%Y-%m-%d", errors="coerce")
+    wrong |= born.isna() | read["Email"].str.lower().duplicated()
+    assert 500 == wrong.sum(), wrong.sum()
+    read[wrong].to_csv(path + ".wrong", index=False)
+
+check(sys.argv[1])
+"""
 
 
 def write(path: Path, count: int, first: int) -> None:
@@ -107,7 +134,8 @@ def measure_here(count: int, path: Path) -> dict[str, float]:
     assert report.file is not None
     if path.suffix == ".csv":
         with report.file.open("rb") as file:
-            assert count + 1 == sum(1 for _ in file)
+            assert wrong + 1 == sum(1 for _ in file)
+    report.file.unlink()
     return {"bytes": peak_bytes(), "seconds": seconds, "wall": waited}
 
 
@@ -130,24 +158,56 @@ def compare(count: int) -> int:
 
 
 def _compare_with_pandas(folder: Path) -> bool:
-    """Print what a workbook takes, whole processes; True if the target is met."""
-    path = folder / "book.csv"
-    write(path, WORKBOOK_ROWS, 2_000_000)
+    """Print the ratios to pandas for a csv and a workbook; True if the targets are met."""
+    path = folder / "table.csv"
+    _write_wide(path, 2_000_000)
     book = Workbook(write_only=True)
     sheet = book.create_sheet("Rows")
     with path.open(encoding="utf-8", newline="") as file:
         for row in csv.reader(file):
-            sheet.append(row)
+            sheet.append([int(cell) if cell.isdecimal() else cell for cell in row])
     book.save(path.with_suffix(".xlsx"))
-    _, ours = _run(_here(WORKBOOK_ROWS, path.with_suffix(".xlsx")))
-    _, theirs = _run([sys.executable, "-c", _PANDAS, str(path.with_suffix(".xlsx"))])
-    is_met = ours <= PANDAS_TIMES_MAX * theirs
-    print(
-        f"{WORKBOOK_ROWS:,} rows of a workbook previewed in {ours:.1f} s of the processor, read by"
-        f" pandas in {theirs:.1f} s: {ours / theirs:.1f} times (at most {PANDAS_TIMES_MAX})"
-        f" {'ok' if is_met else 'MISSED'}"
-    )
-    return is_met
+    are_met = True
+    for suffix, most in TIMES_MAX.items():
+        source = path.with_suffix(suffix)
+        _, ours = _run(_here(WIDE_ROWS, source))
+        _, theirs = _run([sys.executable, "-c", _PANDAS, str(source)])
+        work = json.loads(_run([*_here(WIDE_ROWS, source)[:3], "--work", str(source)])[0])
+        is_met = ours <= most * theirs
+        are_met &= is_met
+        print(
+            f"{WIDE_ROWS:,} rows of {suffix[1:]}: previewed in {ours:.1f} s of the processor, read"
+            f" and checked by pandas in {theirs:.1f} s: {ours / theirs:.1f} times (at most {most})"
+            f" {'ok' if is_met else 'MISSED'}; work alone {work['ours']:.2f} s and"
+            f" {work['pandas']:.2f} s: {work['ours'] / work['pandas']:.1f} times"
+        )
+    return are_met
+
+
+def _write_wide(path: Path, first: int) -> None:
+    """Write a csv of candidates with 12 columns, beginning with this number."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        made = csv.writer(file)
+        made.writerow(WIDE_HEADINGS)
+        for n in range(first, first + WIDE_ROWS):
+            kind = "Sometimes" if n % 100 == 0 else ("permanent", "contractor", "interim")[n % 3]
+            names = ("Zoë", f"N{n}", f"p{n}@people.example", f"+44 7700 {n % 1_000_000:06d}")
+            work = (("London", "Leeds", "Köln")[n % 3], f"Wren & Co {n % 500}", "Engineer", kind)
+            born, free = f"{1950 + n % 50}", f"2026-{1 + n % 12:02d}-{1 + n % 28:02d}"
+            made.writerow((*names, *work, born + free[4:], 30_000 + n % 400 * 100, "GBP", free))
+
+
+def measure_work(path: Path) -> dict[str, float]:
+    """Seconds of the processor of both in this process, the least of three times each."""
+    checks: dict[str, Any] = {}
+    exec(_PANDAS.partition("check(sys.argv[1])")[0], checks)  # noqa: S102 # our own text
+    seconds: dict[str, list[float]] = {"pandas": [], "ours": []}
+    for _ in range(3):
+        began = time.process_time()
+        checks["check"](str(path))
+        seconds["pandas"].append(time.process_time() - began)
+        seconds["ours"].append(measure_here(WIDE_ROWS, path)["seconds"])
+    return {name: min(times) for name, times in seconds.items()}
 
 
 def _here(count: int, path: Path) -> list[str]:
@@ -168,7 +228,9 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--here"]:
+    if sys.argv[1:2] == ["--work"]:
+        print(json.dumps(measure_work(Path(sys.argv[2]))))
+    elif sys.argv[1:2] == ["--here"]:
         print(json.dumps(measure_here(int(sys.argv[2]), Path(sys.argv[3]))))
     else:
         sys.exit(compare(int(sys.argv[1]) if sys.argv[1:] else ROWS))

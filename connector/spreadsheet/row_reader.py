@@ -112,6 +112,8 @@ class RowReader:
             return draft
         if row.is_hidden:
             draft.warn("hidden_row", None, None)
+        if row.may_be_split:
+            draft.warn("split_row", None, None)
         cells, skipped = row.cells, draft.failed
         for index, key, read, column in self._columns:
             if key in skipped:

@@ -26,6 +26,7 @@ from connector.errors import (
 )
 from connector.spreadsheet import delimited, workbook
 from connector.spreadsheet.columns import Columns, read_headings
+from connector.spreadsheet.delimited import QuoteDamage
 from connector.spreadsheet.other_books import OtherSheet, find_ods, find_xls
 from connector.spreadsheet.problems import (
     Cell,
@@ -188,11 +189,11 @@ def _open_text(
     def rows() -> Iterator[SheetRow]:
         outside = Outside(columns.headings, left_out)
         form = RowForm(columns, max(fit.full_width, columns.count), outside)
-        reading = delimited.records(source, encoded, fit.delimiter)
+        reading = delimited.records(source, encoded, fit.delimiter, fit.shape)
         with _Reading(source.path) as progress:
-            for number, (_, cells) in enumerate(reading, 1):
+            for number, (_, cells, damage) in enumerate(reading, 1):
                 if number > place.first_row:
-                    yield form.row(number, cells, None)
+                    yield form.row(number, cells, None, damage)
                 progress.row = number
 
     return Spreadsheet(
@@ -201,7 +202,7 @@ def _open_text(
         headings=columns.headings,
         digest=source.digest(),
         is_report=columns.is_report,
-        _read=rows,
+        _read=lambda: _with_split_rows(rows()),
         encoding=encoded.name,
         is_encoding_guessed=encoded.is_guessed,
         samples=encoded.samples,
@@ -211,6 +212,31 @@ def _open_text(
         questions=encoded.questions,
         left_out=left_out,
     )
+
+
+def _with_split_rows(rows: Iterator[SheetRow]) -> Iterator[SheetRow]:
+    """The rows, with those marked that are beside a line with a single cell.
+
+    A line end within a row makes two lines of it. If it is in the first or the last cell, one of
+    the lines has all cells of a row, and the other has one.
+    """
+    before = next(rows, None)
+    for row in rows:
+        assert before is not None
+        if row.missing or before.missing:
+            if _is_single(row) and not before.is_left_out:
+                before = replace(before, may_be_split=True)
+            elif _is_single(before) and not row.is_left_out:
+                row = replace(row, may_be_split=True)  # noqa: PLW2901 # the same row, marked
+        yield before
+        before = row
+    if before is not None:
+        yield before
+
+
+def _is_single(row: SheetRow) -> bool:
+    """Whether the line has one cell of several, and is no total or note outside of the table."""
+    return 0 < row.missing == len(row.cells) - 1 and not row.is_left_out
 
 
 _FINDERS: Mapping[str, Callable[[SourceFile, str | None], SheetFile | OtherSheet]] = {
@@ -303,9 +329,24 @@ class RowForm:
     full_width: int
     outside: Outside
 
-    def row(self, number: int, cells: Sequence[Cell], flaws: Mapping[int, Flaw] | None) -> SheetRow:
-        """The row of these cells. `flaws` are those that a workbook shows, by column."""
+    def row(
+        self,
+        number: int,
+        cells: Sequence[Cell],
+        flaws: Mapping[int, Flaw] | None,
+        damage: QuoteDamage | None = None,
+    ) -> SheetRow:
+        """The row of these cells.
+
+        Args:
+            number: Its number in the file.
+            cells: Its cells.
+            flaws: Flaws that a workbook shows, by column.
+            damage: A wrong quote, because of which the cells may be those of other columns.
+        """
         row = self._formed(number, cells, flaws)
+        if damage is not None and not is_blank(row.cells):
+            return replace(row, problems=(_quote_problem(number, damage),))
         return row if self.columns.is_report else self.outside.mark(row)
 
     def _formed(
@@ -383,6 +424,26 @@ class RowForm:
         """The heading above the cell; None for a cell behind the last."""
         headings = self.columns.headings
         return headings[index] if index < len(headings) else None
+
+
+def _quote_problem(number: int, damage: QuoteDamage) -> Problem:
+    code, first, last = damage
+    if code == "quote_in_cell":
+        return problem_of(code)
+    if first < last:
+        return problem_of(
+            code,
+            f'A quote (") opens in row {first} and closes in row {last}, so rows {first} to {last}'
+            " cannot be told apart.",
+            fix=f"Correct the quotes in rows {first} to {last}.",
+        )
+    if first < number:
+        return problem_of(
+            code,
+            f'A quote (") in row {first} is not closed, so it is not clear where this row begins.',
+            fix=f"Correct the quotes in row {first}.",
+        )
+    return problem_of(code)
 
 
 def _length(cells: Sequence[Cell]) -> int:

@@ -222,8 +222,8 @@ def test_a_quiet_night_builds_what_depends_on_the_moment(account: Account) -> No
     _change(account, "another run", chance)
     later = made(account.publish())
 
-    assert {"mirror_health", "dim_jobs"} >= looked
-    assert {"mirror_health", "fct_time_in_stage", "fct_job_ageing"} <= later
+    assert {"data_freshness", "dim_jobs"} >= looked
+    assert {"data_freshness", "fct_time_in_stage", "fct_job_ageing"} <= later
     assert not {"dim_candidates", "fct_candidate_stages", "fct_placements", "dim_days"} & later
 
 

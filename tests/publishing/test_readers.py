@@ -18,9 +18,10 @@ from connector.settings.model import load_settings
 from connector.warehouse.duckdb_file import opened, transaction
 from connector.warehouse.runs import published_in
 from connector.warehouse.warehouse import Warehouse
-from tests.faults.sampling import IS_ALL, SEED
+from tests.faults.sampling import IS_ALL
 from tests.publishing.agency import Agency
 from tests.publishing.killable_publisher import PublisherForkServer, Reader
+from tests.seeds import SEED
 
 PUBLICATIONS = 50 if IS_ALL else 4
 KILLS = 20 if IS_ALL else 4
@@ -35,6 +36,7 @@ def change(agency: Agency, number: int) -> None:
         connection.execute("INSERT INTO sync.events (detail) VALUES (?)", [f"{number:04}"])
 
 
+@pytest.mark.slow
 def test_readers_meet_no_error_and_no_mixed_state(tmp_path: Path) -> None:
     agency = Agency(tmp_path, CONNECTOR_MODELS="off")
     change(agency, 0)

@@ -15,10 +15,11 @@ from connector.engine.push_plan import Plan
 from connector.pushes.batch_report import BatchReport
 from connector.sandbox.faults import Drop, PlannedFault
 from connector.sandbox.server import Sandbox
-from tests.faults.sampling import IS_ALL, SEED, SHARES
+from tests.faults.sampling import IS_ALL, SHARES
 from tests.faults.simulated_time import Time
 from tests.pushes.killable_push import Child, Point, PushForkServer, ended_at
 from tests.pushes.pushing import CANDIDATES, Pusher, creates, file_of, writes
+from tests.seeds import SEED
 
 ROWS = 30
 POINTS = 2
@@ -165,6 +166,7 @@ def faulty(sandbox: Sandbox, point: Point, mode: str) -> PlannedFault | None:
     return sandbox.faults.add(fault, method="POST", path=CANDIDATES, nth=point.writes)
 
 
+@pytest.mark.slow
 def test_killed_again_and_again(tmp_path: Path, fork_server: PushForkServer) -> None:
     time, chance = WallTime(), random.Random(f"again {SEED}")
     with Sandbox(clock=time.servers) as sandbox:

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tests.faults.sampling import SEED
 from tests.publishing.marts import month as made
 from tests.publishing.marts.month import NOW, RATES, Truth, local
 from tests.publishing.marts.world import BuiltWorld, World
+from tests.seeds import SEED
 
 Frame = Any
 """A frame or a series of pandas, whose values may be anything."""

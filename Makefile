@@ -17,7 +17,7 @@ LOCK_TOOL := uv>=0.9,<1
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
   --no-emit-find-links --custom-compile-command 'make lock' --quiet
 # What a machine installs that only runs the connector: the base, and what each extra adds to it.
-EXTRAS := distributed keyring lakehouse metrics postgres report
+EXTRAS := distributed keyring lakehouse metrics page postgres report
 LOCKS := docs/service/requirements
 BUILDER := hatchling
 BOM_TOOL := cyclonedx-bom>=7,<8
@@ -70,10 +70,13 @@ $(READERS)/%:
 demo: install  ## pull a made-up agency through Dagster, on this machine alone
 	$(BIN)/connector demo
 
-test: install  ## run the tests, on every core; WORKERS=3 by so many processes
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations 25
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations 15
 
-test-all: test  ## run the fast and the slow tests
+test: install  ## run the fast tests; WORKERS=3 uses three processes instead of one per core
+	$(PYTEST) -m "not slow"
+
+test-all: install  ## run the fast and the slow tests
+	$(PYTEST)
 
 # RUNS=10000 SCENARIO=A-F plays so many; SCENARIO=F SEED=87 TRACE=1 replays one and tells it.
 # WAREHOUSE=1 keeps the history of each in a real warehouse as well, ten times as slow.
@@ -118,7 +121,7 @@ lock:  ## compile all requirements anew from pyproject.toml; UPGRADE= keeps the 
 	  $(VENV)-lock/bin/$(COMPILE) $(UPGRADE) --group pyproject.toml:peer-$$peer \
 	    --output-file benchmarks/peers/requirements-$$peer.txt || exit 1; \
 	done
-	@echo "The requirements are compiled; run make install, make check and make test next."
+	@echo "The requirements are compiled; run make install, make check and make test-all next."
 
 bom:  ## write dist/bom.cdx.json: what a machine installs that runs the connector (CycloneDX)
 	$(PYTHON) -m venv $(VENV)-bom

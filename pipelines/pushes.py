@@ -74,7 +74,13 @@ class PushConfig(dg.Config):
     in_doubt: str = _option("in_doubt", "hold")
     marker_field: str | None = _option("marker_field")
     pull: bool = Field(default=True, description="Bring the landing up to date before applying.")
-    report: str | None = Field(default=None, description="The report; without, beside the file.")
+    output: str | None = Field(
+        default=None, description="File of the report. Default: beside the pushed file."
+    )
+    report: Literal["problems", "all"] = Field(
+        default="problems",
+        description="Rows in the report of a preview: those with problems, or all.",
+    )
     budget: int | None = Field(default=None, description="The most requests that it may take.")
     inbox_digest: str | None = Field(
         default=None,
@@ -90,8 +96,14 @@ class PushConfig(dg.Config):
 
     def manner(self, options: PushOptions) -> Manner:
         """How the push goes about it."""
-        report = Path(self.report) if self.report is not None else None
-        return Manner(applies=self.apply, pulls=self.pull, report=report, terms=options.policy())
+        output = Path(self.output) if self.output is not None else None
+        return Manner(
+            applies=self.apply,
+            pulls=self.pull,
+            output=output,
+            report=self.report,
+            terms=options.policy(),
+        )
 
 
 def push_job_of(accounts: Accounts) -> dg.JobDefinition:

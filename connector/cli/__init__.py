@@ -15,6 +15,8 @@ from types import ModuleType
 
 import click
 
+from connector.system.extras import extra_missing
+
 COMMANDS: Mapping[str, str] = {
     "demo": "Pull a made-up agency through Dagster, and query what landed.",
     "sandbox": "Serve a complete twin of the API, with a made-up agency in it.",
@@ -66,6 +68,9 @@ _HOMES: Mapping[str, str] = {
 }
 """The modules of the commands that share one; any other has one of its own name."""
 
+_EXTRAS: Mapping[str, str] = {"page": "page"}
+"""Commands that an extra of the project makes possible, with its name."""
+
 INTERRUPTED = 130
 """The exit status after Ctrl-C, as shells have it."""
 
@@ -100,7 +105,14 @@ class _Commands(click.Group):
         """The command of that name, or None."""
         if cmd_name not in COMMANDS:
             return None
-        found = getattr(import_module(f"{__name__}.{_HOMES.get(cmd_name, cmd_name)}"), cmd_name)
+        try:
+            module = import_module(f"{__name__}.{_HOMES.get(cmd_name, cmd_name)}")
+        except ModuleNotFoundError as error:
+            if cmd_name not in _EXTRAS:
+                raise
+            missing = extra_missing("the command needs", _EXTRAS[cmd_name], error)
+            raise click.ClickException(f"{missing}. {missing.action}") from None
+        found = getattr(module, cmd_name)
         assert isinstance(found, click.Command)
         return found
 

@@ -25,7 +25,7 @@ from connector.pushes.batch_report import BatchReport, Decision, DeclaredRecord
 from connector.pushes.dry_run import ADD_COLUMNS, Preview
 from connector.pushes.dry_run import template as write_template
 from connector.pushes.options import DECIMALS, POLICIES, PUSH_OPTIONS, PushOptions
-from connector.pushes.push import PushReport, PushRunOptions
+from connector.pushes.push import PushReport, PushRunOptions, ReportRows
 from connector.pushes.push import push as run_push
 from connector.pushes.undo_report import GOOD, UndoneRow, UndoReport
 from connector.settings.model import Settings
@@ -36,6 +36,9 @@ from connector.spreadsheet.report import GroupKey, ProblemGroup
 
 SHOWN_MAX = 10
 """Rows that are told one by one on the screen; the report has them all."""
+
+CREATES_SHOWN_MAX = 3
+"""Rows to create that are printed field by field."""
 
 UNDONE_COLUMNS = ("row", "operation", "outcome", "field", "now", "then", "id")
 _UNDONE_WIDE, _UNDONE_WIDE_FROM = ("operation", "id"), 100
@@ -127,7 +130,14 @@ def push_options(*names: str, **more: Any) -> Callable[[F], F]:
 @push_options("overwrite", "again", "in_doubt", "marker_field")
 @click.option("--no-pull", is_flag=True, help="Compare with what is landed, however old.")
 @click.option("--no-wait", is_flag=True, help="Leave rows in doubt whose answers were lost.")
-@options.file_option("--report", about="Where the report goes (default: beside the file).")
+@click.option(
+    "--report",
+    type=click.Choice(get_args(ReportRows)),
+    default="problems",
+    show_default=True,
+    help="Rows in the report of a preview.",
+)
+@options.file_option("--output", about="File of the report. [default: beside the file]")
 @options.budget
 @options.ask_anyway
 def push(session: Session, *, files: tuple[str, ...], save_map: Path | None, **given: Any) -> int:
@@ -145,6 +155,7 @@ def push(session: Session, *, files: tuple[str, ...], save_map: Path | None, **g
         applies=given["applies"],
         pulls=not given["no_pull"],
         settles=not given["no_wait"],
+        output=given["output"],
         report=given["report"],
         terms=said.policy(),
         asks_anyway=given["asks_anyway"],
@@ -212,21 +223,22 @@ def _say_reading(terminal: Terminal, report: PushReport) -> None:
         terminal.say(notice)
     aliases = [each for each in columns.columns if each.how == "alias"]
     if aliases:
-        told = ", ".join(f"{each.heading!r} as {each.target.name}" for each in aliases)
-        terminal.say(f"Columns taken by another name: {told}.")
-    for left in columns.unmapped:
-        likely = "; ".join(f"{name}: {why}" for name, why in left.suggestions)
-        hint = f" It may be meant for {likely}" if likely else ""
-        terminal.warn(f"column {left.heading!r} is left out: {left.reason}.{hint}")
+        told = ", ".join(f"{each.heading!r} is {each.target.name}" for each in aliases)
+        terminal.say(f"Columns recognised by another name: {told}.")
+    has_no_headings = any(each.code == "headings" for each in preview.questions)
+    for left in () if has_no_headings else columns.unmapped:
+        likely = "; ".join(f"{name} ({why})" for name, why in left.suggestions)
+        hint = f" Perhaps it is {likely}." if likely else ""
+        terminal.warn(f"column {left.heading!r} is not imported: {left.reason}.{hint}")
     if columns.missing:
         resource, missing = preview.asked.resource, ", ".join(columns.missing)
         count = preview.uncreatable
-        rows = f"{count_noun(count, 'row')} cannot make {resource}: that" if count else "Creating"
-        terminal.warn(f"{rows} needs {missing}, and no heading is that. {ADD_COLUMNS}")
+        rows = f": {count_noun(count, 'row')} cannot create {resource}" if count else ""
+        terminal.warn(f"the file has no column for {missing}{rows}. {ADD_COLUMNS}")
     if merged := preview.table.merged:
         terminal.warn(
-            f"merged cells: {', '.join(merged)}. Only the first cell of each range has a value, and"
-            " the others are blank: unmerge them and fill them in, if that is meant."
+            f"merged cells: {', '.join(merged)}. Only the first cell of each range has a value."
+            " Unmerge the cells and fill in the others if they need the value."
         )
 
 
@@ -236,10 +248,14 @@ def _print(terminal: Terminal, report: PushReport) -> None:
     if report.batch is None:
         _print_changes(terminal, report.preview)
     summary = report.summary
-    _say_groups(terminal, summary.problems, summary.troubled, "problems")
-    _say_groups(
-        terminal, report.preview.summary.warnings, report.preview.summary.warned, "warnings"
-    )
+    previewed = report.preview.summary
+    if summary.troubled:
+        have = "row has a problem and is" if summary.troubled == 1 else "rows have problems and are"
+        refused = f"{summary.troubled:,} {have} not sent:"
+        _say_groups(terminal, summary.problems, refused)
+    if previewed.warned:
+        have = "row has a warning" if previewed.warned == 1 else "rows have warnings"
+        _say_groups(terminal, previewed.warnings, f"{previewed.warned:,} {have}:")
     for question in report.preview.questions:
         terminal.warn(f"{question.message}. {question.repair}")
     error = report.error or (report.batch.error if report.batch is not None else None)
@@ -254,80 +270,110 @@ def _print_counts(terminal: Terminal, counts: Mapping[Any, int]) -> None:
 
 
 def _print_changes(terminal: Terminal, preview: Preview) -> None:
-    """The first records that would change, field by field."""
+    """Print the first records that would be created or changed, field by field."""
+    rows = preview.rows
+    for number, values in islice(rows.creates.items(), CREATES_SHOWN_MAX):
+        terminal.print_line(f"Row {number} would create:")
+        for name, value in values.items():
+            terminal.print_line(f"  {name}: {short(value, max(20, terminal.columns - 30))}")
     width = max(20, (terminal.columns - _CHANGE_MARGIN) // 2)
     changes = [
         [number, short(field, 20), short(old, width), short(new, width)]
-        for number, fields in islice(preview.rows.changes.items(), SHOWN_MAX)
-        for field, (old, new) in fields.items()
+        for number, changed in islice(rows.changes.items(), SHOWN_MAX)
+        for field, (old, new) in changed.items()
     ]
     if changes:
         terminal.print_table(("row", "field", "now", "then"), changes)
-    if preview.rows.changing > SHOWN_MAX:
-        terminal.say(f"and {preview.rows.changing - SHOWN_MAX:,} more rows that would change")
+    if rows.changing > SHOWN_MAX:
+        terminal.say(f"and {rows.changing - SHOWN_MAX:,} more rows that would change")
 
 
-def _say_groups(
-    terminal: Terminal, groups: Mapping[GroupKey, ProblemGroup], rows: int, what: str
-) -> None:
-    """Say the problems by kind, the most frequent first, with what to do."""
-    told = [each for (code, _), each in groups.items() if code != COLUMN_MISSING]
-    if not told:
+def _say_groups(terminal: Terminal, groups: Mapping[GroupKey, ProblemGroup], heading: str) -> None:
+    """Print the problems by kind, the most frequent first, with what to do."""
+    shown = [each for (code, _), each in groups.items() if code != COLUMN_MISSING]
+    if not shown:
         return
-    terminal.say(f"{count_noun(rows, 'row')} with {what}:")
-    for group in sorted(told, key=lambda each: -each.count)[:SHOWN_MAX]:
+    terminal.say(heading)
+    for group in sorted(shown, key=lambda each: -each.count)[:SHOWN_MAX]:
         problem = group.problem
-        where = f"{problem.column}: " if problem.column else ""
-        received = dict.fromkeys(short(text, _EXAMPLE_MAX) for _, text in group.examples if text)
-        numbers = ", ".join(str(number) for number, _ in group.examples)
-        more = ", …" if group.count > len(group.examples) else ""
-        several = f"{group.count:,} rows ({numbers}{more})"
-        rows_told = f"row {numbers}" if group.count == 1 else several
-        shown = f" (received {' | '.join(received)})" if received else ""
-        terminal.warn(f"{rows_told}, {where}{problem.message}{shown}")
-        if problem.fix:
-            terminal.say(f"    {problem.fix}")
-    if len(told) > SHOWN_MAX:
-        terminal.say(f"and {len(told) - SHOWN_MAX} more kinds: the report has them all")
+        where = f"{problem.column}, " if problem.column else ""
+        for line in group.lines:
+            terminal.say(f"  {where}{line}")
+        if problem.allowed:
+            terminal.say(f"    Allowed: {problem.allowed}.")
+        hints = (group.fix, _HINTS.get(problem.code))
+        if advice := " ".join(each for each in hints if each):
+            terminal.say(f"    {advice}")
+    if len(shown) > SHOWN_MAX:
+        more = count_noun(len(shown) - SHOWN_MAX, "more kind")
+        terminal.say(f"  {more} of problems: see the report")
+
+
+_HINTS: Mapping[str, str] = {
+    "ambiguous_date": "--date-format dmy or mdy sets the order for all dates.",
+    "ambiguous_number": "--decimal dot or comma sets the separator for all numbers.",
+    "decimal_sign": "--decimal dot or comma sets the separator for all numbers.",
+    "two_digit_year": "--century 1930 reads the years as 1930 to 2029.",
+    "unknown_value": "A column map (--map) can translate values.",
+    "value_not_accepted": "A column map (--map) can translate values.",
+    "says_nothing": "If the value is meant, a column map (--map) can keep it.",
+    "number_in_text": "If no digit is lost, set whole_numbers = true in a column map (--map).",
+    "no_time_zone": "A column map (--map) can set the time zone of a column.",
+    "record_unknown": "If the record is new, run 'connector pull' first.",
+    "record_not_read": "Run 'connector pull' first.",
+    "reference_unknown": "If the record is new, run 'connector pull' first.",
+    "duplicate_in_warehouse": "--mode upsert with --match updates records that exist.",
+    "person_erased": "'connector erase --release' removes the person from the list of erasures.",
+}
+"""Options of the command that help with a problem, by its code."""
 
 
 def _closing(report: PushReport) -> Iterator[str]:
     batch = report.batch
     if report.file is not None:
-        yield f"The report: {report.file}"
+        yield f"Report: {report.file}"
     if leads := report.counts.get("convert", 0) + report.counts.get("converted", 0):
-        yield f"{count_noun(leads, 'conversion')}: a converted lead cannot be put back."
+        yield f"{count_noun(leads, 'conversion')}: a converted lead cannot be restored."
     if report.is_held_back:
-        count = count_noun(len(report.preview.stopping), "question")
-        yield f"Nothing was sent: {count} to be answered first, as said above."
+        count = len(report.preview.stopping)
+        yield f"Nothing was sent. Answer the {count_noun(count, 'question')} above first."
         return
     if batch is None and report.error is None:
         yield _preview_text(report.preview)
         return
     sent = _cost(report)
     if batch is None:
-        yield f"Nothing was sent: the pull before it did not end ({sent})."
+        yield f"Nothing was sent, because the pull before it did not finish ({sent})."
         return
     held = report.counts.get("held", 0)
     if held:
         yield f"{count_noun(held, 'row')} in doubt: 'connector resolve' shows and settles them."
     if batch.exit_status == 3:
-        yield "Correct the report's rows and push the report; what was applied is not sent again."
+        yield "Correct the rows in the report and push it. Applied rows are not sent again."
     yield f"Batch {batch.batch} is {report.outcome} ({sent})."
 
 
 def _preview_text(preview: Preview) -> str:
     if not preview.sent:
-        return "Nothing would be sent."
+        return "No row is ready to be sent."
     cost = f"about {count_noun(preview.requests, 'request')}"
     if preview.month_share:
         cost += f", {preview.month_share:.1%} of the month's"
-    if preview.minutes is not None:
-        cost += f", {preview.minutes:,.1f} minutes at the limit that was last seen"
-    compared = f"what was landed at {preview.pulled_at}" if preview.pulled_at else "nothing landed"
-    sent = count_noun(preview.sent, "row")
-    first = "Answer the questions above, then send them" if preview.stopping else "Send them"
-    return f"{sent} would be sent, for {cost}. Compared with {compared}. {first} with --apply."
+    if preview.minutes is not None and preview.minutes >= 1:
+        cost += f", {preview.minutes:,.0f} minutes at the last known limit"
+    compared = "the local copy is empty"
+    if preview.pulled_at:
+        compared = f"compared with the copy of {preview.pulled_at:.16}"
+    rows = preview.summary.rows
+    verb = "is" if preview.sent == 1 else "are"
+    first = "Run the command with --apply to send them."
+    if preview.stopping:
+        first = "Answer the questions above, then run the command with --apply."
+    ready = f"{preview.sent:,} of {count_noun(rows, 'row')} {verb} ready"
+    rest = ""
+    if preview.rows.reported and preview.sent < rows:
+        rest = " Correct the other rows in the report and push the report too."
+    return f"{ready} ({cost}; {compared}). {first}{rest}"
 
 
 def _cost(report: PushReport | UndoReport) -> str:

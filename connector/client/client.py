@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 from pydantic import SecretStr
 
@@ -36,12 +36,22 @@ from connector.client.rate_limiter import (
 )
 from connector.client.request import Observer, Request
 from connector.errors import Misused, SettingsError
-from connector.errors_api import QuotaSpent, RateLimited, ServerFailed, TryAgain, Unreachable
+from connector.errors_api import (
+    QuotaSpent,
+    RateLimited,
+    ServerFailed,
+    TryAgain,
+    Unreachable,
+    UnreadableAnswer,
+)
 from connector.settings.credentials import read_key
 from connector.settings.values import read_address
 
-# A server that cannot be reached is seldom back within seconds.
-CONNECT_ATTEMPTS_MAX = 3
+T = TypeVar("T")
+
+# A server that cannot be reached is seldom back within seconds, and an answer that is unreadable
+# three times is likely to stay so.
+FEW_ATTEMPTS_MAX = 3
 # How long to wait for an answer, which may come to another client of `pace`, before asking again.
 TURN_SECONDS = 1.0
 BACKOFF_SECONDS_MIN = 0.5
@@ -184,11 +194,22 @@ class Client:
 
         A read is repeated while it may succeed; a write only if it was certainly not applied.
         """
+        return await self._repeated(request, lambda _, answer: answer)
+
+    async def read(self, request: Request, reader: Callable[[Request, Answer], T]) -> T:
+        """Send a read and return what `reader` makes of its answer.
+
+        An answer that `reader` finds unreadable is requested again, as after a 502.
+        """
+        assert request.is_read, request
+        return await self._repeated(request, reader)
+
+    async def _repeated(self, request: Request, reader: Callable[[Request, Answer], T]) -> T:
         attempts = _Attempts()
         while True:
             try:
-                return await self._attempt(request, attempts)
-            except TryAgain as error:
+                return reader(request, await self._attempt(request, attempts))
+            except (TryAgain, UnreadableAnswer) as error:
                 seconds = self._seconds_to_repeat(request, attempts, error)
                 spent = self._clock() - attempts.begun_at
                 if seconds is None or spent + seconds >= self.limits.retry_seconds_max:
@@ -197,21 +218,21 @@ class Client:
             await self._sleep(seconds)
 
     def _seconds_to_repeat(
-        self, request: Request, attempts: _Attempts, error: TryAgain
+        self, request: Request, attempts: _Attempts, error: TryAgain | UnreadableAnswer
     ) -> float | None:
         """How long to wait before the next attempt; None: give up."""
-        # Any other failure of a write leaves it in doubt, and is never `TryAgain`.
+        # Any other failure of a write leaves it in doubt.
         assert request.is_read or isinstance(error, RateLimited | Unreachable), error
         attempts_max = self.limits.attempts_max
-        if isinstance(error, Unreachable):
-            attempts_max = min(attempts_max, CONNECT_ATTEMPTS_MAX)
+        if isinstance(error, Unreachable | UnreadableAnswer):
+            attempts_max = min(attempts_max, FEW_ATTEMPTS_MAX)
         if attempts.count >= attempts_max:
             return None
         if isinstance(error, RateLimited):
             return 0.0  # After a 429 the rate limiter makes every request wait.
         backoff = min(BACKOFF_SECONDS_MAX, BACKOFF_SECONDS_MIN * 2.0 ** (attempts.count - 1))
         backoff *= 1 + self._chance() / 2  # Chance only ever lengthens it.
-        asked = error.retry_after_seconds
+        asked = error.retry_after_seconds if isinstance(error, TryAgain) else None
         if asked is not None and asked > RESET_SECONDS_MAX:
             return None
         return max(backoff, asked or 0.0)

@@ -7,7 +7,7 @@ operations a resource has. This module knows no HTTP library; it uses a `Sender`
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -25,6 +25,7 @@ from connector.client.request import (
     update_request,
 )
 
+T = TypeVar("T")
 R = TypeVar("R", bound=Resource)
 R_co = TypeVar("R_co", bound=Resource, covariant=True)
 
@@ -34,6 +35,9 @@ class Sender(Protocol):
 
     async def send(self, request: Request) -> Answer:
         """Send one request; every failure is raised."""
+
+    async def read(self, request: Request, reader: Callable[[Request, Answer], T]) -> T:
+        """Send a read and return what `reader` makes of its answer; repeat an unreadable one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +92,9 @@ class RecordEndpoint(Generic[R]):
             search=search,
             filters=filters,
         )
-        answer = await self._sender.send(request)
+        return await self._sender.read(request, self._page)
+
+    def _page(self, request: Request, answer: Answer) -> Page[R]:
         listed = read_list(request, answer)
         moment = served_at(answer)
         return Page(
@@ -129,7 +135,9 @@ class RecordEndpoint(Generic[R]):
     async def get(self, id: str) -> R:
         """The record with all its fields. Raises `NotFound`."""
         request = get_request(self._resource, id, self._parent)
-        answer = await self._sender.send(request)
+        return await self._sender.read(request, self._detail)
+
+    def _detail(self, request: Request, answer: Answer) -> R:
         return self._record(read_record(request, answer), served_at=served_at(answer))
 
     async def create(self, fields: Mapping[str, Any]) -> Written[R]:

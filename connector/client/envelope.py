@@ -11,11 +11,14 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
+from connector.catalog import declaration
 from connector.client.answer import Answer, parse, served_at, whole
 from connector.client.request import Request
+from connector.engine.fit import misfit_of_create, misfit_of_id
 from connector.errors import ConnectorError
 from connector.errors_api import (
     Answered,
@@ -188,28 +191,38 @@ def read_list(request: Request, answer: Answer) -> ListAnswer:
 
 
 def read_record(request: Request, answer: Answer) -> dict[str, Any]:
-    """Record in `data` of a detail's answer. Raises the error that it stands for."""
-    return _record(request, _document(request, answer, expected=(200,)))
+    """Record in `data` of a detail's answer. Raises the error that it stands for.
+
+    A record of another id than the requested one is unreadable.
+    """
+    return _record(request, answer, _document(request, answer, expected=(200,)))
 
 
 def read_written(request: Request, answer: Answer) -> tuple[dict[str, Any], str | None]:
     """The record and the message of a create's, update's or convert's answer.
 
-    A success that cannot be read did happen all the same: it raises `InDoubt`.
+    A success that cannot be read, or whose record does not fit the request (`engine/fit.py`),
+    raises `InDoubt`: the write may have happened.
     """
     try:
         document = _document(request, answer, expected=(200, 201))
-        return _record(request, document), _message(document)
+        return _record(request, answer, document), _message(document)
     except NotTheApi as error:
         raise in_doubt(request, error) from error
 
 
 def read_deleted(request: Request, answer: Answer) -> str | None:
-    """Message of a delete's answer: of a body, or none for a 204 (API 4.8)."""
+    """Message of a delete's answer: of a body, or none for a 204 (API 4.8).
+
+    A body that shows another record raises `InDoubt`.
+    """
     if answer.status == 204:
         return None
     try:
-        return _message(_document(request, answer, expected=(200,)))
+        document = _document(request, answer, expected=(200,))
+        if document.get("data") is not None:
+            _record(request, answer, document)
+        return _message(document)
     except NotTheApi as error:
         raise in_doubt(request, error) from error
 
@@ -231,11 +244,22 @@ def _document(request: Request, answer: Answer, expected: tuple[int, ...]) -> di
     return document
 
 
-def _record(request: Request, document: dict[str, Any]) -> dict[str, Any]:
+def _record(request: Request, answer: Answer, document: dict[str, Any]) -> dict[str, Any]:
     record = document.get("data")
     if not isinstance(record, dict) or not _has_id(record):
         raise UnreadableAnswer(f"{request.where} was answered without a record in 'data'")
+    if (reason := _misfit(request, answer, record)) is not None:
+        raise UnreadableAnswer(f"{request.where} was answered with {reason}")
     return record
+
+
+def _misfit(request: Request, answer: Answer, record: Mapping[str, Any]) -> str | None:
+    if request.record_id is not None:
+        return misfit_of_id(request.record_id, record)
+    moment = served_at(answer)
+    sent_at = None if moment is None else moment - timedelta(seconds=answer.seconds)
+    sent = json.loads(request.body or b"{}")
+    return misfit_of_create(declaration(request.resource), sent, record, sent_at)
 
 
 def _message(document: dict[str, Any]) -> str | None:

@@ -35,6 +35,7 @@ _SEGMENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 class Request:
     """One request, ready to be sent; `resource` and `operation` say what it is for.
 
+    `record_id` is the id of the requested record, None for a list and a create.
     Its repr shows neither the query nor the body: both can hold personal data.
     """
 
@@ -45,6 +46,7 @@ class Request:
     scope: str
     query: Mapping[str, str] = field(default_factory=dict, repr=False)
     body: bytes | None = field(default=None, repr=False)
+    record_id: str | None = None
 
     @property
     def where(self) -> str:
@@ -157,7 +159,8 @@ def _request(
         path += "/convert"
     method = _METHODS[operation]
     scope = resource.read_scope() if method == "GET" else resource.write_scope()
-    return Request(resource.name, operation, method, API_PATH + path, scope, query or {}, body)
+    path = API_PATH + path
+    return Request(resource.name, operation, method, path, scope, query or {}, body, id)
 
 
 def _segment(value: object, what: str) -> str:

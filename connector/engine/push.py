@@ -16,12 +16,13 @@ Pure: moments, answers and the journal's rows are arguments.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from connector.catalog.resource import Declaration, Resource
+from connector.engine.bookmark import LATENESS_UNTIMED_SECONDS
 from connector.engine.commands import Found, Gone, Outcome, Unread
 from connector.engine.lookup import (
     LookupResult,
@@ -29,14 +30,17 @@ from connector.engine.lookup import (
     already_there,
     altered,
     compare,
+    lacking,
     look,
 )
 from connector.engine.push_commands import (
     Accepted,
     Claim,
     Claimant,
+    ClaimedRecords,
     Declined,
     Move,
+    OpenCreates,
     PushSteps,
     ReadOne,
     WaitUntil,
@@ -70,6 +74,11 @@ def create(row: PushRow) -> PushSteps[bool]:
     if not row.is_in_doubt and not (yield from _may_be_sent(row)):
         return False
     answer = yield from row.attempt("create", body(row))
+    if isinstance(answer, Accepted):
+        misfit = yield from _misfit(row, answer.record)
+        if misfit is not None:
+            yield from row.lose(misfit)
+            return True
     match answer:
         case None:
             return False
@@ -87,6 +96,26 @@ def create(row: PushRow) -> PushSteps[bool]:
                 move = replace(move, event="refused_in_doubt", code="refused_in_doubt")
             yield from row.move(move)
     return row.can_repeat
+
+
+def _misfit(row: PushRow, record: Resource) -> PushSteps[str | None]:
+    """Why the answer's record cannot be the row's, by what is known here; None if it can be.
+
+    The client has compared the record with the request. Without the server's clock it could not
+    compare the record's age, and it does not know which records exist.
+    """
+    if (yield ClaimedRecords((record.id,))):
+        return f"it was answered with {record.id}, a record that was known before"
+    # Without the server's clock, the attempt may be dated by our own.
+    earliest = row.attempts[-1].sent_after - timedelta(seconds=LATENESS_UNTIMED_SECONDS)
+    if record.served_at is None and record.created_at < earliest:
+        return f"it was answered with {record.id}, a record that is older than the request"
+    if not row.task.identity and not row.marker:
+        # Another row that is being sent may have made a record that has all values of this one.
+        rivals: Iterable[Mapping[str, Any]] = yield OpenCreates()
+        if any(not lacking(row.resource, sent, record.raw) for sent in rivals):
+            return f"it was answered with {record.id}, which may belong to another row"
+    return None
 
 
 def _may_be_sent(row: PushRow) -> PushSteps[bool]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -36,6 +37,9 @@ DIGEST_CHARACTERS = 12
 """As much of a file's digest stands in a marker."""
 
 
+_THE_VALUE = re.compile(r"\b[Tt]he value\b")
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One thing that is wrong with a row, or is to be told of it.
@@ -54,6 +58,13 @@ class Problem:
     fix: str | None = None
     field: str | None = None
     found: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The message with the cell in place of the words "the value"."""
+        if self.received is None:
+            return self.message
+        return _THE_VALUE.sub(lambda _: f'"{self.received}"', self.message, count=1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -278,6 +278,10 @@ class PushRow:
             fate: Fate = "limited" if answer.is_limited else "unsent"
             yield from self.move(Move("unsent", fate=fate, reason=answer.reason))
         elif isinstance(answer, Lost):
-            self.is_in_doubt = True
-            yield from self.move(Move("lost", "in_doubt", fate="lost", reason=answer.reason))
+            yield from self.lose(answer.reason)
         return answer
+
+    def lose(self, reason: str) -> PushSteps[None]:
+        """Record that the fate of the open attempt is unknown."""
+        self.is_in_doubt = True
+        yield from self.move(Move("lost", "in_doubt", fate="lost", reason=reason))

@@ -15,13 +15,10 @@ from typing import Any, Literal
 from connector.catalog.field import Field
 from connector.catalog.resource import Declaration
 from connector.catalog.value import VALUE_ERASED, Kind, is_redacted
+from connector.engine.bookmark import LATENESS_UNTIMED_SECONDS
+from connector.engine.fit import EARLIER_SECONDS, contradicting
 from connector.engine.lookup import SHOWN_CHARACTERS_MAX, as_text, is_same, lacking
 from connector.engine.push_plan import Problem
-
-EARLIER_SECONDS = 5.0
-"""A record that is older than the attempt by more than this was not made by it: the server's clock
-is known to about a second or two.
-"""
 
 _BY_HAND = "Look at the record in the application, and change it there if that is meant."
 
@@ -33,9 +30,9 @@ class Deed:
     `written` are the values that were sent and applied, `before` the record before an update.
     `updated_at` is as the API showed it after the row's last write, None where no answer did.
     `shown_as` are the fields that the API took otherwise than sent, as it showed them.
-    `doubted_at` is the server's time before a create that was not answered, None where the
-    answer came: then it is known that the record is this row's. `taken_back` are later writes of
-    ours to the record that were undone, each as `updated_at` before it and after its undo.
+    `sent_after` is the server's time before a create was first sent, None for an update.
+    `taken_back` are later writes of ours to the record that were undone, each as `updated_at`
+    before it and after its undo.
     """
 
     resource: Declaration
@@ -45,7 +42,7 @@ class Deed:
     before: Mapping[str, Any] = field(default_factory=dict)
     updated_at: str | None = None
     shown_as: Mapping[str, str] = field(default_factory=dict)
-    doubted_at: datetime | None = None
+    sent_after: datetime | None = None
     taken_back: tuple[tuple[str, str], ...] = ()
 
 
@@ -71,9 +68,28 @@ class Reversal:
         return codes == {VALUE_ERASED} and not self.is_any_back
 
 
-def reversal(deed: Deed, now: Mapping[str, Any]) -> Reversal:
-    """What takes the deed back, by the record's detail as it is now."""
+def reversal(deed: Deed, now: Mapping[str, Any], *, is_timed: bool = True) -> Reversal:
+    """What takes the deed back, by the record's detail as it is now.
+
+    A record that the row cannot have written to is left alone, whatever the journal says. Without
+    the server's time (`is_timed`) the journal's times may be those of our own clock.
+    """
+    if (reason := _foreign(deed, now, is_timed=is_timed)) is not None:
+        return Reversal(problems=(Problem("not_ours", reason, fix=_BY_HAND),))
     return _of_create(deed, now) if deed.operation == "create" else _of_update(deed, now)
+
+
+def _foreign(deed: Deed, now: Mapping[str, Any], *, is_timed: bool) -> str | None:
+    """Why the record is not the one that the row wrote to; None if it can be."""
+    if now.get("id") != deed.record_id or deed.before.get("id", deed.record_id) != deed.record_id:
+        return "the journal names another record than the one that was changed"
+    if deed.operation == "update":
+        return None
+    slack = EARLIER_SECONDS if is_timed else LATENESS_UNTIMED_SECONDS
+    assert deed.sent_after is not None, "a create was sent at some time"
+    if _is_older(deed.resource, now, deed.sent_after - timedelta(seconds=slack)):
+        return "the record is older than this push, so the row did not create it"
+    return None
 
 
 def is_as_left(deed: Deed, now: Mapping[str, Any]) -> bool:
@@ -92,14 +108,12 @@ def is_as_left(deed: Deed, now: Mapping[str, Any]) -> bool:
 
 def _of_create(deed: Deed, now: Mapping[str, Any]) -> Reversal:
     resource = deed.resource
-    if deed.doubted_at is not None and _is_older(resource, now, deed.doubted_at):
-        told = "the record is older than the row's create, which was not answered"
-        return Reversal(problems=(Problem("not_ours", told, fix=_BY_HAND),))
     known = {name: value for name, value in deed.written.items() if not is_redacted(value)}
+    others = contradicting(resource, known, now)
     changed = [
         name
         for name in lacking(resource, known, now)
-        if not _is_as_shown(deed, name, now.get(name))
+        if name in others or not _is_as_shown(deed, name, now.get(name))
     ]
     if changed:
         return Reversal(
@@ -212,9 +226,8 @@ def _is_as_shown(deed: Deed, name: str, present: Any) -> bool:
     return shown is not None and len(shown) < SHOWN_CHARACTERS_MAX and as_text(present) == shown
 
 
-def _is_older(resource: Declaration, now: Mapping[str, Any], moment: datetime) -> bool:
+def _is_older(resource: Declaration, now: Mapping[str, Any], earliest: datetime) -> bool:
     created_at, _ = resource.field("created_at").read(now.get("created_at"))
-    earliest = moment - timedelta(seconds=EARLIER_SECONDS)
     return not isinstance(created_at, datetime) or created_at < earliest
 
 

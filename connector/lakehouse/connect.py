@@ -92,8 +92,8 @@ def _driver() -> ModuleType:
         import psycopg  # noqa: PLC0415 # an extra: who has no lakehouse need not have it
     except ImportError as error:
         raise LakehouseError(
-            f"the lakehouse needs a package that is not here ({error.name})",
-            action="Install the extra 'lakehouse' of recruitment-connector.",
+            f"the lakehouse needs the package {error.name}, which is not installed",
+            action="Install the extra: pip install 'recruitment-connector[lakehouse]'.",
         ) from None
     return psycopg
 

@@ -17,6 +17,7 @@ from connector.errors import ConnectorError
 from connector.ledger.ledger import Ledger, allowance_of
 from connector.operations.alert_check import open_alerts
 from connector.settings.model import Settings
+from connector.system.extras import extra_missing
 from connector.warehouse.warehouse import Warehouse
 
 _PREFIX = "connector_"
@@ -139,10 +140,7 @@ def prometheus_text(points: Sequence[Point]) -> str:
         from prometheus_client import CollectorRegistry, generate_latest  # noqa: PLC0415
         from prometheus_client.core import Metric  # noqa: PLC0415
     except ImportError as error:
-        raise ConnectorError(
-            f"metrics need the package {error.name}, which is not installed",
-            action="Install the extra: pip install 'recruitment-connector[metrics]'.",
-        ) from error
+        raise extra_missing("metrics need", "metrics", error) from error
 
     class Points:
         """A collector of prometheus-client."""

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import astuple, dataclass
-from datetime import date, datetime, time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from connector.engine.push_plan import Problem
-from connector.pushes.dry_run import packed_result, unpacked_result
-from connector.spreadsheet.problems import Amount, Cell, SheetRow, text_of
+from connector.spreadsheet.packed_rows import packed_pair, unpacked_pair
+from connector.spreadsheet.problems import SheetRow, text_of
 from connector.spreadsheet.report import RowResult
 from connector.system.spill_file import SpillFile
 
@@ -128,46 +125,8 @@ class RowIndex:
 
 
 def _packed(indexed: IndexedRow) -> str:
-    row = indexed.row
-    form = [list(map(_plain_cell, row.cells)), list(map(astuple, row.problems)), dict(row.flaws)]
-    return json.dumps([packed_result(indexed.result), row.missing, row.is_hidden, *form])
+    return packed_pair((indexed.row, indexed.result))
 
 
 def _unpacked(text: str) -> IndexedRow:
-    packed, missing, is_hidden, cells, problems, flaws = json.loads(text)
-    result = unpacked_result(packed)
-    told = tuple(Problem(*each) for each in problems)
-    known = {int(index): (kind, what) for index, (kind, what) in flaws.items()}
-    read = tuple(map(_cell, cells))
-    return IndexedRow(
-        SheetRow(result.number, read, told, known, missing, is_hidden=is_hidden), result
-    )
-
-
-def _plain_cell(cell: Cell) -> Any:
-    """A cell as JSON has it: typed cells have to be checked again as what they are."""
-    match cell:
-        case datetime():
-            return {"datetime": cell.isoformat()}
-        case date():
-            return {"date": cell.isoformat()}
-        case time():
-            return {"time": cell.isoformat()}
-        case Amount():
-            return {"amount": [cell.value, cell.unit, cell.form]}
-    return cell
-
-
-_TYPES: dict[str, Callable[[str], date | time]] = {
-    "datetime": datetime.fromisoformat,
-    "date": date.fromisoformat,
-    "time": time.fromisoformat,
-}
-
-
-def _cell(plain: Any) -> Cell:
-    if not isinstance(plain, dict):
-        cell: Cell = plain
-        return cell
-    ((kind, value),) = plain.items()
-    return Amount(*value) if kind == "amount" else _TYPES[kind](value)
+    return IndexedRow(*unpacked_pair(text))

@@ -28,7 +28,7 @@ from connector.engine.push_plan import Problem
 from connector.errors import ConnectorError
 from connector.settings.layers import IMPORTS_FOLDER
 from connector.spreadsheet.contacts import REGIONS
-from connector.spreadsheet.problems import PROBLEMS, WARNINGS
+from connector.spreadsheet.problems import fix_of, message_of
 
 LANGUAGES = ("en", "de", "fr")
 """Languages of the page; the first is that of whoever speaks none of them."""
@@ -137,37 +137,12 @@ ACTIONS: Mapping[str, str] = {
     "denied": N_("Ask whoever looks after the connector."),
     "try_again": N_("Wait a little, and try again."),
     "stopped": N_("Go on later: what was sent is not sent twice."),
-    "record_unknown": N_("Correct the cell, or add them instead."),
-    "ambiguous_date": N_("Answer the question about this column, or write it as 2025-04-03."),
-    "date_format": N_("Write it as 2025-04-03."),
-    "two_digit_year": N_("Answer the question about this column, or write four digits."),
-    "ambiguous_number": N_("Answer the question about this column, or write it plainly."),
-    "unknown_value": N_("Choose one that is allowed."),
-    "duplicate_in_warehouse": N_("They are left out. To change them, begin with “Add and change”."),
-    "duplicate_in_file": N_("The second one is left out, unless you take the first one out."),
-    "no_time_zone": N_("Write it in UTC with a Z, as 2025-04-03T09:00Z."),
-    "says_nothing": N_("It counts as empty."),
-    "person_erased": N_("Take the row out."),
-    "record_not_read": N_("Ask whoever looks after the connector to bring it up to date."),
-    "decimal_sign": N_("Write it as the others of the column are written."),
-    "currency_sign": N_("Write the digits alone."),
-    "clock_change": N_("Write it in UTC with a Z, as 2025-04-03T09:00Z."),
-    "reference_unknown": N_("Correct it, or import that record first."),
-    "reference_ambiguous": N_("Write it so that only one is meant."),
-    "record_ambiguous": N_("Write it so that only one is meant."),
+    "ambiguous_date": N_("Answer the question about this column, or enter a date like 2026-05-01."),
+    "two_digit_year": N_("Answer the question about this column, or enter four digits."),
+    "ambiguous_number": N_("Answer the question about this column, or enter digits alone."),
+    "duplicate_in_warehouse": N_("Delete the row. To change the record, choose “Add and change”."),
 }
 """What to do about an error or a problem, where the command's own words name its options."""
-
-
-WRONG: Mapping[str, str] = {
-    "required": N_("It must not be empty."),
-    "duplicate_in_warehouse": N_("They are there already."),
-    "unknown_value": N_("It is none of the values that are allowed."),
-    "record_unknown": N_("Nobody is there whom the row could mean."),
-    "record_not_read": N_("It is not known yet what would change."),
-    "value_erased": N_("The cell stands for something that was erased."),
-}
-"""What is wrong, by code, where the command's own words name fields or ids."""
 
 
 QUESTIONS: Mapping[str, tuple[str, str]] = {
@@ -274,20 +249,17 @@ class PageLanguage:
 
     def wrong(self, problem: Problem) -> str:
         """What is wrong, by the problem's code; its own words where the code has none."""
-        if problem.code in WRONG:
-            return self.gettext(WRONG[problem.code])
-        known = PROBLEMS.get(problem.code) or WARNINGS.get(problem.code)
-        if known is None or self.code == LANGUAGES[0]:
-            return problem.message
-        return self.gettext(known.partition(": ")[0] + ".")
+        known = message_of(problem.code)
+        return (
+            problem.message if known is None or self.code == LANGUAGES[0] else self.gettext(known)
+        )
 
     def cure(self, problem: Problem) -> str:
         """What to do about it."""
         if problem.code in ACTIONS:
             return self.gettext(ACTIONS[problem.code])
-        known = PROBLEMS.get(problem.code) or WARNINGS.get(problem.code)
-        cure = known.partition(": ")[2] if known else problem.fix or ""
-        return self.gettext(cure[:1].upper() + cure[1:])
+        fix = fix_of(problem.code) or problem.fix
+        return self.gettext(fix) if fix else ""
 
     def error(self, error: ConnectorError) -> tuple[str, str]:
         """What went wrong, and what to do about it."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+import gc
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -26,6 +27,12 @@ from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.matching import ClaimedKeys, comparable
 from connector.spreadsheet.meanings import ColumnMeanings
+from connector.spreadsheet.packed_rows import (
+    packed_pair,
+    packed_result,
+    unpacked_pair,
+    unpacked_result,
+)
 from connector.spreadsheet.problems import COLUMN_MISSING, FileQuestion, SheetRow
 from connector.spreadsheet.report import REMEMBERED_MAX, RowResult, Summary
 from connector.spreadsheet.table import Spreadsheet, open_table
@@ -189,7 +196,7 @@ look at the newest records with one request for all of them.
 OPERATIONS = frozenset(get_args(Operation))
 
 ADD_COLUMNS = (
-    "Add the columns, or name them with --map FILE, which can also give every row one value."
+    "Add the columns, or use a column map (--map FILE), which can also give all rows one value."
 )
 """What to do about a file that lacks what creating needs."""
 
@@ -197,20 +204,30 @@ PUSHED = "already_pushed"
 """The code of a row whose very write an earlier push has applied."""
 
 
+CREATES_REMEMBERED = 10
+"""Rows to create whose values are shown before they are sent."""
+
+
 class PreviewRows:
     """What is foreseen of a file's rows, in their order.
     The rows are on the disk, and what they come to is counted as they are added.
 
     `changes` are old and new values by field, of the first rows that would update; `changing`
-    counts all of them. `tasks` are the writes of the rows that would be sent, kept only if
+    counts all of them. `creates` are the values by field of the first rows that would create.
+    `reported` are the rows with problems, warnings or changes, each with its result: the report
+    is made of them. `tasks` are the writes of the rows that would be sent, kept only if
     `keeps_tasks`.
     """
 
     def __init__(self, folder: Path, *, keeps_tasks: bool) -> None:
         self.summary = Summary()
         self.results: SpillFile[RowResult] = SpillFile(folder, packed_result, unpacked_result)
+        self.reported: SpillFile[tuple[SheetRow, RowResult]] = SpillFile(
+            folder, packed_pair, unpacked_pair
+        )
         self.tasks: SpillFile[Task] = SpillFile(folder, packed, unpacked)
         self.changes: dict[int, Mapping[str, tuple[Any, Any]]] = {}
+        self.creates: dict[int, Mapping[str, Any]] = {}
         self.changing = self.requests = self.pushed = 0
         self.keeps_tasks, self._looks = keeps_tasks, False
 
@@ -221,31 +238,37 @@ class PreviewRows:
         number = checked.row.number
         if is_pushed:
             self.pushed += 1
-            self._take(RowResult(number, "unchanged", (), PUSHED, pushed_as))
+            self._take(checked.row, RowResult(number, "unchanged", (), PUSHED, pushed_as))
             return
         id = checked.record_id
         shown = None if id is None or is_planned(id) else id
         if checked.outcome is not None:
             code = checked.problems[0].code if checked.problems else None
-            self._take(RowResult(number, checked.outcome, checked.problems, code, shown))
+            ended = RowResult(number, checked.outcome, checked.problems, code, shown)
+            self._take(checked.row, ended)
             return
         assert checked.task is not None
         changes = tuple((n, _text(now), _text(then)) for n, (now, then) in checked.changes.items())
-        told = checked.warnings
-        self._take(RowResult(number, checked.task.operation, (), None, shown, changes, told))
+        operation, warnings = checked.task.operation, checked.warnings
+        sent = RowResult(number, operation, (), None, shown, changes, warnings)
+        self._take(checked.row, sent)
         self.requests += requests_of(checked.task)
         if not self._looks and checked.task.operation == "create" and checked.task.identity:
             self.requests, self._looks = self.requests + 1, True
         if self.keeps_tasks:
             self.tasks.add(checked.task)
+        if operation == "create" and len(self.creates) < CREATES_REMEMBERED:
+            self.creates[number] = _by_field({**checked.task.fields, **checked.task.afterwards})
         if checked.changes:
             self.changing += 1
             if len(self.changes) < REMEMBERED_MAX:
                 self.changes[number] = checked.changes
 
-    def _take(self, result: RowResult) -> None:
+    def _take(self, row: SheetRow, result: RowResult) -> None:
         self.summary.add(result)
         self.results.add(result)
+        if result.problems or result.warnings or result.changes:
+            self.reported.add((row, result))
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,6 +371,17 @@ def requests_of(task: Task) -> int:
     return REQUESTS[task.operation] + (REQUESTS["update"] if task.afterwards else 0)
 
 
+def _by_field(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a body by field; a content type's own are `fields.KEY`."""
+    values: dict[str, Any] = {}
+    for name, value in body.items():
+        if isinstance(value, Mapping):
+            values |= {f"{name}.{key}": each for key, each in value.items()}
+        else:
+            values[name] = value
+    return values
+
+
 def _verdict(result: RowResult) -> Verdict | None:
     """Why a row is not to be sent; None for one that is."""
     match result.outcome:
@@ -361,28 +395,6 @@ def _verdict(result: RowResult) -> Verdict | None:
 
 def _text(value: Any) -> str:
     return "(empty)" if value is None else str(value)
-
-
-def packed_result(result: RowResult) -> str:
-    """A result as one line."""
-    problems = [astuple(each) for each in result.problems]
-    warnings = [astuple(each) for each in result.warnings]
-    told = (result.outcome, problems, result.code, result.record_id, result.changes, warnings)
-    return json.dumps([result.number, *told])
-
-
-def unpacked_result(text: str) -> RowResult:
-    """The result of such a line."""
-    number, outcome, problems, code, record_id, changes, warnings = json.loads(text)
-    return RowResult(
-        number,
-        outcome,
-        tuple(Problem(*each) for each in problems),
-        code,
-        record_id,
-        tuple((name, now, then) for name, now, then in changes),
-        tuple(Problem(*each) for each in warnings),
-    )
 
 
 # -- Foresee ---------------------------------------------------------------------------------------
@@ -445,7 +457,8 @@ def preview(
             known = Suppressed.of(settings.folder)
             read = lost.through() if only is None else only
             checked = check(read, columns, target, lookups, known, meanings=meanings)
-            _add_rows(rows, checked, journal if looks_back else None)
+            with _few_collections():
+                _add_rows(rows, checked, journal if looks_back else None)
         elif columns.unmapped:
             lost.look()
         month = ledger.month(allowance_of(settings), datetime.now(UTC).date())
@@ -498,6 +511,26 @@ def target_of(asked: PushFile, lookups: Lookups) -> PushTarget:
         clear=asked.clear,
         parent=asked.parent,
     )
+
+
+_OBJECTS_MAX = 100_000
+
+
+@contextmanager
+def _few_collections() -> Iterator[None]:
+    """Collect garbage less often: a batch is many objects without cycles.
+
+    With Python's own threshold, a fifth of the time would go into searching them for cycles.
+    """
+    before = gc.get_threshold()
+    if before[0] >= _OBJECTS_MAX:
+        yield
+        return
+    gc.set_threshold(_OBJECTS_MAX, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _add_rows(

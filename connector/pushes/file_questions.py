@@ -29,34 +29,36 @@ def of_warnings(warned: int, table: Spreadsheet, columns: ColumnMap) -> Iterator
     if hidden := [each for each in table.hidden if each in filling]:
         yield FileQuestion(
             "hidden_columns",
-            f"{count_noun(len(hidden), 'column')} would be sent that nobody sees in the file:"
+            f"{count_noun(len(hidden), 'column')} of the file would be sent although hidden:"
             f" {', '.join(map(repr, hidden))}",
-            f"Show and look at them; say --accept-warnings, or --ignore '{hidden[0]}'.",
+            "Show the columns and check them. Then run again with --accept-warnings, or with"
+            f" --ignore '{hidden[0]}'.",
         )
     if any("@" in each or _IS_DATE(each) for each in table.headings):
         yield FileQuestion(
             "headings",
-            f"row {table.place.index + 1} was taken for the headings, and looks like data",
-            "Put a row of headings above it; say --header-row N; or say --accept-warnings.",
+            f"row {table.place.index + 1} was read as the headings, but looks like data",
+            "Add a row of headings, or name their row with --header-row N, or accept with"
+            " --accept-warnings.",
         )
     if covered := [each for each in table.merged if _covers_rows(each, table, filling)]:
         yield FileQuestion(
             "merged_cells",
-            f"merged cells give several rows one value, and only the first row of each would get"
-            f" it: {', '.join(covered)}",
-            "Unmerge them and fill them in; or say --accept-warnings.",
+            "merged cells cover several rows, but only the first row of each would get the value:"
+            f" {', '.join(covered)}",
+            "Unmerge the cells and fill in the others, or accept with --accept-warnings.",
         )
     if (second := table.left_out.second) is not None:
         yield FileQuestion(
             "second_table",
-            f"another table seems to begin at row {second}; it is left out",
-            "Put it into a file of its own, or say --accept-warnings.",
+            f"another table seems to begin at row {second}, which is not imported",
+            "Move the table to a separate file, or accept with --accept-warnings.",
         )
     if warned:
         yield FileQuestion(
             "warnings",
             f"{count_noun(warned, 'row')} would be sent with warnings",
-            "Look at them; say --accept-warnings if they are meant, or settle them in the map.",
+            "Check the rows, then run again with --accept-warnings, or settle them in the map.",
         )
 
 
@@ -112,8 +114,8 @@ class LostColumns:
             names = ", ".join(repr(each.heading) for each in lost)
             yield FileQuestion(
                 "columns_lost",
-                f"{count_noun(len(lost), 'column')} with cells would be lost: {names}",
-                f"Map them with --map FILE, or say --ignore '{lost[0].heading}'"
+                f"{count_noun(len(lost), 'column')} with values would not be imported: {names}",
+                f"Map the columns with --map FILE, or ignore them with --ignore '{lost[0].heading}'"
                 f" (--ignore '{EVERY_COLUMN}' for all).",
             )
 
@@ -137,7 +139,8 @@ def saved_before(
     remembered = load_map(path)
     if said is not None:
         remembered = with_options(remembered, said.options)
-    notice = f"The columns are mapped as before for these headings: {path} (--map none: anew)."
+    notice = f"The columns are mapped as in the last file with these headings: {path}"
+    notice += " (--map none ignores it)."
     return remembered, notice
 
 

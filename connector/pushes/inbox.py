@@ -541,7 +541,7 @@ async def deliver(
     inbox, moment = Inbox(settings.folder), now or datetime.now(UTC)
     taken = inbox.take(asked.resource, asked.path.name, digest)
     asked = replace(asked, path=taken.path)
-    manner = replace(manner, reports=True, report=taken.beside)
+    manner = replace(manner, reports=True, output=taken.beside)
     try:
         (report,) = await push(settings, [asked], manner, budget=budget, watch=watch)
     except ConnectorError as error:

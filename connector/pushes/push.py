@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -31,7 +31,14 @@ from connector.pushes.batch_report import BatchReport
 from connector.pushes.dry_run import OPERATIONS, Preview, PushFile, at_its_column, preview
 from connector.pushes.file_questions import remember_map
 from connector.settings.model import Settings
-from connector.spreadsheet.report import RowResult, Summary, report_path, write_report
+from connector.spreadsheet.problems import SheetRow
+from connector.spreadsheet.report import (
+    RowResult,
+    Summary,
+    report_path,
+    write_report,
+    write_some_rows,
+)
 from connector.system.spill_file import Mapped
 
 if TYPE_CHECKING:
@@ -43,6 +50,9 @@ ORDER = tuple(name for name in REFERRED_FIRST if "create" in CATALOG[name].opera
 
 PULL_LOOK_SECONDS = 1.0
 """How often a push looks whether the pull that it waits for has ended."""
+
+ReportRows = Literal["problems", "all"]
+"""Rows in the report of a preview. The report of rows that were sent has all of them."""
 
 PushOutcome = Literal["previewed", "done", "partial", "stopped", "failed"]
 
@@ -125,12 +135,18 @@ class PushReport:
         }
 
     def _changes(self) -> list[dict[str, Any]]:
-        """What the first rows would change, field by field; nothing once they were sent."""
+        """What the first rows would create or change, field by field; empty after sending."""
         if self.batch is not None:
             return []
+        rows = self.preview.rows
+        changes: dict[int, dict[str, tuple[Any, Any]]] = {
+            number: {name: (None, value) for name, value in fields.items()}
+            for number, fields in rows.creates.items()
+        }
+        changes |= {number: dict(fields) for number, fields in rows.changes.items()}
         return [
             {"row": number, "field": name, "now": now, "then": then}
-            for number, fields in self.preview.rows.changes.items()
+            for number, fields in sorted(changes.items())
             for name, (now, then) in fields.items()
         ]
 
@@ -140,7 +156,8 @@ class PushRunOptions:
     """How a push goes about it.
 
     `applies`: send what is foreseen, and do not only say it. `pulls`: bring the landing up to date
-    first. `reports`: write the report, into `report` if that is named, else beside the file.
+    first. `reports`: write the report, into `output` if that is named, else beside the file.
+    `report`: the rows in it while nothing is sent, those with problems or all.
     `settles`: wait until rows whose answers were lost can be told from those that never arrived.
     `people`: who prepared and sent it, for the journal.
     """
@@ -149,7 +166,8 @@ class PushRunOptions:
     pulls: bool = True
     settles: bool = True
     reports: bool = True
-    report: Path | None = None
+    output: Path | None = None
+    report: ReportRows = "problems"
     terms: PushPolicy = field(default_factory=PushPolicy)
     asks_anyway: bool = False
     people: Mapping[Deed, str] = field(default_factory=dict)
@@ -181,10 +199,10 @@ async def push(
     for each in files:
         if each.resource not in ORDER:
             raise UnknownName("resource that can be pushed", each.resource, ORDER)
-    if manner.report is not None and len(files) > 1:
+    if manner.output is not None and len(files) > 1:
         raise Misused(
-            "one report was named for several files",
-            action="Leave --report out: each report is written beside its file.",
+            "--output names one report, but several files were given",
+            action="Leave out --output: each report is written beside its file.",
         )
     ordered = sorted(files, key=lambda each: ORDER.index(each.resource))
     foreseen = await asyncio.to_thread(_previews, settings, ordered, manner)
@@ -196,8 +214,9 @@ async def push(
             pass
     reports: list[PushReport] = []
     left, goes_on = budget, manner.applies
-    for seen in foreseen:
-        run = _Push(settings, manner, left, watch, waits, connect)
+    for seen, seconds in foreseen:
+        started = time.monotonic() - seconds
+        run = _Push(settings, manner, left, watch, waits, connect, started)
         is_first = not reports
         done = await (run.applied(seen, is_first) if goes_on else run.previewed(seen))
         reports.append(done)
@@ -208,26 +227,29 @@ async def push(
 
 def _previews(
     settings: Settings, files: Sequence[PushFile], manner: PushRunOptions
-) -> list[Preview]:
-    """Previews of all files before the first request: a mistake in any costs nothing.
+) -> list[tuple[Preview, float]]:
+    """Preview all files before the first request: a mistake in any of them costs nothing.
+
+    Returns each preview with the seconds that it took.
 
     The rows of an only file are checked once, against what its pull has landed. Those of several
     refer to each other, so that they are foreseen together here, and checked again one by one.
     """
-    foreseen: list[Preview] = []
+    foreseen: list[tuple[Preview, float]] = []
     for each in files:
+        started = time.monotonic()
         is_last = len(foreseen) + 1 == len(files)
         seen = preview(
             settings,
             each,
             again=manner.terms.again,
-            earlier=[before.planned for before in foreseen],
+            earlier=[before.planned for before, _ in foreseen],
             # The first file to be sent may be sent as it was foreseen here.
             keeps_tasks=not is_last or (manner.applies and not foreseen),
             only_if_pushed=manner.applies and manner.pulls and len(files) == 1,
             as_seen=manner.applies,
         )
-        foreseen.append(seen)
+        foreseen.append((seen, time.monotonic() - started))
     return foreseen
 
 
@@ -258,7 +280,7 @@ class _Push:
     watch: Watch | None
     waits: Callable[[str], None] | None
     connect: Callable[..., Client] | None
-    started: float = field(default_factory=time.monotonic)
+    started: float
     checked_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     is_waiting: bool = False
 
@@ -378,14 +400,44 @@ class _Push:
     async def _report(
         self, foreseen: Preview, results: Collection[RowResult], **more: Any
     ) -> PushReport:
-        path = None
-        if self.manner.reports:
-            path = self.manner.report or report_path(foreseen.table)
-            await asyncio.to_thread(write_report, path, foreseen.table, results)
         is_foreseen = results is foreseen.results
+        path = await asyncio.to_thread(self._write_report, foreseen, results, **more)
         summary = foreseen.summary if is_foreseen else Summary.of(results)
         seconds = time.monotonic() - self.started
         return PushReport(foreseen, results, summary, seconds, path, **more)
+
+    def _write_report(
+        self,
+        foreseen: Preview,
+        results: Collection[RowResult],
+        batch: BatchReport | None = None,
+        **more: Any,
+    ) -> Path | None:
+        """Write the report and return its path; None where it would have no row."""
+        manner, table = self.manner, foreseen.table
+        if not manner.reports:
+            return None
+        if batch is not None or manner.report == "all":
+            path = manner.output or report_path(table)
+            write_report(path, table, results)
+            return path
+        reported = foreseen.rows.reported
+        if not reported and manner.output is None:
+            table.release()
+            return None
+        path = manner.output or report_path(table)
+        pairs = reported if results is foreseen.results else _with_results(reported, results)
+        write_some_rows(path, table, pairs, foreseen.summary)
+        return path
+
+
+def _with_results(
+    rows: Iterable[tuple[SheetRow, RowResult]], results: Iterable[RowResult]
+) -> Iterator[tuple[SheetRow, RowResult]]:
+    """The rows with other results, of which there is one for every row of the table."""
+    given = iter(results)
+    for row, _ in rows:
+        yield row, next(each for each in given if each.number == row.number)
 
 
 def _ended(foreseen: Preview, done: BatchReport) -> Collection[RowResult]:

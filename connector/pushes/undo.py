@@ -169,11 +169,15 @@ class _Undo:
 
     async def _row(self, row: Undertaken, seen: Outcome | None) -> Outcome | None:
         """Take one row back; returns its record as it is then, None if unknown."""
+        if self._applies:
+            # What an earlier write was answered is no sight of the record as it is now.
+            seen = None
         for _ in range(TRIES_MAX):
             seen = seen or await self._session.read(row.task, row.deed.record_id)
             if not isinstance(seen, Found):
                 return await self._unseen(row, seen)
-            found = reversal(row.deed, seen.record.raw)
+            is_timed = seen.record.served_at is not None
+            found = reversal(row.deed, seen.record.raw, is_timed=is_timed)
             if not self._applies or not (found.deletes or found.body):
                 self._previewed(row, found)
                 return _with(seen, found)
@@ -289,5 +293,5 @@ def _is_same_besides(
 def _with(seen: Found, found: Reversal, record: Resource | None = None) -> Found:
     """The record as it is, or in a preview would be, once the body is sent."""
     shown = {} if record is None else record.raw
-    whole = type(seen.record)({**seen.record.raw, **found.body, **shown})
-    return Found(whole, seen.served_at)
+    raw = {**seen.record.raw, **found.body, **shown}
+    return Found(type(seen.record)(raw, served_at=seen.record.served_at), seen.served_at)

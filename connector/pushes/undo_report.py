@@ -241,7 +241,9 @@ def undertaken(journal: Journal, batch: str) -> UndoPlan:
         work = journal.row((batch, row.number))
         if work is None or row.record_id is None:
             raise journal.damaged(f"row {row.number} was written, and has no task or no record")
-        deed = _deed(row, row.record_id, work.task, made, before.get((row.number, "first"), {}))
+        # An update names its record itself; whatever answered it since proves nothing.
+        id = work.task.record_id or row.record_id
+        deed = _deed(row, id, work.task, made, before.get((row.number, "first"), {}))
         deed = replace(deed, taken_back=journal.taken_back(deed.record_id))
         records.setdefault(deed.record_id, []).append(
             (made[-1].intended_at, Undertaken(work.key, work.task, deed))
@@ -291,8 +293,6 @@ def _deed(
     written: dict[str, Any] = {}
     for each in made:
         written |= json.loads(each.body or "{}")
-    first = [each for each in made if each.step == "first"]
-    is_answered = task.operation == "update" or any(each.fate == "accepted" for each in first)
     return Deed(
         resource=declaration(task.resource),
         operation=task.operation,
@@ -305,5 +305,5 @@ def _deed(
             for each in row.problems
             if each.code == "values_differ" and each.field is not None and each.found is not None
         },
-        doubted_at=None if is_answered else min(each.sent_after for each in made),
+        sent_after=min(e.sent_after for e in made) if task.operation == "create" else None,
     )

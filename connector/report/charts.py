@@ -13,8 +13,8 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from connector.errors import ConnectorError
 from connector.report.figure import Chart, count
+from connector.system.extras import extra_missing
 
 # -- Drawing ---------------------------------------------------------------------------------------
 # Charts as pictures in the page: Vega-Lite in, plain SVG out, with no script and no address.
@@ -44,10 +44,7 @@ def draw(chart: Chart) -> str:
         # It is 84 MB, and an extra: nothing else draws.
         import vl_convert  # noqa: PLC0415
     except ImportError as error:
-        raise ConnectorError(
-            "the report's charts are drawn by vl-convert-python, which is not installed",
-            action="Install the extra: pip install 'recruitment-connector[report]'.",
-        ) from error
+        raise extra_missing("the report's charts need", "report", error) from error
     drawn = vl_convert.vegalite_to_svg(
         dict(chart.specification), vl_version=_VERSION, allowed_base_urls=[]
     )

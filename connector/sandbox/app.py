@@ -172,6 +172,21 @@ class Application:
             headers[b"x-ratelimit-reset"] = b"%d" % figures.reset_at
         return list({**headers, **reply.headers}.items())
 
+    def other_record(self, path: str, body: bytes) -> Body | None:
+        """Detail of an existing record for a request of that path, see `HttpExchange`."""
+        parts = path.removeprefix(PREFIX).strip("/").split("/")
+        declaration = _resource_of(parts)
+        if declaration is None:
+            return None
+        sent = json.loads(body) if body else {}
+        records = self.store.records(declaration.name)
+        others = [each for id, each in records.items() if id not in parts]
+        for key in declaration.natural_keys:
+            for each in others:
+                if all(sent.get(name) and each[name] == sent[name] for name in key):
+                    return each
+        return others[0] if others else None
+
     def postpone(self, effect: Callable[[], Awaitable[Reply]]) -> None:
         """Keep an effect until it is released."""
         self._postponed.append(effect)
@@ -306,6 +321,12 @@ class Application:
     async def _fail(self, request: Request, failure: Exception) -> Response:
         body = Rejection(500, "The server failed.").body(self.store.behaviours)
         return JSONResponse(body, 500)
+
+
+def _resource_of(parts: list[str]) -> Declaration | None:
+    """The resource of a path's segments."""
+    paths = {each.path.strip("/").split("/")[0]: each for each in CATALOG.values()}
+    return paths.get(parts[0])
 
 
 async def _read_body(receive: Receive) -> bytes:

@@ -159,9 +159,21 @@ class HttpExchange:
         """What the rate headers would say now."""
         return self._server.allowance()
 
-    async def serve(self, *, at: datetime | None = None) -> Reply:
-        """Let the application answer, with the request's effect; nothing is sent yet."""
-        return await self._server.serve(self.scope, self.body, at)
+    async def serve(self, *, at: datetime | None = None, query: bytes | None = None) -> Reply:
+        """Let the application answer, with the request's effect; nothing is sent yet.
+
+        With `query`, the request is served as if it had that query.
+        """
+        scope = self.scope if query is None else {**self.scope, "query_string": query}
+        return await self._server.serve(scope, self.body, at)
+
+    def other_record(self) -> Body | None:
+        """An existing record of the requested resource that is not the requested one.
+
+        If the body has a natural key, it is a record of that key, where there is one. None if there
+        is no other record.
+        """
+        return self._server.other_record(self.path, self.body)
 
     def reply(self, status: int, body: bytes, content_type: bytes = JSON) -> Reply:
         """An answer that the application did not give."""

@@ -20,11 +20,12 @@ from fnmatch import fnmatchcase
 from inspect import signature
 from threading import RLock
 from typing import Any, Literal, Protocol
+from urllib.parse import parse_qsl, urlencode
 
 from pydantic import TypeAdapter, ValidationError
 
 from connector.errors import SettingsError, UnknownName
-from connector.sandbox.exchange import CODES, HttpExchange
+from connector.sandbox.exchange import CODES, JSON, HttpExchange, Reply
 
 When = Literal["before", "after"]
 """Whether the fault comes before the request has had its effect, or after."""
@@ -243,11 +244,91 @@ class DateSkew:
         await exchange.send(replace(reply, headers={b"date": date}))
 
 
+@dataclass(frozen=True, slots=True)
+class Crossed:
+    """A served request is answered with another record, as by a cache that mixes up answers.
+
+    The effect happens. A delete is answered 200 with the other record; a list is left as it is.
+    """
+
+    async def perform(self, exchange: HttpExchange) -> None:
+        """Serve, and put the other record into the answer."""
+        other = exchange.other_record()
+        reply = await exchange.serve()
+        if other is None or reply.status >= 400:
+            await exchange.send(reply)
+            return
+        document = json.loads(reply.body) if reply.body else {"message": "Done."}
+        if isinstance(document.get("data"), list):
+            await exchange.send(reply)
+            return
+        body = json.dumps({**document, "data": other}).encode()
+        status = 200 if reply.status == 204 else reply.status
+        await exchange.send(replace(reply, status=status, body=body, content_type=JSON))
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """A create makes nothing and is answered with an existing record, with that status.
+
+    The record is one with the natural key of the body, or else the oldest one.
+    """
+
+    status: int = 201
+
+    async def perform(self, exchange: HttpExchange) -> None:
+        """Answer with the existing record."""
+        other = exchange.other_record()
+        if other is None or exchange.method != "POST":
+            await exchange.send(await exchange.serve())
+            return
+        document = {"data": other, "message": "The record was merged."}
+        await exchange.send(exchange.reply(self.status, json.dumps(document).encode()))
+
+
+@dataclass(frozen=True, slots=True)
+class TotalHuge:
+    """A list's `total` and `total_pages` are that number; its rows are right."""
+
+    total: int | float = 10**12
+
+    async def perform(self, exchange: HttpExchange) -> None:
+        """Serve, with other numbers."""
+        reply = await exchange.serve()
+        await exchange.send(_with_pagination(reply, total=self.total, total_pages=self.total))
+
+
+@dataclass(frozen=True, slots=True)
+class SamePage:
+    """Each page of a list has the rows of the first one, with that total."""
+
+    total: int = 100_000
+
+    async def perform(self, exchange: HttpExchange) -> None:
+        """Serve the first page under the number of the requested one."""
+        query = dict(parse_qsl(exchange.scope["query_string"].decode("latin-1")))
+        page = int(query.get("page", "1"))
+        first = urlencode({**query, "page": "1"}).encode()
+        reply = await exchange.serve(query=first)
+        pages = -(-self.total // 100)
+        numbers = {"page": page, "total": self.total, "total_pages": pages}
+        await exchange.send(_with_pagination(reply, **numbers))
+
+
+def _with_pagination(reply: Reply, **numbers: float) -> Reply:
+    """The answer to a list with other numbers; any other answer as it is."""
+    document = json.loads(reply.body) if reply.status == 200 and reply.body else {}
+    if "pagination" not in document:
+        return reply
+    document["pagination"] |= numbers
+    return replace(reply, body=json.dumps(document).encode())
+
+
 KINDS: Mapping[str, type[Fault]] = {
     re.sub("(?<!^)(?=[A-Z])", "-", kind.__name__).lower(): kind
     for kind in (
         *(Latency, Status, HtmlPage, NotJson, Drop, Truncated, Endless, Drip, Limited),
-        *(WrongRateHeaders, Redirect, LateCommit, DateSkew),
+        *(WrongRateHeaders, Redirect, LateCommit, DateSkew, Crossed, Merged, TotalHuge, SamePage),
     )
 }
 """Every fault by the name that the command knows it by."""

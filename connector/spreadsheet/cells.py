@@ -29,6 +29,7 @@ from connector.spreadsheet.problems import Cell, NotedValue, ReadText, ReadTyped
 from connector.spreadsheet.target_columns import TargetColumn
 from connector.spreadsheet.texts import (
     FORMATS,
+    STORED,
     read_code,
     read_digits,
     read_id,
@@ -251,15 +252,13 @@ def _choice_reader(known: Sequence[str], accepted: Sequence[str]) -> Reader:
             value = choice_of(text)
         if value is None:
             near = _nearest(text, accepted)
-            fix = f"Did you mean {near}? Write it so, or map the value in a mapping file."
+            fix = f"Did you mean {near}? Enter it, or another allowed value."
             raise Unreadable("unknown_value", allowed=allowed, fix=fix if near else None)
         return value
 
     def typed(cell: Any) -> str:
         if isinstance(cell, date):
-            raise Unreadable(
-                "not_text", "A spreadsheet program has made a date of it.", allowed=allowed
-            )
+            raise Unreadable("not_text", STORED.format("a date"), allowed=allowed)
         return read(str(cell))
 
     return Reader(read, typed)
@@ -293,4 +292,4 @@ def _typed_bool(cell: Any) -> bool:
 
 
 def _no_truth() -> Unreadable:
-    return Unreadable("not_true_or_false", allowed="true, false, yes, no, 1, 0")
+    return Unreadable("not_true_or_false")

@@ -28,6 +28,7 @@ from connector.spreadsheet.matching import (
     References,
     comparable,
     listed,
+    with_article,
 )
 from connector.spreadsheet.meanings import ColumnMeanings
 from connector.spreadsheet.problems import COLUMN_MISSING, DUPLICATES, Cell, SheetRow, problem_of
@@ -107,6 +108,8 @@ class _Checking:
         self._reader = RowReader(target, columns, meanings)
         self._ranges, self._amounts = _ranges(columns), _amounts(columns)
         self._has_birth = "date_of_birth" in columns.targets
+        self._today = date.today().isoformat()
+        self._century_ago = f"{int(self._today[:4]) - 100}{self._today[4:]}"
         self._references = References(columns, lookups)
         self._finder = Finder(target, columns, lookups)
         self._comparison = LandedComparison(target, columns, self._finder.by)
@@ -189,18 +192,19 @@ class _Checking:
             # A salary can be for an hour, where the row says so.
             is_known = least and values.get("salary_type") not in (None, "annual")
             if amount and not least <= amount <= most and not is_known:
-                draft.warn("odd_amount", None, self._columns.column_of(key), str(amount))
+                message = f"The value is unusually {'low' if amount < least else 'high'}."
+                draft.warn("odd_amount", message, self._columns.column_of(key), str(amount))
         for code, low, high in self._ranges:
             first, last = values.get(low), values.get(high)
             if first is not None and last is not None and first > last:
-                message = f"{low} is {first}, and {high} is {last}."
+                names = [self._columns.name_of(key) for key in (low, high)]
+                message = f"{names[0]} is {first}, but {names[1]} is {last}."
                 draft.warn(code, message, self._columns.column_of(low), str(first))
         born = values.get("date_of_birth")
-        if born is not None:
-            today = date.today()
-            earliest = today.replace(year=today.year - 100, day=1)
-            if not earliest.isoformat() < born <= today.isoformat():
-                draft.warn("born_later", None, self._columns.column_of("date_of_birth"), born)
+        if born is not None and not self._century_ago < born <= self._today:
+            ago = "in the future" if born > self._today else "more than 100 years ago"
+            column = self._columns.column_of("date_of_birth")
+            draft.warn("born_later", f"The value is {ago}.", column, born)
 
     def _converted(self, draft: RowDraft) -> CheckedRow:
         landed = draft.landed
@@ -239,9 +243,9 @@ class _Checking:
         resource = self._target.resource
         return problem_of(
             "record_not_read",
-            f"Only a list has shown the {resource.singular} so far, so its {key} is not known.",
+            f"The local copy does not have the whole {resource.singular}, so its present value is"
+            " not known.",
             self._columns.column_of(key),
-            fix=f"Run 'connector pull {resource.name}' to its end and try again.",
         )
 
     # -- duplicates -------------------------------------------------------------------------------
@@ -266,9 +270,8 @@ class _Checking:
             draft.add(
                 problem_of(
                     "duplicate_in_file",
-                    f"Row {first} is the same {self._target.resource.singular}.",
+                    f"The row is a duplicate of row {first}.",
                     self._columns.column_of(fields[0]) if fields else None,
-                    fix=f"Take this row or row {first} out.",
                 )
             )
 
@@ -293,12 +296,14 @@ class _Checking:
         self, fields: Sequence[str], values: Sequence[Any], ids: Sequence[str]
     ) -> Problem:
         singular = self._target.resource.singular
+        names = " and ".join(map(self._columns.name_of, fields))
         return problem_of(
             "duplicate_in_warehouse",
-            f"A {singular} with this {', '.join(fields)} exists: {listed(ids)}.",
+            f"{with_article(singular).capitalize()} with this {names} already exists"
+            f" (ID {listed(ids)}).",
             self._columns.column_of(fields[0]),
             received=" · ".join(map(str, values)),
-            fix=f"Update it with --mode upsert --match {','.join(fields)}, or take the row out.",
+            fix=f"Update the {singular} instead, or delete the row.",
         )
 
 
@@ -379,6 +384,8 @@ class OperationRules:
         self, target: PushTarget, columns: ColumnMap, operation: Literal["create", "update"]
     ) -> None:
         self._operation, self._columns = operation, columns
+        self._record = with_article(target.resource.singular)
+        self._targets = {each.key: each for each in target.columns}
         self._is_create = operation == "create"
         self._may_clear = target.clear is not None
         filled = columns.targets
@@ -391,7 +398,14 @@ class OperationRules:
             each.key for each in target.columns if each.create.required and each.key in filled
         )
         self._required_set = frozenset(self._required)
-        self._rules = target.resource.rules
+        rules = target.resource.rules
+        self._conditions = [each for each in rules if isinstance(each, AcceptedWhen)]
+        self._needs = [each for each in rules if isinstance(each, RequiredWhen)]
+        self._groups = [
+            each.fields
+            for each in rules
+            if isinstance(each, AtLeastOneOf) and not self._filled.isdisjoint(each.fields)
+        ]
 
     def apply(
         self, draft: RowDraft, landed: Mapping[str, Any]
@@ -415,11 +429,10 @@ class OperationRules:
                 draft.add(self._lacking())
             if not self._required_set <= values.keys():
                 for key in self._required:
-                    self._require(draft, "required", key, values, f"Creating needs {key}.")
+                    self._require(draft, "required", key, values, f"{self._record} needs a value")
             self._check_needs(draft, values)
-        for rule in self._rules:
-            if isinstance(rule, AcceptedWhen):
-                self._check_condition(rule, draft, {**values, **afterwards}, landed)
+        for rule in self._conditions:
+            self._check_condition(rule, draft, {**values, **afterwards}, landed)
         return values, afterwards
 
     def _input(self, column: TargetColumn) -> Input:
@@ -448,43 +461,45 @@ class OperationRules:
             key,
             problem_of(
                 "value_not_accepted",
-                f"To {self._operation} a record the API does not take this value.",
+                f"The value is not allowed when {_DOING[self._operation]} {self._record}.",
                 self._columns.column_of(key),
                 received=str(value),
                 allowed=", ".join(column.accepts(self._operation)),
-                fix="Write one of the allowed values, or clear the cell.",
             ),
         )
 
     def _lacking(self) -> Problem:
         return problem_of(
             COLUMN_MISSING,
-            f"Creating needs {self._absent}, for which the file has no column.",
-            fix=f"Add a column for {self._absent}, or a constant to a mapping.",
+            f"The file has no column for {self._absent}, but {self._record} needs it.",
+            fix=f"Add a column for {self._absent}.",
         )
 
     def _require(
-        self, draft: RowDraft, code: str, key: str, values: Mapping[str, Any], message: str
+        self, draft: RowDraft, code: str, key: str, values: Mapping[str, Any], why: str
     ) -> None:
         if key in values or key in draft.failed:
             return
         column = self._columns.column_of(key)
-        fix = "Fill the cell in." if column else f"Add a column {key}, or a constant to a mapping."
-        draft.fail(key, problem_of(code, message, column, fix=fix))
+        empty = "The cell is empty" if column else f"The file has no column {key}"
+        fix = None if column else f"Add a column {key}."
+        allowed = ", ".join(self._targets[key].accepts(self._operation)) or None
+        message = f"{empty}, but {why}."
+        draft.fail(key, problem_of(code, message, column, allowed=allowed, fix=fix))
 
     def _check_needs(self, draft: RowDraft, values: Mapping[str, Any]) -> None:
         """Check what a create needs because of other fields."""
-        for rule in self._rules:
-            match rule:
-                case RequiredWhen(fields, on, states) if values.get(on) in states:
-                    for key in fields:
-                        message = f"Creating needs {key} when {on} is {values[on]}."
-                        self._require(draft, "required_when", key, values, message)
-                case AtLeastOneOf(fields) if not self._filled.isdisjoint(fields):
-                    if not any(key in values or key in draft.failed for key in fields):
-                        allowed = ", ".join(fields)
-                        message = f"Creating needs at least one of {allowed}."
-                        draft.add(problem_of("one_of_required", message, allowed=allowed))
+        for rule in self._needs:
+            if values.get(rule.on) in rule.values:
+                for key in rule.fields:
+                    other = self._columns.name_of(rule.on)
+                    why = f"a value is required when {other} is {values[rule.on]}"
+                    self._require(draft, "required_when", key, values, why)
+        for fields in self._groups:
+            if not any(key in values or key in draft.failed for key in fields):
+                names = " and ".join(map(self._columns.name_of, fields))
+                message = f"{names} are empty, but one of them is required."
+                draft.add(problem_of("one_of_required", message))
 
     def _check_condition(
         self,
@@ -497,17 +512,20 @@ class OperationRules:
         if given.get(key) is None or on in draft.failed:
             return
         if given.get(on, landed.get(on)) not in rule.values:
+            other = self._columns.name_of(on)
             draft.fail(
                 key,
                 problem_of(
                     "only_with",
-                    f"The field {key} is taken only when {on} is {states}.",
+                    f"The value is allowed only when {other} is {states}.",
                     self._columns.column_of(key),
                     received=str(given[key]),
-                    allowed=f"{on}: {states}",
-                    fix=f"Set {on} as well, or clear the cell.",
+                    fix=f"Change {other}, or clear the cell.",
                 ),
             )
+
+
+_DOING = {"create": "creating", "update": "changing"}
 
 
 def _takes(taken: Input, value: Any) -> bool:

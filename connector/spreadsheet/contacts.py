@@ -42,9 +42,8 @@ def read_email(text: str) -> str:
     if len(found) > 1:
         raise Unreadable(
             "several_emails",
-            f"It holds {len(found)} email addresses, and the field holds one.",
-            allowed="one email address",
-            fix=f"Keep one of them, for example {found[0]}",
+            f"The cell contains {len(found)} email addresses, but only one is allowed.",
+            fix=f"Keep one address, for example {found[0]}",
         )
     if found:
         before, _, behind = bare.partition(found[0])
@@ -52,11 +51,7 @@ def read_email(text: str) -> str:
             re.sub(re.escape(found[0]), "", behind, flags=re.IGNORECASE)
         ):
             return found[0]
-    raise Unreadable(
-        "email_format",
-        allowed="one email address, as anna@example.com",
-        fix=f"Write {found[0]}, if that is meant." if found else "Correct the address.",
-    )
+    raise Unreadable("email_format", fix=f"Enter {found[0]}, if that is right." if found else None)
 
 
 # -- Telephone numbers -----------------------------------------------------------------------------
@@ -78,7 +73,6 @@ _QUOTED = re.compile(r'="([^"]*)"').fullmatch
 _NUMBER_OF_A_PROGRAM = re.compile(r"[0-9]+\.0|[0-9]{1,3}(?:,[0-9]{3})+").fullmatch
 _DIGIT = re.compile("[0-9]")
 _DIGITS_MIN, _DIGITS_MAX = 6, 15
-_ALLOWED = "one telephone number, as +44 20 7946 0123"
 
 REGIONS: frozenset[str] = frozenset(phonenumbers.SUPPORTED_REGIONS)
 """The regions whose numbers are known, by the two letters of the country."""
@@ -105,19 +99,18 @@ def _read_phone(region: str | None, text: str) -> str:
     if _NUMBER_OF_A_PROGRAM(tidy) is not None:
         raise Unreadable(
             "number_in_text",
-            "A program made a number of it, which loses leading zeros and a plus.",
-            allowed=_ALLOWED,
+            "The value was written as a number by a program, so leading zeros and a plus sign may"
+            " be lost.",
         )
     parts = [part for part in _SEVERAL.split(tidy) if len(_DIGIT.findall(part)) >= _DIGITS_MIN]
     if len(parts) > 1:
         raise Unreadable(
             "several_phones",
-            f"It holds {len(parts)} telephone numbers, and the field holds one.",
-            allowed=_ALLOWED,
-            fix=f"Keep one of them, for example {parts[0].strip()}",
+            f"The cell contains {len(parts)} phone numbers, but only one is allowed.",
+            fix=f"Keep one number, for example {parts[0].strip()}",
         )
     if _PHONE(tidy) is None or not _is_possible(tidy, region):
-        raise Unreadable("phone_format", allowed=_ALLOWED)
+        raise Unreadable("phone_format")
     return tidy
 
 

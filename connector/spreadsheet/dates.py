@@ -44,8 +44,8 @@ _TIME = re.compile(
 ).fullmatch
 _YEARS = range(1900, 2201)
 
-_DATE = "a date as 2025-04-03"
-_MOMENT = "a date and time as 2025-04-03T09:30:00Z"
+_DATE = "a date, for example 2026-05-01"
+_MOMENT = "a date and time, for example 2026-05-01T09:30:00Z"
 _TOKENS = {
     "YYYY": r"(?P<year>[0-9]{4})",
     "MMM": r"(?P<month>[^\W\d_]{3,12})\.?",
@@ -124,17 +124,15 @@ class DateFormat:
 
 
 def _no_such_date() -> Unreadable:
-    return Unreadable("no_such_date", allowed=_DATE)
+    return Unreadable("no_such_date")
 
 
 def _time_in_date(day: str) -> Unreadable:
-    return Unreadable("time_in_date", allowed=_DATE, fix=f"Write {day}")
+    return Unreadable("time_in_date", fix=f"Enter {day}")
 
 
 def _time_missing(day: str) -> Unreadable:
-    return Unreadable(
-        "time_missing", allowed=_MOMENT, fix=f"Write {day}T09:30:00Z with the right time."
-    )
+    return Unreadable("time_missing", fix=f"Enter {day}T09:30:00Z, with the right time.")
 
 
 # -- As people write them --------------------------------------------------------------------------
@@ -230,20 +228,20 @@ def _one_of(text: str, order: str | None, century: int | None, allowed: str) -> 
         return None
     if order in ("dmy", "mdy") and "" not in found.dates and "ymd" not in found.dates:
         if order not in found.dates:
-            raise Unreadable("date_format", f"It is no date as {ORDERS[order]}.", allowed=allowed)
+            told = f"The value is not a date in the order {ORDERS[order]}."
+            raise Unreadable("date_format", told, fix=f"Enter {allowed}.")
         day = found.dates[order]
     elif found.is_ambiguous:
         one, other = found.dates.values()
         raise Unreadable(
             "ambiguous_date",
-            f"It can be {one:%-d %b %Y} or {other:%-d %b %Y}.",
-            allowed=allowed,
-            fix=f"Write {one} or {other}, or say --date-format dmy or mdy.",
+            f"The value can be {one:%-d %B %Y} or {other:%-d %B %Y}.",
+            fix=f"Choose the date order of the column, or enter {one} or {other}.",
         )
     else:
         day = next(iter(found.dates.values()))
     if found.is_short:
-        raise Unreadable("two_digit_year", allowed=allowed)
+        raise Unreadable("two_digit_year")
     return datetime.combine(day, found.time), found.has_time
 
 
@@ -295,9 +293,7 @@ def typed_date(cell: Any) -> str:
             return _plausible(cell.date())
         case date():
             return _plausible(cell)
-    raise Unreadable(
-        "date_format", allowed=_DATE, fix="Format the column as a date and type the value again."
-    )
+    raise Unreadable("date_format", fix="Format the column as a date and enter the value again.")
 
 
 def _plausible(day: date) -> str:
@@ -305,8 +301,7 @@ def _plausible(day: date) -> str:
         return day.isoformat()
     raise Unreadable(
         "no_such_date",
-        f"The year {day.year} cannot be meant.",
-        allowed=f"years from {_YEARS[0]} to {_YEARS[-1]}",
+        f"The year {day.year} is out of range ({_YEARS[0]} to {_YEARS[-1]}).",
         fix="Correct the year.",
     )
 
@@ -314,8 +309,8 @@ def _plausible(day: date) -> str:
 def _odd_date(form: str | None, allowed: str) -> Unreadable:
     """The error for a text that is no date."""
     if form is not None:
-        allowed = f"{allowed}, or {ORDERS.get(form.lower(), form)}"
-    return Unreadable("date_format", allowed=allowed, fix=f"Write {allowed}")
+        allowed = f"{allowed}, or in the form {ORDERS.get(form.lower(), form)}"
+    return Unreadable("date_format", fix=f"Enter {allowed}.")
 
 
 # -- Moments ---------------------------------------------------------------------------------------
@@ -355,9 +350,7 @@ def typed_moment(zone: ZoneInfo | None) -> ReadTyped:
             case date():
                 raise _time_missing(cell.isoformat())
         raise Unreadable(
-            "date_format",
-            allowed=_MOMENT,
-            fix="Format the column as a date and time and type the value again.",
+            "date_format", fix="Format the column as a date and time and enter the value again."
         )
 
     return read
@@ -368,17 +361,14 @@ def _utc(moment: datetime, zone: ZoneInfo | None) -> str:
     if moment.tzinfo is None:
         if zone is None:
             raise Unreadable(
-                "no_time_zone",
-                allowed=_MOMENT,
-                fix=f"Write {moment.isoformat()}Z if it is UTC, or declare the column's timezone in"
-                " a mapping file.",
+                "no_time_zone", fix=f"Enter {moment.isoformat()}Z if the time is in UTC."
             )
         moment = moment.replace(tzinfo=zone)
         if moment.replace(fold=1).utcoffset() != moment.utcoffset():
             raise Unreadable(
                 "clock_change",
-                f"The clocks of {zone.key} change then: it comes twice, or not at all.",
-                allowed=_MOMENT,
+                f"The clocks of {zone.key} change at that time, so the time comes twice or not at"
+                " all.",
             )
     _plausible(moment.date())
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

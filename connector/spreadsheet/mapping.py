@@ -104,6 +104,10 @@ class ColumnMap:
         )
         return next(found, None)
 
+    def name_of(self, key: str) -> str:
+        """The heading of the column that fills the field, or the field's name in words."""
+        return self.column_of(key) or key.replace("_", " ")
+
 
 def map_headings(
     headings: Sequence[str],
@@ -309,7 +313,7 @@ def _value(text: str, column: TargetColumn, target: PushTarget, what: str) -> An
         problem = error.problem()
         allowed = f" Allowed: {problem.allowed}." if problem.allowed else ""
         raise Misused(
-            f"{what}, and that is refused: {problem.message}", action=f"Correct it.{allowed}"
+            f"{what}, which is refused: {problem.message}", action=f"Correct the text.{allowed}"
         ) from error
 
 
@@ -332,7 +336,7 @@ def _without_twins(
                 f"the columns {twin.heading!r} and {each.heading!r} both fill {each.target.key}",
                 action="Ignore one of them, or say in a mapping file which field it fills.",
             )
-        reason = f"the column {twin.heading!r} fills {each.target.key} already"
+        reason = f"column {twin.heading!r} already fills {each.target.key}"
         doubled.append(UnmappedColumn(each.heading, reason))
     return sorted(chosen.values(), key=lambda column: column.index), doubled
 
@@ -363,12 +367,12 @@ def _unmapped(heading: str, target: PushTarget) -> UnmappedColumn:
     fields = {plain(name): name for name in target.resource.fields}
     name = fields.get(plain(heading))
     if name is not None:
-        return UnmappedColumn(heading, f"--mode {target.mode} does not take the field {name}")
+        return UnmappedColumn(heading, f"mode {target.mode} does not write the field {name}")
     suggestions: dict[str, str] = {}
     for column, reason in _suggestions(heading, target):
         suggestions.setdefault(column, reason)
     likeliest = tuple(suggestions.items())[:_SUGGESTIONS_MAX]
-    return UnmappedColumn(heading, "no field is called so", likeliest)
+    return UnmappedColumn(heading, "no field has this name", likeliest)
 
 
 def _suggestions(heading: str, target: PushTarget) -> Iterator[tuple[str, str]]:

@@ -36,6 +36,16 @@ def listed(ids: Sequence[str]) -> str:
     return ", ".join(ids[:_IDS_SHOWN_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
+def _words(name: str) -> str:
+    """The name in words, for example "reference code" for `reference_code`."""
+    return "ID" if name == "id" else name.replace("_", " ")
+
+
+def with_article(singular: str) -> str:
+    """A resource's singular with "a" or "an" before it."""
+    return f"{'an' if singular[0] in 'aeiou' else 'a'} {_words(singular)}"
+
+
 # -- References ------------------------------------------------------------------------------------
 
 
@@ -88,21 +98,18 @@ def _unresolved(
     if ids:
         return problem_of(
             "reference_ambiguous",
-            f"Several {resource} have this {by}: {listed(ids)}.",
+            f"The value is the {_words(by)} of several {_words(resource)}: {listed(ids)}.",
             heading,
             received=text,
-            fix=f"Give the id of the one that is meant, in a column {singular}_id.",
+            fix=f"Enter the ID of one {_words(singular)} in a column {singular}_id.",
         )
     if has_any:
-        message = f"No {singular} with this {by} is landed."
-        fix = f"Correct it, or push the {singular} first."
+        message = f"The value is not the {_words(by)} of a known {_words(singular)}."
+        fix = f"Correct the value, or import the {_words(singular)} first."
     else:
-        message = f"No {resource} have been pulled, so none can be looked up."
-        fix = f"Run 'connector pull {resource}' and try again."
-    allowed = f"the {by} of a {singular} that exists"
-    return problem_of(
-        "reference_unknown", message, heading, received=text, allowed=allowed, fix=fix
-    )
+        message = f"The local copy has no {_words(resource)}, so the value cannot be found."
+        fix = "Ask an administrator to update the local copy."
+    return problem_of("reference_unknown", message, heading, received=text, fix=fix)
 
 
 # -- Rows' own records -----------------------------------------------------------------------------
@@ -144,7 +151,7 @@ class Finder:
             return False
         blank = next((key for key in self.by if draft.values.get(key) is None), None)
         if blank is not None and blank not in draft.failed:
-            message = f"The row's {self._singular} is found by {blank}, which is blank."
+            message = f"The cell is empty, but it is needed to find the {_words(self._singular)}."
             column = self._columns.column_of(blank)
             draft.fail(blank, problem_of("match_missing", message, column))
         return blank is None
@@ -160,10 +167,10 @@ class Finder:
                 draft.add(
                     problem_of(
                         "record_ambiguous",
-                        f"Several {resource} have this {', '.join(self.by)}: {listed(ids)}.",
+                        f"The value belongs to several {_words(resource)}: {listed(ids)}.",
                         self._columns.column_of(self.by[0]),
                         received=" · ".join(map(str, key)),
-                        fix="Give the id of the one that is meant, with --mode update.",
+                        fix=f"Use the ID of one {_words(self._singular)}.",
                     )
                 )
             elif self._target.mode == "upsert":
@@ -186,7 +193,7 @@ class Finder:
                 draft.add(
                     problem_of(
                         "record_deleted",
-                        f"The {self._singular} is known to be deleted{perhaps}.",
+                        f"The {_words(self._singular)} was deleted{perhaps}.",
                         self._columns.column_of(self.by[0]),
                         received=draft.record_id,
                     )
@@ -195,11 +202,10 @@ class Finder:
     def _unknown(self, text: str, key: str) -> Problem:
         return problem_of(
             "record_unknown",
-            f"No {self._singular} with this {key} is landed.",
+            f"The value is not the {_words(key)} of a known {_words(self._singular)}.",
             self._columns.column_of(key),
             received=text,
-            allowed=f"the {key} of a {self._singular} that exists",
-            fix=f"Correct it, or run 'connector pull {self._target.resource.name}' if it is new.",
+            fix=f"Correct the value, or add the {_words(self._singular)} instead.",
         )
 
 

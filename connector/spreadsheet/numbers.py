@@ -29,7 +29,8 @@ from connector.spreadsheet.word_lists import period_of
 Decimal = Literal[".", ","]
 """The sign before the fraction of a number."""
 
-_INTEGER_MAX = 2**63 - 1
+_NUMBER_MAX = 10**18
+_EXACT_MAX = 10**15
 _SHARE_MAX = 100
 _DIGITS_MAX = 300
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}").fullmatch
@@ -121,6 +122,25 @@ def _value_of(digits: str, is_in_thousands: bool) -> int | float:
     return int(value) if value == int(value) else value
 
 
+def is_too_large(number: float) -> bool:
+    """Return True if the number has more than 18 digits before its fraction, or is not finite."""
+    return not abs(number) < _NUMBER_MAX
+
+
+def exact(value: float) -> int | float:
+    """The number as an integer if it is whole.
+
+    Beyond 15 digits a workbook's numbers have lost digits, so that none are added.
+    """
+    return int(value) if value.is_integer() and abs(value) < _EXACT_MAX else value
+
+
+def as_typed(value: float) -> int | float | str:
+    """The number of a workbook's cell as it was typed, or text if it is not finite."""
+    # No program writes such numbers; as text they are refused where a number belongs.
+    return exact(value) if math.isfinite(value) else str(value)
+
+
 def number_reader(
     decimal: Decimal | None,
     is_percentage: bool,
@@ -140,34 +160,45 @@ def number_reader(
         if found is None:
             raise _no_number(text)
         if found.period not in (None, period):
-            message = f"It is for a {found.period}" if period else f"It says {found.period}"
-            raise Unreadable("other_period", f"{message}, and the field is not.")
+            raise _other_period(text, found.period, period)
         values = found.values
         value = values.get(decimal) if decimal else next(iter(values.values()))
         if value is None:
             if not is_settled:
-                raise Unreadable("decimal_sign", allowed=_allowed(decimal))
+                raise Unreadable("decimal_sign", fix=_SIGNS_TOLD[decimal])
             value = next(iter(values.values()))
         whole = max(values.values(), key=abs)
         if found.is_ambiguous and (decimal is None or (is_settled and value != whole)):
+            shown = " or ".join(f"{each:,}" for each in dict.fromkeys(values.values()))
             raise Unreadable(
                 "ambiguous_number",
-                allowed=_allowed(None),
-                fix=f"Write {whole} if that is meant, or say --decimal dot or comma.",
+                f"The value can be {shown}.",
+                fix=f"Enter {whole} if that is right, or choose the decimal separator of the"
+                " column.",
             )
-        return _with_unit(value, found.unit, is_percentage)
+        return _checked(value, found.unit, is_percentage)
 
     return read
 
 
-def _with_unit(value: int | float, unit: str, is_percentage: bool) -> Any:
+def _checked(value: int | float, unit: str, is_percentage: bool) -> Any:
+    """The value of every number cell, with its unit and warnings.
+
+    Raises `Unreadable` for a number that is too large, or has a unit that the field cannot take.
+    """
+    if is_too_large(value):
+        raise _too_large()
     if unit == "%":
         if not is_percentage:
-            raise Unreadable("percent_sign", allowed="a number")
+            raise Unreadable("percent_sign")
         return noted(value, "large_percentage") if value > _SHARE_MAX else value
     if unit:
         if is_percentage:
-            raise Unreadable("currency_sign", allowed="a percentage")
+            raise Unreadable(
+                "currency_sign",
+                "The value has a currency, but this column is a percentage.",
+                fix="Enter a percentage.",
+            )
         return Amount(value, unit)
     return _noted_share(value) if is_percentage else value
 
@@ -178,18 +209,44 @@ def _noted_share(value: int | float) -> int | float | NotedValue:
     return noted(value, "small_percentage") if 0 < value < 1 else value
 
 
-def _allowed(decimal: Decimal | None) -> str:
-    return f"digits, and a {'comma' if decimal == ',' else 'dot'} before a fraction"
+_SIGNS_TOLD: Mapping[str | None, str] = {
+    ".": "Use a dot before a fraction, as in the rest of the column.",
+    ",": "Use a comma before a fraction, as in the rest of the column.",
+}
+_IS_RATE = re.compile(r"/|\b(?:per|pro|par|por|al?|à|p\.)\b", re.IGNORECASE).search
+_RANGE = re.compile(
+    r"(\S*\d\S*?)\s*(?:[-\u2013\u2014]|to|bis|à)\s*\S*\d\S*", re.IGNORECASE
+).fullmatch
+
+
+def _other_period(text: str, found: str, period: str | None) -> Unreadable:
+    """The error for a number of another period than the column's."""
+    if period is None:
+        return Unreadable("other_period", f"The value has a period ({found}).", fix=_NUMBER_ALONE)
+    if _IS_RATE(text):
+        told = f"The value is per {found}, but this column is per {period}."
+        return Unreadable("other_period", told, fix=f"Enter the amount per {period}.")
+    told = f"The value is in {found}s, but this column is in {period}s."
+    return Unreadable("other_period", told, fix=f"Enter the number of {period}s.")
+
+
+_NUMBER_ALONE = "Enter the number alone."
 
 
 def _no_number(text: str) -> Unreadable:
     """Why the text is no number."""
     if _DIGITS(text.lstrip("+-")) is not None:
-        return Unreadable("too_large", fix="Write at most 18 digits.")
+        return _too_large()
     if _SCIENTIFIC(text) is not None:
         return Unreadable("scientific")
-    fix = "Write the number in digits, or clear the cell."
-    return Unreadable("not_a_number", allowed=_allowed(None), fix=fix)
+    if _RANGE(text) is not None:
+        fix = "Enter one number, for example 45000."
+        return Unreadable("not_a_number", "The value is a range.", fix=fix)
+    return Unreadable("not_a_number")
+
+
+def _too_large() -> Unreadable:
+    return Unreadable("too_large")
 
 
 def typed_number(is_percentage: bool) -> ReadTyped:
@@ -197,18 +254,18 @@ def typed_number(is_percentage: bool) -> ReadTyped:
 
     def read(cell: Any) -> Any:
         if isinstance(cell, Amount):
-            value = _with_unit(cell.value, cell.unit, is_percentage)
-            told = f"The cell shows {cell.shown}, and holds {cell.value}."
+            value = _checked(cell.value, cell.unit, is_percentage)
+            told = f"The cell shows {cell.shown}, but contains {cell.value}, which is imported."
             return noted(value, "rounded", told) if cell.shown else value
-        if isinstance(cell, int | float) and not isinstance(cell, bool) and math.isfinite(cell):
+        is_number = isinstance(cell, int | float) and not isinstance(cell, bool)
+        if is_number and not (isinstance(cell, float) and math.isnan(cell)):
             # No spreadsheet shows more digits than these.
             number = float(f"{cell:.15g}") if isinstance(cell, float) else cell
-            return _noted_share(number) if is_percentage else number
+            return _checked(number, "", is_percentage)
         raise Unreadable(
             "not_a_number",
-            "A spreadsheet program has made a date or a truth value of it.",
-            allowed="a number",
-            fix="Format the column as a number and type the value again.",
+            "The value is stored as a date or as true or false, not as a number.",
+            fix="Format the column as a number and enter the value again.",
         )
 
     return read
@@ -232,11 +289,9 @@ def _whole(read_number: ReadTyped) -> ReadTyped:
         if isinstance(number, NotedValue):
             number = number.value
         if isinstance(number, Amount):
-            raise Unreadable("currency_sign", allowed="a whole number")
+            raise Unreadable("currency_sign", fix="Enter the number alone.")
         if number != number // 1:
-            raise Unreadable("not_whole", allowed="a whole number")
-        if abs(number) > _INTEGER_MAX:
-            raise Unreadable("too_large", allowed="at most 18 digits")
+            raise Unreadable("not_whole")
         return int(number)
 
     return read
@@ -253,7 +308,7 @@ _TOKEN = re.compile(
     r"|\[(?P<bracket>[^\]]*)\]|(?P<end>;)|(?P<general>General)|(?P<code>.)",
     re.IGNORECASE | re.DOTALL,
 )
-_CONDITION = re.compile(r"([<>=]{1,2})\s*(-?[0-9.]+)").fullmatch
+_CONDITION = re.compile(r"(<=|>=|<>|[<>=])\s*(-?(?:[0-9]+\.?[0-9]*|\.[0-9]+))").fullmatch
 _COMPARED: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -268,6 +323,9 @@ _MASK = re.compile(r"(?=.*0.*0|.*[0#] ?[-()] ?[0#])[0# \-+()]*").fullmatch
 _DATE_PART = re.compile(r"y+|m+|d+|h+|s+|am/pm", re.IGNORECASE)
 _PARTS = "yyyy %Y yy %y mmmm %B mmm %b mm %m m %-m dddd %A ddd %a dd %d d %-d hh %H h %-H ss %S"
 _STRFTIME = dict(zip(_PARTS.split()[::2], _PARTS.split()[1::2], strict=True))
+_THOUSANDS_MAX = 10
+"""Divisions by a thousand that a format can ask for; fewer already show the largest number as 0."""
+
 _LITERAL = 0xF0000
 """Added to a literal character of a format, so that none is taken for a code."""
 
@@ -325,7 +383,7 @@ def as_shown(cell: Cell, form: str) -> Cell:
         return cell if text == "@" else _seen(text).strip().replace("@", cell)
     if isinstance(cell, date | time):
         return _part_of_date(cell, sections[0].codes)
-    if not isinstance(cell, int | float):
+    if not isinstance(cell, int | float) or is_too_large(cell):
         return cell
     numeric = [each for each in sections[:3] if "@" not in each.codes] or [_FormSection(_GENERAL)]
     if any(each.is_used for each in numeric):
@@ -351,7 +409,7 @@ def _number_shown(cell: float, codes: str, form: str, *, hides_sign: bool = Fals
     unit = "%" if "%" in bare else unit_of(around)
     value = round(cell * 100, 10) if "%" in bare else cell
     decimals = None if place[0] == _GENERAL else len(place[1] or "")
-    scaled = abs(value) / 1000 ** len(place[2] or "")
+    scaled = abs(value) / 1000 ** min(len(place[2] or ""), _THOUSANDS_MAX)
     figure = str(scaled) if decimals is None else f"{scaled:.{decimals}f}"
     sign = "-" if value < 0 and not hides_sign else ""
     if unit is None or place[2]:

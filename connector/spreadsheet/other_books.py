@@ -16,7 +16,14 @@ from typing import Any
 import xlrd
 
 from connector.errors import DamagedSpreadsheet, UnsafeWorkbook
-from connector.spreadsheet.numbers import as_shown, number_meanings, unit_of
+from connector.spreadsheet.numbers import (
+    as_shown,
+    as_typed,
+    exact,
+    is_too_large,
+    number_meanings,
+    unit_of,
+)
 from connector.spreadsheet.problems import Amount, Cell, Flaw, text_of
 from connector.spreadsheet.source_file import SourceFile, archive, measure, parse, parser
 from connector.spreadsheet.table_place import LOOKED_AT
@@ -132,8 +139,7 @@ def _sheet_of(source: SourceFile, book: Any, sheet: Any) -> OtherSheet:
 def _old_value(book: Any, cell: Any) -> Cell:
     match cell.ctype:
         case xlrd.XL_CELL_NUMBER:
-            value = int(cell.value) if cell.value == int(cell.value) else cell.value
-            return as_shown(value, _form_of(book, cell))
+            return as_shown(as_typed(cell.value), _form_of(book, cell))
         case xlrd.XL_CELL_DATE:
             parts = xlrd.xldate_as_tuple(cell.value, book.datemode)
             if not any(parts[:3]):
@@ -289,10 +295,12 @@ def _ods_value(attributes: Mapping[str, str], text: str) -> Cell:
 
 def _ods_number(kind: str, attributes: Mapping[str, str], text: str) -> Cell:
     value = float(attributes.get("office:value", ""))
+    if is_too_large(value):
+        return as_typed(value)
     value = round(value * 100, 10) if kind == "percentage" else value
     unit = "%" if kind == "percentage" else attributes.get("office:currency", "")
     form = "0.00%" if unit == "%" else "0.00" if unit else "General"
-    figure = int(value) if value == int(value) and abs(value) < 10**15 else value
+    figure = exact(value)
     meant = number_meanings(text)
     if text and meant is None and kind == "float":
         return text

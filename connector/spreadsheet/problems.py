@@ -72,7 +72,10 @@ class SheetRow:
 
 def is_blank(cells: Sequence[Cell]) -> bool:
     """Whether no cell holds anything but blanks."""
-    return all(isinstance(cell, str) and not cell.strip() for cell in cells)
+    for cell in cells:  # noqa: SIM110 # a generator takes twice the time
+        if not isinstance(cell, str) or (cell and not cell.isspace()):
+            return False
+    return True
 
 
 # -- Catalogue -------------------------------------------------------------------------------------
@@ -84,127 +87,138 @@ COLUMN_MISSING = "column_missing"
 PROBLEMS: Mapping[str, str] = MappingProxyType(
     {
         # The row's form.
-        "row_width": "The row has more or fewer cells than there are headings: put each cell below"
-        " its heading.",
-        "spreadsheet_error": "The cell holds a formula's error, such as #N/A: correct the formula"
-        " or clear the cell.",
-        "formula_without_value": "The cell holds a formula that was never calculated: open and save"
-        " the file in a spreadsheet program, or put in the value.",
-        "cell_too_long": "The cell is longer than any field of the API: shorten it.",
-        "example_row": "It is the example row of a template, left in: take it out or fill it in.",
-        # What a row must have.
-        "required": "A field that creating needs is blank: fill it in.",
-        COLUMN_MISSING: "The row would make a record, and the file has no column for a field that"
-        " creating needs: add the column.",
-        "required_when": "Another field's value makes this one needed, and it is blank: fill it"
-        " in.",
-        "one_of_required": "At least one of several fields is needed: fill one of them in.",
-        "only_with": "The field is taken only together with a certain value of another: set that,"
-        " or clear the cell.",
-        "cannot_clear": "A field that must have a value cannot be emptied: leave the cell blank.",
+        "row_width": "The row has more or fewer cells than the file has columns: check the"
+        " row for missing or extra cells or separators.",
+        "spreadsheet_error": "The value is a formula error: correct the formula or clear the cell.",
+        "formula_without_value": "The formula in the cell was never calculated: open the file"
+        " in a spreadsheet program and save it, or enter the value.",
+        "cell_too_long": "The text is longer than any field allows: shorten the text.",
+        "example_row": "The row is the example row of the template: delete the row or fill it in.",
+        # Required values.
+        "required": "The cell is empty, but a value is required: enter a value.",
+        COLUMN_MISSING: "The file has no column for a required field: add the column.",
+        "required_when": "The cell is empty, but another cell of the row makes a value"
+        " necessary: enter a value.",
+        "one_of_required": "One of several fields is required, but all of them are empty:"
+        " fill in one of them.",
+        "only_with": "The value is allowed only with a certain value in another column:"
+        " change the other cell or clear this one.",
+        "cannot_clear": "The value would clear a required field: leave the cell empty to keep"
+        " the present value.",
         # Texts.
-        "scientific": "A spreadsheet program shortened a number to scientific notation and its"
-        " digits are lost: take it from its source again.",
-        "hidden_character": "Characters that cannot be seen are in an address, number or code:"
-        " type it again.",
-        "ditto": "The cell says that it is as the one above: write the value itself.",
-        "control_character": "The cell holds a character that no text has: type it again.",
-        "number_in_text": "A telephone number or code was typed as a number, which loses leading"
-        " zeros and a plus: format the column as text and type it again.",
-        "not_text": "A spreadsheet program made a date, a time, a truth value or a broken number"
-        " of a text: format the column as text and type it again.",
-        "email_format": "It is not an email address: correct it.",
-        "several_emails": "The cell holds more than one email address: keep one.",
-        "phone_format": "It is not a telephone number: correct it, or clear the cell.",
-        "several_phones": "The cell holds more than one telephone number: keep one.",
-        "name_of_one_word": "A whole name has one word, and two are needed: write both, or give"
-        " each a column.",
-        "name_unclear": "It is not clear which words are the first and which the last name: give"
-        " each a column.",
-        "url_format": "It is not a web address: begin it with https:// or http://.",
-        "currency_format": "It is not a currency code of three letters: write one, as GBP.",
-        "timezone_format": "It is not the name of a time zone: write one, as Europe/London.",
-        "json_format": "It is not JSON: correct it.",
-        "id_format": "It is not an id: write the id, or map names to ids.",
+        "scientific": "The value is a number that a spreadsheet program shortened, and digits"
+        " are lost: format the column as text and enter the number again.",
+        "hidden_character": "The cell contains invisible characters: delete the cell and type"
+        " the text again.",
+        "ditto": "The value stands for the cell above: enter the value itself.",
+        "control_character": "The cell contains an invalid character: enter the text again.",
+        "number_in_text": "The value is stored as a number, so leading zeros and a plus sign"
+        " may be lost: format the column as text and enter the value again.",
+        "not_text": "The value is not stored as text, so its spelling may be lost: format the"
+        " column as text and enter the value again.",
+        "email_format": "The value is not an email address: enter one address, for example"
+        " anna@example.com.",
+        "several_emails": "The cell contains several email addresses, but only one is"
+        " allowed: keep one address.",
+        "phone_format": "The value is not a phone number: enter one number, for example +44"
+        " 20 7946 0123, or clear the cell.",
+        "several_phones": "The cell contains several phone numbers, but only one is allowed:"
+        " keep one number.",
+        "name_of_one_word": "The value is one word, but a first and a last name are required:"
+        " enter both names.",
+        "name_unclear": "The value does not show which words are the first and which the last"
+        " name: use a column for each.",
+        "url_format": "The value is not a web address: start the address with https:// or http://.",
+        "currency_format": "The value is not a currency code: enter a code, for example GBP.",
+        "timezone_format": "The value is not a time zone: enter a name, for example Europe/London.",
+        "json_format": "The value is not JSON: correct the JSON.",
+        "id_format": "The value is not an ID: enter the ID, or ask an administrator to map"
+        " the name.",
         # Choices.
-        "unknown_value": "It is none of the field's values: write one that is allowed, or map it.",
-        "value_not_accepted": "The API shows this value and does not take it in this operation:"
-        " write one that is allowed.",
+        "unknown_value": "The value is not allowed: enter an allowed value.",
+        "value_not_accepted": "The value is not allowed in this import: enter an allowed"
+        " value or clear the cell.",
         # Numbers and truth values.
-        "not_a_number": "It is not a number: write digits.",
-        "not_whole": "It has a fraction where a whole number belongs: write a whole number.",
-        "too_large": "It has too many digits: correct it.",
-        "ambiguous_number": "A dot or comma before three digits can be the decimal sign or part"
-        " thousands off: write it without, or declare the decimal sign.",
-        "decimal_sign": "The number has another decimal sign than the column: rewrite it, or"
-        " declare the sign.",
-        "currency_sign": "The number holds a currency that no field of the row can take: write the"
-        " digits alone, and the currency's code in its own column.",
-        "currency_differs": "The cell and the row's currency say two things: correct one of them.",
-        "other_period": "The number is for another length of time than the field: convert it, and"
-        " write the number alone.",
-        "percent_sign": "The number is a percentage, and the field is none: correct it.",
-        "not_true_or_false": "It is neither true nor false: write yes or no.",
+        "not_a_number": "The value is not a number: enter digits, for example 45000, or clear"
+        " the cell.",
+        "not_whole": "The value is not a whole number: round the number.",
+        "too_large": "The value is too large: enter at most 18 digits, or clear the cell.",
+        "ambiguous_number": "The value can be two numbers: write the number without a"
+        " separator, or choose the decimal separator of the column.",
+        "decimal_sign": "The value has another decimal separator than the column: write the"
+        " number like the others in the column.",
+        "currency_sign": "The value has a currency, but the row has no field for the"
+        " currency: enter the number alone, and the currency code in its own column.",
+        "currency_differs": "The currency in the cell differs from the currency of the row:"
+        " change one of the two cells.",
+        "other_period": "The value is for another period than the column: convert the number.",
+        "percent_sign": "The value is a percentage, but this column is an amount: enter an amount.",
+        "not_true_or_false": "The value is neither yes nor no: enter yes or no.",
         # Dates and moments.
-        "date_format": "It is not a date as it must be written: write it as 2025-04-03, or declare"
-        " the column's date format.",
-        "ambiguous_date": "It can be two dates: write it as 2025-04-03, or declare the column's"
-        " date format.",
-        "two_digit_year": "The year has two digits and can be of two centuries: write four, or say"
-        " --century with the first year that is meant, as 1930.",
-        "no_such_date": "The calendar has no such date: correct it.",
-        "time_in_date": "A time stands where a date belongs: write the date alone.",
-        "time_missing": "A date stands where a date and time belong: add the time.",
-        "no_time_zone": "The time does not say its time zone: write it in UTC with a Z, or declare"
-        " the column's time zone.",
-        "clock_change": "The clocks change at that time, so it comes twice or not at all: write it"
-        " in UTC with a Z.",
+        "date_format": "The value is not a date: enter a date, for example 2026-05-01.",
+        "ambiguous_date": "The value can be two dates: choose the date order of the column,"
+        " or enter the date as 2026-05-01.",
+        "two_digit_year": "The year in the cell has two digits, so the century is not clear:"
+        " enter four digits, for example 1985.",
+        "no_such_date": "The value is not in the calendar: enter an existing date.",
+        "time_in_date": "The value has a time, but this column takes only a date: enter the"
+        " date alone.",
+        "time_missing": "The value has no time, but this column needs a date and a time: add"
+        " the time.",
+        "no_time_zone": "The value has no time zone: enter the time in UTC, for example"
+        " 2026-05-01T09:00Z.",
+        "clock_change": "The clocks change at the time in the cell, so the time is not clear:"
+        " enter the time in UTC, for example 2026-05-01T09:00Z.",
         # References to other records.
-        "reference_unknown": "No record is landed that the cell could mean: correct it, or push or"
-        " pull that record first.",
-        "reference_ambiguous": "Several records are what the cell says: give the id of one.",
+        "reference_unknown": "The value does not match any record: correct the value, or"
+        " import that record first.",
+        "reference_ambiguous": "The value matches several records: enter the ID of one record.",
         # The row's own record.
-        "match_missing": "The cell by which the row finds its record is blank: fill it in.",
-        "record_unknown": "No record is landed that the row could mean: correct the cell, or pull"
-        " first.",
-        "record_ambiguous": "Several records are what the row says: use the id of one.",
-        "record_deleted": "The record is known to be deleted: take the row out.",
-        "record_not_read": "Only a list has shown the record so far, so what would change is not"
-        " known: pull first.",
-        "converted_already": "The lead is converted already: nothing is to be done.",
-        "person_erased": "The row is about a person who was erased: take it out, or let the person"
-        " in again with 'connector erase --release'.",
-        VALUE_ERASED: f"The cell holds {MARK}, which stands for what an erasure removed: write the"
+        "match_missing": "The cell is empty, but it is needed to find the record: fill in the"
+        " cell.",
+        "record_unknown": "The value does not belong to any record: correct the value, or add"
+        " the record instead.",
+        "record_ambiguous": "The value belongs to several records: use the ID of one record.",
+        "record_deleted": "The record was deleted: delete the row.",
+        "record_not_read": "The local copy does not have the whole record, so the changes are"
+        " not known: ask an administrator to update the local copy.",
+        "converted_already": "The lead is already converted: no action is needed.",
+        "person_erased": "The row is about a person who was erased: delete the row.",
+        VALUE_ERASED: f"The cell contains {MARK}, the placeholder for erased data: enter the"
         " whole value, or clear the cell.",
         # Duplicates.
-        "duplicate_in_file": "An earlier row of the file is the same record: take one of them out.",
-        "duplicate_in_warehouse": "A record like this exists already: update it, or take the row"
-        " out.",
+        "duplicate_in_file": "The row is a duplicate of an earlier row: delete one of the two"
+        " rows.",
+        "duplicate_in_warehouse": "The record already exists: update the record instead, or"
+        " delete the row.",
     }
 )
 """By code, one sentence: what is wrong, a colon, and what to do."""
 
 WARNINGS: Mapping[str, str] = MappingProxyType(
     {
-        "says_nothing": "The cell says in a word that there is nothing: it counts as empty, unless"
-        " the column's values in a mapping file say what it is.",
-        "mojibake": "The letters were broken by a wrong encoding: they are sent repaired.",
-        "odd_letters": "Letters seem to be lost, broken, or of two alphabets in one word: compare"
-        " them with the source.",
-        "invisible": "The cell holds signs that cannot be seen: they are left out.",
-        "scheme_added": "The web address has no https://: it is sent with it.",
-        "maybe_cut": "The text may have been cut by the program that wrote it: compare it with its"
-        " source.",
-        "name_split": "A whole name is split into two: compare first and last name.",
-        "currency_taken": "The currency that the cell shows fills its field: compare it.",
-        "rounded": "The cell shows a rounded number, and the one it holds is sent: compare it.",
-        "small_percentage": "A percentage below 1 is rare: write 17.5 for 17.5 %.",
-        "large_percentage": "A percentage above 100 is rare: write 17.5 for 17.5 %.",
-        "range_reversed": "The lower end of a range is above the upper one: exchange them.",
-        "odd_amount": "So low a salary, or so high a day rate, is rare: compare it.",
-        "born_later": "The date of birth is in the future, or a century ago: correct the year.",
-        "ends_before_start": "The end comes before the start: correct one of the dates.",
-        "hidden_row": "The row is hidden, by a filter perhaps: delete it, or show it and look.",
+        "says_nothing": "The value is imported as empty: enter a value if there is one.",
+        "mojibake": "The value was damaged by a wrong encoding and is repaired: check the"
+        " spelling.",
+        "odd_letters": "The value looks damaged, because a letter is missing or wrong: check"
+        " the spelling.",
+        "invisible": "The cell contains invisible characters, which are removed: check the text.",
+        "scheme_added": "The value is imported with https:// in front: check the address.",
+        "maybe_cut": "The text may be cut off: check the text against its source.",
+        "name_split": "The value is split into first and last name: check both names.",
+        "currency_taken": "The currency in the cell is imported as the currency of the row:"
+        " check the currency.",
+        "rounded": "The cell shows a rounded number, but the whole number is imported: check"
+        " the number.",
+        "small_percentage": "The value is an unusually low percentage: enter 17.5 for 17.5 %.",
+        "large_percentage": "The value is an unusually high percentage: enter 17.5 for 17.5 %.",
+        "range_reversed": "The minimum is higher than the maximum: swap the two numbers.",
+        "odd_amount": "The value is an unusual amount: check the amount.",
+        "born_later": "The date of birth is in the future or more than 100 years ago: correct"
+        " the year.",
+        "ends_before_start": "The end date is before the start date: correct one of the dates.",
+        "hidden_row": "The row is hidden in the file, perhaps by a filter: show the row and"
+        " check it, or delete it.",
     }
 )
 """By code, as `PROBLEMS`: what a person should know of a row that is sent once they agree."""
@@ -222,16 +236,31 @@ def problem_of(
     allowed: str | None = None,
     fix: str | None = None,
 ) -> Problem:
-    """Problem of that code, in the catalogue's words where none are given."""
-    wrong, _, cure = (PROBLEMS.get(code) or WARNINGS[code]).partition(": ")
+    """Problem of that code, in the catalogue's words where none are given.
+
+    The words "the value" in a message stand for the received cell (`Problem.text`).
+    """
     return Problem(
         code,
-        message or f"{wrong}.",
+        message or message_of(code) or code,
         column,
         None if received is None else shown(received),
         allowed,
-        fix or f"{cure[0].upper()}{cure[1:]}",
+        fix or fix_of(code),
     )
+
+
+def message_of(code: str) -> str | None:
+    """What is wrong, in general; None for a code that is not in the catalogue."""
+    text = PROBLEMS.get(code) or WARNINGS.get(code)
+    return f"{text.partition(': ')[0]}." if text else None
+
+
+def fix_of(code: str) -> str | None:
+    """What to do, in general; None for a code that is not in the catalogue."""
+    text = PROBLEMS.get(code) or WARNINGS.get(code)
+    cure = text.partition(": ")[2] if text else None
+    return f"{cure[0].upper()}{cure[1:]}" if cure else None
 
 
 ReadText = Callable[[str], Any]

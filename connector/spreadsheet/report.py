@@ -24,7 +24,7 @@ from connector.engine.push_plan import Problem
 from connector.engine.push_states import PreviewOutcome
 from connector.errors import DiskFull, NotASpreadsheet, ReportRefused, SpreadsheetError
 from connector.spreadsheet.columns import REPORT_HEADINGS
-from connector.spreadsheet.problems import Cell, SheetRow, text_of
+from connector.spreadsheet.problems import Cell, SheetRow, fix_of, text_of
 from connector.spreadsheet.table import TEXT_SUFFIXES, WORKBOOK_SUFFIX, Spreadsheet
 from connector.spreadsheet.texts import EMPTY, MISSING, NOT_CALCULATED, mark
 from connector.system import atomic_files
@@ -56,17 +56,40 @@ REMEMBERED_MAX = 100
 
 @dataclass(slots=True)
 class ProblemGroup:
-    """Problems of one kind in one column, counted, with a few examples."""
+    """Problems of one kind in one column, counted, with the first few rows."""
 
     problem: Problem
     count: int = 0
-    examples: list[tuple[int, str]] = field(default_factory=list)
+    examples: list[tuple[int, Problem]] = field(default_factory=list)
 
     def add(self, number: int, problem: Problem) -> None:
         """Take in one more."""
         self.count += 1
         if len(self.examples) < _EXAMPLES_MAX:
-            self.examples.append((number, problem.received or ""))
+            self.examples.append((number, problem))
+
+    @property
+    def rows(self) -> str:
+        """The numbers of the first rows, for example "rows 2, 5, 9 and 4 more"."""
+        numbers = ", ".join(str(number) for number, _ in self.examples)
+        more = self.count - len(self.examples)
+        return f"row{'s' * (self.count > 1)} {numbers}{f' and {more:,} more' if more else ''}"
+
+    @property
+    def lines(self) -> list[str]:
+        """What is wrong: one sentence if it is the same in all rows, else one for each row."""
+        texts = {problem.text for _, problem in self.examples}
+        if len(texts) == 1:
+            return [f"{self.rows}: {texts.pop()}"]
+        lines = [f"row {number}: {problem.text}" for number, problem in self.examples]
+        more = self.count - len(self.examples)
+        return [*lines, f"{more:,} more row{'s' * (more > 1)}"] if more else lines
+
+    @property
+    def fix(self) -> str | None:
+        """What to do, if that is the same in all rows; else what to do in general."""
+        fixes = {problem.fix for _, problem in self.examples}
+        return fixes.pop() if len(fixes) == 1 else fix_of(self.problem.code) or self.problem.fix
 
 
 _EXAMPLES_MAX = 3
@@ -146,13 +169,10 @@ def report_cells(result: RowResult) -> tuple[int, str, str, str, str, str]:
 
 
 def _in_one_line(problem: Problem) -> str:
-    """A problem: where, what, what was received and what is allowed."""
-    parts = [f"{problem.column}: {problem.message}" if problem.column else problem.message]
-    if problem.received:
-        parts.append(f"Received: {problem.received}.")
-    if problem.allowed:
-        parts.append(f"Allowed: {problem.allowed}.")
-    return " ".join(parts)
+    """The problem in one line: its column, what is wrong, and what is allowed."""
+    where = f"{problem.column}: " if problem.column else ""
+    allowed = f" Allowed: {problem.allowed}." if problem.allowed else ""
+    return f"{where}{problem.text}{allowed}"
 
 
 def stand_in(row: SheetRow, index: int, width: int) -> str | None:
@@ -165,7 +185,7 @@ def stand_in(row: SheetRow, index: int, width: int) -> str | None:
     return EMPTY if index >= width and row.cells[index] == "" else None
 
 
-Pairs = Iterator[tuple[SheetRow, RowResult | None]]
+Pairs = Iterator[tuple[SheetRow, RowResult]] | Iterator[tuple[SheetRow, RowResult | None]]
 """Each row with its result, None for a blank one."""
 
 # -- Writing ---------------------------------------------------------------------------------------
@@ -222,26 +242,48 @@ def report_path(table: Spreadsheet) -> Path:
 
 
 def write_report(path: Path, table: Spreadsheet, results: Iterable[RowResult]) -> None:
-    """Write the report, csv or xlsx by its name.
+    """Write the report with every row of the table, csv or xlsx by its name.
 
     `results` come in the order of the rows, one for each that is not blank. A csv has the
     input's delimiter. The file is there whole or not at all, and only its owner may read it.
     Raises `ReportRefused` where results and rows do not match, `SpreadsheetChanged`, and as
     `new_table` does.
     """
+    _write(path, table, _pairs(table, results), None)
+
+
+def write_some_rows(
+    path: Path, table: Spreadsheet, rows: Iterable[tuple[SheetRow, RowResult]], summary: Summary
+) -> None:
+    """Write a report with these rows of the table alone, without reading the table.
+
+    Args:
+        path: The new file, csv or xlsx by its name.
+        table: The table that the rows are of.
+        rows: Each row with its result.
+        summary: Counts of all rows of the table, for the first sheet of a workbook.
+
+    Raises:
+        ReportRefused: The path is the input itself.
+        DiskFull: There is no room left on the disk.
+    """
+    _write(path, table, iter(rows), summary)
+
+
+def _write(path: Path, table: Spreadsheet, pairs: Pairs, summary: Summary | None) -> None:
     if path.exists() and path.samefile(table.path):
         raise ReportRefused(
             f"{path} is the input itself, which is never written over",
             action="Give the report another name.",
         )
-    suffix, pairs = path.suffix.lower(), _pairs(table, results)
+    suffix = path.suffix.lower()
     try:
         with new_table(path, "a report") as file:
             if suffix == WORKBOOK_SUFFIX:
                 # The library for it takes a while to be imported, and a csv needs none.
                 from connector.spreadsheet.workbook_writer import write_sheet  # noqa: PLC0415
 
-                write_sheet(file, path, table, pairs)
+                write_sheet(file, path, table, pairs, summary)
             else:
                 delimiter = "\t" if suffix == ".tsv" else table.delimiter or ","
                 write_rows(file, delimiter, _text_rows(table.headings, pairs))

@@ -121,12 +121,11 @@ class RowReader:
                     return self._read_settled(row)
                 draft.fail(key, error.problem(column.heading, cells[index]))
                 continue
-            if isinstance(value, _WITH_MORE):
-                value = self._taken(draft, column, value)
-            if value is _CLEARED:
-                self._empty(draft, column, cells[index])
-            elif value is not None:
+            if value.__class__ in _PLAIN:
                 values[key] = value
+                continue
+            if value is not None:
+                self._take(draft, column, value)
         if draft.amounts:
             self._take_currencies(draft)
         if self._has_whole_name and WHOLE_NAME in values:
@@ -139,6 +138,15 @@ class RowReader:
         settled, self._meanings = self._meanings.settle(), None
         self._take_columns(settled)
         return self.read(row)
+
+    def _take(self, draft: RowDraft, column: MappedColumn, value: Any) -> None:
+        """Take in a value that is no plain one."""
+        if isinstance(value, _WITH_MORE):
+            value = self._taken(draft, column, value)
+        if value is _CLEARED:
+            self._empty(draft, column, draft.row.cells[column.index])
+        elif value is not None:
+            draft.values[column.target.key] = value
 
     def _taken(self, draft: RowDraft, column: MappedColumn, value: NotedValue | Amount) -> Any:
         """The value alone, with what there is to say of it noted."""
@@ -158,7 +166,10 @@ class RowReader:
             place = self._currencies.get(key)
             said = draft.values.get(place) if place is not None else None
             if place is None or (said is None and not amount.unit.isalpha()):
-                fix = f"Write the currency's code into a column {place}." if place else None
+                fix = None
+                if place:
+                    name = place.replace("_", " ")
+                    fix = f'Enter the currency code in a column "{name}".'
                 draft.fail(
                     key,
                     problem_of("currency_sign", None, headings[key], received=str(amount), fix=fix),
@@ -166,11 +177,18 @@ class RowReader:
             elif said is None:
                 draft.values[place] = amount.unit
                 draft.warn(
-                    "currency_taken", f"{place} is {amount.unit}.", headings[key], str(amount)
+                    "currency_taken",
+                    f"The {place.replace('_', ' ')} is imported as {amount.unit}.",
+                    headings[key],
+                    str(amount),
                 )
             elif said != amount.unit and not (amount.unit == "$" and str(said) in _DOLLARS):
-                message = f"The cell shows {amount.unit}, and {place} is {said}."
-                draft.fail(key, problem_of("currency_differs", message, headings[key]))
+                other = headings.get(place) or place.replace("_", " ")
+                message = f"The value is in {amount.unit}, but {other} is {said}."
+                draft.fail(
+                    key,
+                    problem_of("currency_differs", message, headings[key], received=str(amount)),
+                )
 
     def _split_name(self, draft: RowDraft) -> None:
         """Put a whole name into the fields for its parts."""
@@ -185,7 +203,9 @@ class RowReader:
             return
         first, last = parts
         draft.values |= {"first_name": first, "last_name": last}
-        draft.warn("name_split", f"It is read as {first} | {last}.", column.heading, whole)
+        draft.warn(
+            "name_split", f'The value is imported as "{first}" and "{last}".', column.heading, whole
+        )
 
     def _take_form(self, draft: RowDraft) -> bool:
         """Take over the problems of the row's form; True where it is misshapen.
@@ -204,8 +224,8 @@ class RowReader:
     def _empty(self, draft: RowDraft, column: MappedColumn, cell: Cell) -> None:
         key, received = column.target.key, str(cell).strip()
         if not column.target.can_be_cleared:
-            message = f"The field {key} must have a value."
-            draft.fail(key, problem_of("cannot_clear", message, column.heading, received=received))
+            problem = problem_of("cannot_clear", None, column.heading, received=received)
+            draft.fail(key, problem)
         elif not self._drops_cleared:
             # A record that does not exist yet has nothing to be emptied.
             draft.values[key] = None
@@ -232,6 +252,9 @@ def _cell_reader(column: MappedColumn, target: PushTarget) -> Callable[[Cell], A
 
     return read
 
+
+_PLAIN = frozenset((str, int, float, bool))
+"""Types of nearly all values."""
 
 _WITH_MORE = (NotedValue, Amount)
 _DOLLARS = frozenset(("USD", "CAD", "AUD", "NZD", "SGD", "HKD"))

@@ -221,7 +221,7 @@ def _place_notices(place: TablePlace, columns: Columns) -> Iterator[str]:
         if place.depth > 1:
             rows = f"rows {place.index + 1} and {place.first_row}, read as one"
         shown = ", ".join(columns.headings[:_HEADINGS_SHOWN])
-        yield f"The headings are taken from {rows}: {shown} (--header-row N says otherwise)."
+        yield f"The headings are read from {rows}: {shown} (--header-row N changes this)."
 
 
 def _columns_of(source: SourceFile, sheet: SheetFile | OtherSheet, place: TablePlace) -> Columns:
@@ -269,7 +269,8 @@ class RowForm:
         if len(cells) == count and not flaws and not self.columns.is_report:
             # The plain case comes first: there may be a million of them.
             kept = tuple(cells)
-            problems = self._too_long(kept) if _size(kept) > CELL_CHARACTERS_MAX else ()
+            is_long = _length(kept) > CELL_CHARACTERS_MAX
+            problems = self._too_long(kept) if is_long else ()
             return SheetRow(number, kept, problems, _NO_FLAWS)
         if is_blank(cells):
             return SheetRow(number, ("",) * own, (), _NO_FLAWS)
@@ -310,26 +311,24 @@ class RowForm:
         if width != own:
             yield problem_of(
                 "row_width",
-                f"The row has {count_noun(width, 'cell')} and there are {own} headings.",
+                f"The row has {count_noun(width, 'cell')}, but the file has"
+                f" {count_noun(own, 'column')}.",
                 received=count_noun(width, "cell"),
-                allowed=count_noun(own, "cell"),
-                fix='Put each cell below its heading; in a csv, put quotes (") around a cell that'
-                " holds the delimiter.",
             )
 
     def _flawed(self, flaws: Mapping[int, Flaw]) -> Iterator[Problem]:
         for index, (kind, what) in sorted(flaws.items()):
             code = "spreadsheet_error" if kind == "error" else "formula_without_value"
-            yield problem_of(code, None, self._heading(index), received=what, allowed="a value")
+            yield problem_of(code, None, self._heading(index), received=what)
 
     def _too_long(self, cells: Sequence[Cell]) -> tuple[Problem, ...]:
         return tuple(
             problem_of(
                 "cell_too_long",
-                f"The cell has {len(cell):,} characters.",
+                f"The text has {len(cell):,} characters, which no field allows.",
                 self._heading(index),
                 received=cell,
-                allowed=f"at most {CELL_CHARACTERS_MAX:,} characters",
+                fix=f"Shorten the text to at most {CELL_CHARACTERS_MAX:,} characters.",
             )
             for index, cell in enumerate(cells)
             if isinstance(cell, str) and len(cell) > CELL_CHARACTERS_MAX
@@ -341,6 +340,9 @@ class RowForm:
         return headings[index] if index < len(headings) else None
 
 
-def _size(cells: Sequence[Cell]) -> int:
-    """The characters of all cells together."""
-    return len("".join(map(str, cells)))
+def _length(cells: Sequence[Cell]) -> int:
+    """Number of characters of the longest text."""
+    try:
+        return max(map(len, cells))  # type: ignore[arg-type] # most rows have texts alone
+    except TypeError:
+        return max((len(cell) for cell in cells if isinstance(cell, str)), default=0)

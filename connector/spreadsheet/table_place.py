@@ -159,7 +159,7 @@ class LeftOut:
         if self.rows:
             shown = ", ".join(f"{number} ({text})" for number, text in self.rows.items())
             more = "" if self.last in self.rows else f", … and {self.last}"
-            yield f"Rows that are totals, or the headings once more, are left out: {shown}{more}."
+            yield f"Rows with totals or repeated headings are not imported: {shown}{more}."
 
 
 class Outside:
@@ -174,22 +174,28 @@ class Outside:
         self._first = next((each for each in self._headings if each), "")
         self._is_after_blank = False
         self._initials = frozenset((*TOTALS_INITIALS, self._first[:1]))
+        self._other_initials: set[str] = set()
 
     def mark(self, row: SheetRow) -> SheetRow:
         """The row, outside of the table if it is."""
         if self._is_in_second:
             return replace(row, is_outside=True, problems=())
         first: Cell = row.cells[0]
+        # Most rows begin with neither letter: there may be a million of them.
+        is_text = isinstance(first, str)
+        if not self._is_after_blank and is_text and str(first)[:1] in self._other_initials:
+            return row
         if first == "":
             first = next((cell for cell in row.cells if cell != ""), "")
         if first == "":
             self._is_after_blank = True
             return row
         is_after_blank, self._is_after_blank = self._is_after_blank, False
-        # Most rows begin with neither letter: there may be a million of them.
-        if not isinstance(first, str) or (
-            first.lstrip()[:1].casefold() not in self._initials and not is_after_blank
-        ):
+        if not isinstance(first, str):
+            return row
+        if first.lstrip()[:1].casefold() not in self._initials and not is_after_blank:
+            if not first[0].isspace():
+                self._other_initials.add(first[0])
             return row
         word = first.strip()
         is_outside = bool(TOTALS(word)) and self._is_total(row.cells)
@@ -210,6 +216,8 @@ class Outside:
         return is_short and all(_FIGURE(each) and "+" not in each for each in texts)
 
     def _repeats(self, cells: Sequence[Cell]) -> bool:
+        if look_of(str(cells[0])) != self._headings[0]:
+            return False
         looks = tuple(look_of(str(each)) for each in cells)
         width = len(self._headings)
         return looks[:width] == self._headings and not any(looks[width:])

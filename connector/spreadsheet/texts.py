@@ -45,7 +45,7 @@ _DIGITS_SAFE = 15
 def read_text(text: str) -> str | NotedValue:
     """Any text, as it is."""
     if may_be_cut(text):
-        return noted(_read_text(text), "maybe_cut")
+        return noted(_read_text(text), "maybe_cut", _cut(text))
     return _read_text(text)
 
 
@@ -59,7 +59,7 @@ def _read_text(text: str) -> str:
     for character in text:
         if unicodedata.category(character) in ("Cc", "Cs") and character not in "\t\n\r":
             raise Unreadable(
-                "control_character", f"It holds a character that no text has: {named(character)}."
+                "control_character", f"The cell contains an invalid character: {named(character)}."
             )
     return text
 
@@ -74,15 +74,12 @@ def read_digits(text: str) -> str:
 def read_code(text: str) -> str | NotedValue:
     """A code, which may have been cut as any text may."""
     code = read_digits(text)
-    return noted(code, "maybe_cut") if may_be_cut(code) else code
+    return noted(code, "maybe_cut", _cut(code)) if may_be_cut(code) else code
 
 
 def _refuse_damage(text: str) -> None:
     if _SCIENTIFIC(text) is not None:
-        raise Unreadable(
-            "scientific",
-            fix="Take the value from its source again, with the column formatted as text.",
-        )
+        raise Unreadable("scientific")
     if text in _ERRORS:
         raise Unreadable("spreadsheet_error")
 
@@ -95,8 +92,8 @@ def _refuse_hidden(text: str) -> None:
     clean = "".join(c for c in text if c.isprintable())
     raise Unreadable(
         "hidden_character",
-        f"It holds what cannot be seen: {', '.join(map(named, hidden))}.",
-        fix=f"Delete the cell and type it again: {clean}",
+        f"The cell contains an invisible character: {', '.join(map(named, hidden))}.",
+        fix=f"Delete the cell and type the text again: {clean}",
     )
 
 
@@ -118,6 +115,7 @@ _ODD = re.compile(
     r"\ufffd|[^\W\d_]\?[^\W\d_]|[£¢¤¦¬][^\W\d_]|[^\W\d_][£¢¤¦¬¥©®°§€™†‡•][^\W\d_]"
     r"|[a-zß-ÿ][À-ÞŸŠŽŒ]|[A-Za-z][\u0370-\u04ff]|[\u0370-\u04ff][A-Za-z]"
 )
+_CUT_ENDS = ("…", "...", "[truncated]")
 _CUT_LENGTHS = frozenset((255, 32_767))
 
 
@@ -129,7 +127,8 @@ def tidied(text: str) -> str | NotedValue:
     notes: list[tuple[str, str | None]] = []
     repaired = _repaired(text)
     if repaired != text:
-        notes.append(("mojibake", f"It is read as {repaired[:60]}"))
+        told = "The value was damaged by a wrong encoding. It is imported as"
+        notes.append(("mojibake", f'{told} "{repaired[:60]}".'))
     if "://" not in repaired and _ODD.search(repaired):
         notes.append(("odd_letters", None))
     # Signs without a width join letters in some scripts, and pictures of several.
@@ -159,7 +158,14 @@ def _repaired(text: str) -> str:
 
 def may_be_cut(text: str) -> bool:
     """Whether a program seems to have cut the text."""
-    return len(text) in _CUT_LENGTHS or text.endswith(("…", "...", "[truncated]"))
+    return len(text) in _CUT_LENGTHS or text.endswith(_CUT_ENDS)
+
+
+def _cut(text: str) -> str:
+    """The sentence on a text that may be cut off: its end, or its length."""
+    end = next((each for each in _CUT_ENDS if text.endswith(each)), None)
+    told = f'ends in "{end}"' if end else f"has exactly {len(text):,} characters"
+    return f"The text {told} and may be cut off."
 
 
 def _read_email(text: str) -> str:
@@ -172,18 +178,17 @@ def _read_url(text: str) -> str | NotedValue:
     if _URL(text) is not None:
         return text
     if _HOST(text) is not None and text.lower().startswith("www."):
-        return noted(f"https://{text}", "scheme_added")
+        return noted(f"https://{text}", "scheme_added", f"Imported as https://{text}.")
     raise Unreadable(
         "url_format",
-        allowed="an address that begins with https:// or http://",
-        fix=f"Write https://{text}" if _HOST(text) else "Correct the address, or clear the cell.",
+        fix=f"Enter https://{text}" if _HOST(text) else "Enter an address, or clear the cell.",
     )
 
 
 def _read_currency(text: str) -> str:
     code = text.upper() if _CURRENCY(text) else unit_of(text)
     if code is None or not _CURRENCY(code):
-        raise Unreadable("currency_format", allowed="a code of three letters, as GBP")
+        raise Unreadable("currency_format")
     return code
 
 
@@ -201,15 +206,14 @@ def is_timezone(name: str) -> bool:
 def _read_timezone(text: str) -> str:
     if is_timezone(text):
         return text
-    fix = "Write the zone's name, with its continent."
-    raise Unreadable("timezone_format", allowed="a name as Europe/London", fix=fix)
+    raise Unreadable("timezone_format")
 
 
 def _read_json(text: str) -> str:
     try:
         json.loads(text)
     except (ValueError, RecursionError):
-        raise Unreadable("json_format", allowed="JSON") from None
+        raise Unreadable("json_format") from None
     return text
 
 
@@ -218,11 +222,7 @@ def read_id(text: str) -> str:
     if _ID(text) is not None:
         return text
     _refuse_hidden(text)
-    raise Unreadable(
-        "id_format",
-        allowed="an id, as the warehouse shows it in the column id",
-        fix="Write the id, or map each name in the column to its id in a mapping file.",
-    )
+    raise Unreadable("id_format")
 
 
 FORMATS: Mapping[Format, ReadText] = {
@@ -247,24 +247,21 @@ def typed_text(keeps_digits: bool, whole_numbers: bool) -> ReadTyped:
         if isinstance(cell, Amount):
             return text_of(cell)
         if not is_number or cell != cell // 1 or abs(cell) >= 10**_DIGITS_SAFE:
-            made = f"A spreadsheet program has made {_kind_of(cell)} of it"
-            raise Unreadable("not_text", f"{made}, and how it was written is lost.", allowed="text")
+            raise Unreadable("not_text", STORED.format(_kind_of(cell)))
         if keeps_digits and not whole_numbers:
-            raise Unreadable(
-                "number_in_text",
-                allowed="text",
-                fix="Format the column as text and type the value again, or say"
-                " whole_numbers = true for the column in a mapping file.",
-            )
+            raise Unreadable("number_in_text")
         return str(int(cell))
 
     return read
 
 
+STORED = "The value is stored as {}, not as text, so its spelling may be lost."
+
+
 def _kind_of(cell: Any) -> str:
     match cell:
         case bool():
-            return "a truth value"
+            return "true or false"
         case time():
             return "a time"
         case datetime() | date():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import posixpath
 import re
 import zipfile
@@ -16,7 +15,7 @@ from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook
 
 from connector.errors import DamagedSpreadsheet, NoRows, SheetUnknown, UnsafeWorkbook
 from connector.spreadsheet.columns import is_of_report, letter, look_of
-from connector.spreadsheet.numbers import as_shown, is_part_of_value
+from connector.spreadsheet.numbers import as_shown, as_typed, is_part_of_value
 from connector.spreadsheet.problems import Cell, Flaw
 from connector.spreadsheet.source_file import SourceFile, archive, measure, parse, parser
 from connector.spreadsheet.table_place import LOOKED_AT, find_place
@@ -338,9 +337,6 @@ def _cells_of_styles(telling: Mapping[str, str]) -> re.Pattern[bytes] | None:
 
 _WORKBOOK = "xl/workbook.xml"
 _RELATIONS = "xl/_rels/workbook.xml.rels"
-_WHOLE_MAX = 10**15
-"""Beyond this a spreadsheet's numbers have lost digits, and none must be made up for them."""
-
 
 ReadRow = tuple[int, list[Cell], Mapping[int, Flaw]]
 """A row's index from 0, its cells from the sheet's first column, and its flaws by column."""
@@ -534,12 +530,9 @@ def forget_sheet() -> None:
 
 
 def _retyped(value: float | timedelta) -> Cell:
-    """The value as it was typed; a length of time and an endless number as text."""
+    """The number as it was typed, or a length of time as text."""
     if isinstance(value, float):
-        if value.is_integer() and abs(value) < _WHOLE_MAX:
-            return int(value)
-        # No program writes these two; as text they are refused where a number belongs.
-        return value if math.isfinite(value) else str(value)
+        return as_typed(value)
     # Hours, minutes and seconds, as a spreadsheet shows a length of time.
     seconds = round(value.total_seconds())
     sign, seconds = ("-", -seconds) if seconds < 0 else ("", seconds)

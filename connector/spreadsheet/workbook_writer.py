@@ -76,8 +76,8 @@ _BY_NUMBER = re.compile(rf"{_NOT_IN_XML.pattern}|_(?=x[0-9A-Fa-f]{{4}}_)")
 _ANY = re.compile(".", re.DOTALL)
 # The first sheet sums up, and the second has the rows.
 _SHEET_PART = "xl/worksheets/sheet2.xml"
-_SUMMARY_HEADINGS = ("Rows", "What", "Column", "Problem", "For example", "What to do")
-_SUMMARY_WIDTHS = (8, 18, 24, 60, 40, 60)
+_SUMMARY_HEADINGS = ("Rows", "What", "Column", "Problem", "What to do")
+_SUMMARY_WIDTHS = (8, 18, 24, 80, 60)
 _ROWS = re.compile(rb"<sheetData\s*/>|<sheetData>.*</sheetData>", re.DOTALL)
 # Of the rows that the library knows, which are those with comments.
 _SIZE = re.compile(rb"<dimension [^>]*/>")
@@ -90,9 +90,18 @@ _LARGE_BYTES = 32 * 1024 * 1024
 """The sheet of a larger input may pass 2 GiB, which a zip must announce before it is written."""
 
 
-def write_sheet(file: IO[bytes], path: Path, table: Spreadsheet, pairs: Pairs) -> None:
-    """Write the one sheet. Raises `ReportRefused` for text that no cell can hold."""
-    sheet = _ReportSheet(path, table.headings)
+def write_sheet(
+    file: IO[bytes], path: Path, table: Spreadsheet, pairs: Pairs, summary: Summary | None = None
+) -> None:
+    """Write the rows and the sheet that sums them up.
+
+    With a `summary` of the whole table, the rows are some of its rows: they follow each other.
+    Without one, they are all rows, and each keeps its number.
+
+    Raises:
+        ReportRefused: A text is longer than a cell may be.
+    """
+    sheet = _ReportSheet(path, table.headings, summary)
     is_large = table.path.stat().st_size > _LARGE_BYTES
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=_PACKING) as archive:
         packed = archive.open(_SHEET_PART, "w", force_zip64=is_large)
@@ -121,7 +130,7 @@ class _ReportSheet:
     A cell is the XML behind its place, so that a text that comes again is made once.
     """
 
-    def __init__(self, path: Path, headings: Sequence[str]) -> None:
+    def __init__(self, path: Path, headings: Sequence[str], summary: Summary | None) -> None:
         self._path, self._headings = path, headings
         self._index = {heading: index for index, heading in enumerate(headings)}
         self._width = len(headings) + len(REPORT_HEADINGS)
@@ -134,7 +143,8 @@ class _ReportSheet:
         sheet.title, sheet.freeze_panes = "Report", "A2"
         self._book.create_sheet("Summary", 0)
         self._book.active = 0
-        self._summary, self._last = Summary(), 1
+        self._has_all_rows = summary is None
+        self._summary, self._last = summary or Summary(), 1
         widths = [*[_OWN_WIDTH] * len(headings), *_WIDTHS.values()]
         for letters, width in zip(self._letters, widths, strict=True):
             sheet.column_dimensions[letters].width = width
@@ -155,14 +165,11 @@ class _ReportSheet:
         """Fill the first sheet: the rows by outcome, and the problems by kind."""
         sheet, summary = self._book["Summary"], self._summary
         lines: list[tuple[object, ...]] = [_SUMMARY_HEADINGS]
-        lines += [(count, name, "", "", "", "") for name, count in summary.counts.most_common()]
+        lines += [(count, name, "", "", "") for name, count in summary.counts.most_common()]
         for what, groups in (("problem", summary.problems), ("warning", summary.warnings)):
             for each in sorted(groups.values(), key=lambda group: -group.count):
-                found = each.problem
-                examples = "\n".join(f"row {number}: {text}" for number, text in each.examples)
-                lines.append(
-                    (each.count, what, found.column or "", found.message, examples, found.fix or "")
-                )
+                found = (each.problem.column or "", "\n".join(each.lines), each.fix or "")
+                lines.append((each.count, what, *found))
         for index, line in enumerate(lines, 1):
             for column, value in enumerate(line, 1):
                 cell = sheet.cell(index, column)
@@ -187,16 +194,17 @@ class _ReportSheet:
 
     def row(self, row: SheetRow, result: RowResult | None) -> str:
         """A row: its own cells, its result, and those that no heading stands above."""
-        self._last = row.number
+        self._last = place = row.number if self._has_all_rows else self._last + 1
         if result is None:
-            return self._row(row.number, self._own_cells(row) if row.is_outside else ())
-        self._summary.add(result)
+            return self._row(place, self._own_cells(row) if row.is_outside else ())
+        if self._has_all_rows:
+            self._summary.add(result)
         own = self._own_cells(row)
         for problem in result.problems:
             index = self._index.get(problem.column or "")
             if index is not None:
                 own[index] = self._own(row, index, _WRONG)
-                self._comment(row.number, index, problem)
+                self._comment(place, index, problem)
         number, outcome, *words = report_cells(result)
         width = len(self._headings)
         cells = [
@@ -206,7 +214,7 @@ class _ReportSheet:
             *(self._text(mark_text_cell(each), wraps=True) if each else "" for each in words),
             *own[width:],
         ]
-        return self._row(row.number, cells)
+        return self._row(place, cells)
 
     def _row(self, number: int, cells: Sequence[str]) -> str:
         while len(self._letters) < len(cells):
@@ -294,7 +302,7 @@ class _ReportSheet:
     def _comment(self, number: int, index: int, problem: Problem) -> None:
         """Say at the cell what is wrong with it."""
         cell = self._sheet.cell(number, index + 1)
-        lines = "\n".join(part for part in (problem.message, problem.fix) if part)
+        lines = "\n".join(part for part in (problem.text, problem.fix) if part)
         lines = _NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", lines)[:_COMMENT_CHARACTERS_MAX]
         if cell.comment is not None:
             cell.comment.text += f"\n{lines}"

@@ -12,6 +12,7 @@ from tests.alerts.quarter import BEGINS, ENDS, NIGHTS, PAGE, Incident, Plan, row
 INCIDENTS = 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.name)
 def test_each_incident_is_told_once_and_mended_by_its_action(plan: Plan, tmp_path: Path) -> None:
     rows = rows_of(plan, spend_quarter(plan, tmp_path))

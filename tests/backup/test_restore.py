@@ -19,6 +19,8 @@ from tests.backup.aged_backup import COUNTS, Agency
 from tests.privacy.populated_agency import traces
 from tests.pulls.landed import differences, published, rows
 
+pytestmark = pytest.mark.slow
+
 EMAIL, NAME = "Olwen.Zz@mail.example", "Zzyzxworth"
 PERSON = {"first_name": "Olwen", "last_name": NAME, "email": EMAIL, "employment_type": "permanent"}
 

@@ -14,7 +14,7 @@ import pytest
 from connector.cli import COMMANDS, main
 from connector.cli.session import Command, Session, show_log
 from connector.cli.terminal import Terminal
-from tests.cli.calling import ROOT, call
+from tests.cli.calling import ROOT, RUN, call
 
 
 def command(name: str) -> click.Command:
@@ -145,3 +145,15 @@ def test_log_is_shown_with_the_key_masked(capsys: pytest.CaptureFixture[str]) ->
     assert "sent [key]" in shown.err
     assert "ValueError: refused [key]" in shown.err
     assert secret not in shown.out + shown.err
+
+
+def test_a_command_whose_extra_is_not_installed_names_it() -> None:
+    code = f"import sys; sys.modules['argon2'] = None; {RUN}"
+    ended = subprocess.run(
+        [sys.executable, "-c", code, "page"], capture_output=True, text=True, check=False
+    )
+
+    assert 1 == ended.returncode
+    assert "the package argon2, which is not installed" in ended.stderr
+    assert "recruitment-connector[page]" in ended.stderr
+    assert "Traceback" not in ended.stderr

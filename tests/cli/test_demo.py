@@ -39,6 +39,7 @@ def listens(base_url: str) -> bool:
         return caller.connect_ex((str(parts.hostname), parts.port or 0)) == 0
 
 
+@pytest.mark.slow
 def test_demo_pulls_asks_and_ends(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     asked = ["demo", "--keep", "--json", "--data-dir", str(folder)]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from connector.lakehouse.forget import look_for
 from connector.lakehouse.lake_status import read_status
 from connector.privacy.erase import erase
@@ -23,6 +25,8 @@ from tests.privacy.populated_agency import (
     populated_agency,
     settings_of,
 )
+
+pytestmark = pytest.mark.slow
 
 OTHER = "bystander@mail.example"
 

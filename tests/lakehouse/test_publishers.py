@@ -22,6 +22,8 @@ from connector.settings.model import Settings
 from tests.lakehouse.group import Group
 from tests.lakehouse.publishers import DIES, Publishers
 
+pytestmark = pytest.mark.slow
+
 ACCOUNTS = tuple(f"agency{n}" for n in range(6))
 PROCESSES = 3
 

@@ -18,6 +18,8 @@ from connector.publishing.publication import publish
 from connector.warehouse.duckdb_file import opened
 from tests.lakehouse.group import Group
 
+pytestmark = pytest.mark.slow
+
 JOBS = ({"id": "j1", "title": "Nurse", "salary_min": 1.5}, {"id": "j2", "title": "Cook"})
 
 

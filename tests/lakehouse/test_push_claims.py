@@ -38,6 +38,8 @@ from tests.pushes.pushing import (
 )
 from tests.pushes.test_killed import WallTime
 
+pytestmark = pytest.mark.slow
+
 ROWS = 12
 CLAIMS = "SELECT * FROM connector_push.claims ORDER BY claimed_at"
 

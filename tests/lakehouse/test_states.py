@@ -8,6 +8,7 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import duckdb
+import pytest
 from click.testing import CliRunner
 
 from connector.cli import main
@@ -15,6 +16,8 @@ from connector.lakehouse.lake_status import GRACE, maintain, read_status, snapsh
 from connector.lakehouse.publish import publish_to_lakehouse
 from tests.cli.calling import check_fields
 from tests.lakehouse.group import Group
+
+pytestmark = pytest.mark.slow
 
 TITLES = "SELECT id, title FROM lake.landing.jobs {at} WHERE account = 'acme' ORDER BY id"
 SAME = "j08"

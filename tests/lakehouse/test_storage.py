@@ -54,6 +54,7 @@ def stored(
     return made
 
 
+@pytest.mark.slow
 def test_a_lake_in_object_storage_is_as_one_in_a_folder(stored: Stored) -> None:
     stored.storage.make(stored.bucket)
     numbers = publish_three(stored.group)
@@ -75,6 +76,7 @@ def test_a_lake_in_object_storage_is_as_one_in_a_folder(stored: Stored) -> None:
         assert "third" == title_at(lake, "")
 
 
+@pytest.mark.slow
 def test_nothing_of_a_person_is_left_in_the_bucket(stored: Stored, tmp_path: Path) -> None:
     stored.storage.make(stored.bucket)
     home = tmp_path / "agency"
@@ -99,6 +101,7 @@ def test_nothing_of_a_person_is_left_in_the_bucket(stored: Stored, tmp_path: Pat
     assert stored.objects()
 
 
+@pytest.mark.slow
 def test_a_bucket_that_is_not_there_keeps_nothing_back(stored: Stored) -> None:
     stored.group.land("acme", "jobs", {"id": "j1", "title": "Nurse"})
     refused = stored.group.publish("acme")

@@ -34,6 +34,7 @@ def examined(settings: Settings) -> list[str]:
     return [each.state for each in found.checks if each.name == "lakehouse"]
 
 
+@pytest.mark.slow
 def test_the_published_file_does_not_wait_for_the_lake(group: Group) -> None:
     group.land("acme", "jobs", {"id": "j1", "title": "Nurse"})
     given = group.environ("acme")
@@ -62,6 +63,7 @@ def test_the_published_file_does_not_wait_for_the_lake(group: Group) -> None:
     assert [] == alerts_of(group.settings("acme"))
 
 
+@pytest.mark.slow
 def test_a_lake_whose_files_are_elsewhere_is_refused(group: Group) -> None:
     group.land("acme", "jobs", {"id": "j1"})
     group.publish("acme")

@@ -23,9 +23,12 @@ SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 # A machine that is busy is slow, and not wrong.
 expect.set_options(timeout=60_000)
 
-pytestmark = pytest.mark.skipif(
-    not os.access(CHROMIUM, os.X_OK), reason="chromium is not installed on this machine"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not os.access(CHROMIUM, os.X_OK), reason="chromium is not installed on this machine"
+    ),
+]
 
 ROWS = (
     *("Jörg Müller joerg@example.de 0171/2345678 03/04/1985 festangestellt Köln a blau",),

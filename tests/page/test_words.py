@@ -21,7 +21,6 @@ from connector.page.words import (
     ACTIONS,
     ERRORS,
     LANGUAGES,
-    WRONG,
     PageRefusal,
     field_words,
     language,
@@ -67,7 +66,7 @@ def checks() -> Iterator[str]:
     for code, text in {**PROBLEMS, **WARNINGS}.items():
         wrong, _, cure = text.partition(": ")
         if code not in _NOT_MET:
-            yield WRONG.get(code, f"{wrong}.")
+            yield f"{wrong}."
             yield ACTIONS.get(code, cure[:1].upper() + cure[1:])
 
 

@@ -12,6 +12,8 @@ import pytest
 
 from tests.cli.calling import ROOT
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = 'cd "$1"; shift; "$@" 2>&1 & echo "$!"; wait'
 
 

@@ -99,6 +99,7 @@ for file in sys.argv[2:]:
 """Program of a reader: reads every value of every table and view."""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not all(each.exists() for each in READERS),
     reason="no older versions of DuckDB: 'make readers' installs them",

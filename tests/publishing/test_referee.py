@@ -35,7 +35,10 @@ DBT = ROOT / ".venv-referee" / "bin" / "dbt"
 COUNTS = demo.COUNTS if IS_ALL else FEW
 """How many records are pulled: with FAULTS=all as many as the demonstration has."""
 
-pytestmark = pytest.mark.skipif(not DBT.exists(), reason="no dbt: 'make referee' installs it")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not DBT.exists(), reason="no dbt: 'make referee' installs it"),
+]
 
 
 @dataclass(frozen=True)

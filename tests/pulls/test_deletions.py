@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from connector.engine.pull import PullOptions
 from connector.pulls.advice import action_of
 from connector.pulls.run import pull
+from connector.sandbox.faults import Fault, HtmlPage, NotJson
 from connector.sandbox.server import Sandbox
 from connector.warehouse.runs import ResourceRun
 from tests.pulls.landed import differences, published, pulled, rows, settings_of
@@ -38,6 +41,34 @@ def test_deleted_records_become_tombstones(tmp_path: Path) -> None:
         evidence = rows(published(tmp_path), "FROM sync.events WHERE kind = 'deleted'")
         assert 5 == len(evidence)
         assert all("404" in each["detail"] for each in evidence)
+
+
+ANOTHERS_404: dict[str, Fault] = {
+    "a page of HTML": HtmlPage(404),
+    "no body": NotJson(b""),
+    "a proxy's text": NotJson(b"404 page not found"),
+    "an empty object": NotJson(b"{}"),
+    "a status alone": NotJson(b'{"status": 404}'),
+    "a list": NotJson(b'["not_found"]'),
+}
+"""Answers for a record that is gone, with another body than the API's."""
+
+
+@pytest.mark.parametrize("answer", ANOTHERS_404)
+def test_only_a_404_in_the_words_of_the_api_deletes_a_record(tmp_path: Path, answer: str) -> None:
+    with Sandbox(counts={"candidates": 12}) as sandbox:
+        pulled(sandbox, tmp_path, "candidates")
+        (gone,) = delete(sandbox, 1)
+        path = f"/api/v1/candidates/{gone}"
+        sandbox.faults.add(ANOTHERS_404[answer], path=path, times=None)
+        before = len(sandbox.log)
+        misled = pulled(sandbox, tmp_path, "candidates").resources["candidates"]
+
+        assert (path, 404) in {(each.path, each.status) for each in sandbox.log[before:]}
+        assert (False, 0, 12) == (misled.proven, misled.deleted, misled.live)
+        sandbox.faults.clear()
+        after = pulled(sandbox, tmp_path, "candidates").resources["candidates"]
+        assert (True, 1, 11) == (after.proven, after.deleted, after.live)
 
 
 def test_a_list_that_loses_most_of_its_records_deletes_none(tmp_path: Path) -> None:

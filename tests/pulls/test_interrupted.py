@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from connector.engine.bookmark import Stream
+from connector.engine.commands import Commit
 from connector.errors import DiskFull
 from connector.publishing.publication import publish
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
+from connector.warehouse.landing import Landed
 from connector.warehouse.warehouse import Warehouse
+from tests.faults.simulated_time import Time
+from tests.faults.simulated_time import pulled as pulled_in
 from tests.pulls.landed import differences, published, pulled, rows, settings_of
 
 COUNTS = {"candidates": 230, "jobs": 20, "content_types": 2, "content_items": 8}
@@ -65,6 +73,40 @@ def kill_at(sandbox: Sandbox, folder: Path, request: int) -> None:
     process.communicate(timeout=60)
     sandbox.between = None
     assert -signal.SIGKILL == process.returncode
+
+
+def test_a_pull_that_fails_at_any_commit_leaves_no_change_unread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    time, commit = Time(), Warehouse.commit
+    with Sandbox(counts={"candidates": 8}, clock=time.servers) as sandbox:
+        pulled_in(sandbox, tmp_path / "before", "candidates", time=time)
+        time.pass_minutes(10)
+        # Changed in the order that they had, so that the list alone does not show the change.
+        candidates = sandbox.store.records("candidates")
+        for id in sorted(candidates, key=lambda each: str(candidates[each]["updated_at"]))[-3:]:
+            sandbox.store.update("candidates", id, {"notes": "Changed"})
+            time.pass_minutes(1)
+        time.pass_minutes(10)
+        for fails_at in count(1):
+            commits = count(1)
+
+            def failing(warehouse: Warehouse, stream: Stream, what: Commit, *given: Any) -> Landed:
+                if what != Commit() and next(commits) == fails_at:  # noqa: B023
+                    raise DiskFull("The disk is full.")
+                return commit(warehouse, stream, what, *given)
+
+            folder = tmp_path / str(fails_at)
+            shutil.copytree(tmp_path / "before", folder)
+            with monkeypatch.context() as patch:
+                patch.setattr(Warehouse, "commit", failing)
+                report = pulled_in(sandbox, folder, "candidates", time=time)
+            time.pass_minutes(10)
+            if report.outcome == "done":
+                break
+            assert "done" == pulled_in(sandbox, folder, "candidates", time=time).outcome
+            assert [] == differences(sandbox, published(folder)), f"{fails_at = }"
+        assert fails_at > 1
 
 
 def test_killed_again_and_again_a_first_load_loses_nothing(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_a_second_folder_creates_nothing_again(tmp_path: Path) -> None:
             asked = [f"{each.method} {each.query}" for each in sandbox.log[before:]]
             statuses.append((done.status, foreseen.object["requests_foreseen"], len(asked)))
         made = sandbox.store.records("candidates")
-        report = (tmp_path / "two" / "people.report-2.csv").read_text(encoding="utf-8-sig")
+        report = (tmp_path / "two" / "people.report.csv").read_text(encoding="utf-8-sig")
 
     assert [(0, ROWS + 1, ROWS + 1), (3, ROWS + 1, 1)] == statuses
     assert [f"GET {LIST}"] == asked

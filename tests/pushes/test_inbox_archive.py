@@ -110,7 +110,7 @@ def test_a_push_that_died_before_the_move_is_gone_on_with(
     (found,) = settled(tmp_path).waiting
     taken = Inbox(tmp_path / "data").take("candidates", "people.csv", found.digest)
     asked = PushFile("candidates", taken.path, "create")
-    manner = PushRunOptions(applies=True, pulls=False, report=taken.beside)
+    manner = PushRunOptions(applies=True, pulls=False, output=taken.beside)
     (died,) = asyncio.run(push(settings_of(sandbox, tmp_path), [asked], manner))
     spent = len(sandbox.log)
 

@@ -14,11 +14,14 @@ import subprocess
 import sys
 import tracemalloc
 from collections.abc import Callable
+from datetime import date
 from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import Any
 
 import pytest
+from openpyxl import Workbook, load_workbook
 
 from connector.errors import WarehouseError
 from connector.ledger import journal as push_journal
@@ -30,6 +33,7 @@ from connector.sandbox.server import Sandbox
 from connector.spreadsheet import check, row_reader
 from connector.spreadsheet import delimited as encoding
 from connector.spreadsheet import source_file as source
+from connector.spreadsheet.table import open_table
 from connector.system import spill_file as kept
 from connector.system.spill_file import SpillFile
 from connector.warehouse.warehouse import Warehouse
@@ -121,20 +125,18 @@ def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
         assert {"create": count - count // 10, "invalid": count // 10} == report.counts
         # One for each row, and one look at the newest records for all of them.
         assert count - count // 10 + 1 == report.preview.requests
-        _assert_in_the_report(report, count)
+        assert [(number, "invalid") for number in range(2, count + 2, 10)] == _rows_of(report)
         return peak
 
     dry_run(tmp_path, 20)
     _assert_growth(peak, GROWTH_BYTES_MAX)
 
 
-def _assert_in_the_report(report: PushReport, count: int) -> None:
-    """Each row of the file is in the report once, with the outcome that the push gives."""
+def _rows_of(report: PushReport) -> list[tuple[int, str]]:
+    """Each row of the report: its number in the file, and its outcome."""
     assert report.file is not None
     with report.file.open(encoding="utf-8-sig", newline="") as file:
-        told = [(int(row["_row"]), row["_outcome"]) for row in csv.DictReader(file)]
-    assert list(range(2, count + 2)) == [number for number, _ in told]
-    assert told == [(row.number, row.outcome) for row in report.results]
+        return [(int(row["_row"]), row["_outcome"]) for row in csv.DictReader(file)]
 
 
 def _assert_growth(peak: Callable[[int], int], bytes_max: int) -> None:
@@ -146,6 +148,88 @@ def _assert_growth(peak: Callable[[int], int], bytes_max: int) -> None:
         if many - few > bytes_max * (MANY - FEW):
             few, many = min(few, peak(FEW)), min(many, peak(MANY))
     assert many - few <= bytes_max * (MANY - FEW), (few, many)
+
+
+def test_a_preview_reports_rows_with_problems_and_all_rows_if_wanted(tmp_path: Path) -> None:
+    settings = settings_at("http://127.0.0.1:9", tmp_path, "nobody")
+    path = written(tmp_path, 20)
+
+    def preview(path: Path, **options: Any) -> PushReport:
+        asked = PushFile("candidates", path, "create")
+        (report,) = asyncio.run(push(settings, [asked], PushRunOptions(**options)))
+        return report
+
+    some, every = preview(path), preview(path, report="all")
+    good = tmp_path / "good.csv"
+    head = path.read_text(encoding="utf-8").partition("\n")[0]
+    good.write_text(f"{head}\nA,B,c@d.example,interim\n", encoding="utf-8")
+    none = preview(good)
+
+    assert {"create": 18, "invalid": 2} == some.counts == every.counts
+    assert [(2, "invalid"), (12, "invalid")] == _rows_of(some)
+    assert list(range(2, 22)) == [number for number, _ in _rows_of(every)]
+    assert (None, {"create": 1}) == (none.file, none.counts)
+    assert [] == _rows_of(preview(good, output=tmp_path / "named.csv"))
+
+
+def test_a_corrected_report_and_its_file_are_pushed_once_each(tmp_path: Path) -> None:
+    path = written(tmp_path, 20)
+    with Sandbox() as sandbox:
+        settings = settings_of(sandbox, tmp_path)
+
+        def run(path: Path, **options: Any) -> PushReport:
+            asked = PushFile("candidates", path, "create")
+            manner = PushRunOptions(pulls=False, **options)
+            (report,) = asyncio.run(push(settings, [asked], manner))
+            return report
+
+        report = run(path).file
+        assert report is not None
+        text = report.read_text(encoding="utf-8-sig")
+        report.write_text(text.replace(" three@a.example,permanent", ",permanent", 1))
+        first, file, again = (run(each, applies=True) for each in (report, path, path))
+        made = sandbox.store.records("candidates").values()
+
+    assert {"created": 1, "invalid": 1} == first.counts
+    assert {"created": 18, "invalid": 2} == file.counts
+    assert {"unchanged": 18, "invalid": 2} == again.counts
+    assert 19 == len(made)
+
+
+@pytest.mark.parametrize("is_workbook", [False, True])
+def test_the_report_of_some_rows_keeps_their_cells(tmp_path: Path, *, is_workbook: bool) -> None:
+    settings = settings_at("http://127.0.0.1:9", tmp_path, "nobody")
+    head = ["first_name", "last_name", "email", "date_of_birth", "rating", "employment_type"]
+    lines: list[list[Any]] = [
+        ["Ann", "Lee", "ann@a.example", date(1990, 4, 3), 4, "interim"],
+        ["Bo", "Li", "none", date(1990, 4, 3), 0.5, "interim"],
+        ["Cy", "=1+1", "none", "soon", "€ 45,000.50", "interim"],
+    ]
+    path = tmp_path / ("people.xlsx" if is_workbook else "people.csv")
+    if is_workbook:
+        book = Workbook()
+        sheet: Any = book.active
+        for line in [head, [], *lines]:
+            sheet.append(line)
+        sheet["B5"].data_type = "s"
+        book.save(path)
+    else:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows([head, *lines])
+    asked = PushFile("candidates", path, "create")
+    (report,) = asyncio.run(push(settings, [asked], PushRunOptions()))
+    assert report.file is not None
+    there, read = open_table(path), open_table(report.file)
+
+    assert read.is_report
+    wrong = [row.cells for row in there.rows() if row.cells[2] == "none"]
+    assert wrong == [row.cells for row in read.rows()]
+    if is_workbook:
+        shown = load_workbook(report.file)
+        assert [1, 2, 3] == [cell.row for cell in shown["Report"]["A"]]
+        assert [4, 5] == [cell.value for cell in shown["Report"]["G"][1:]]
+        counts = {row[1].value: row[0].value for row in shown["Summary"].iter_rows(2, 3)}
+        assert report.counts == counts
 
 
 def test_pandas_is_not_imported(tmp_path: Path) -> None:
@@ -177,7 +261,9 @@ def test_applying_keeps_no_rows_in_memory(tmp_path: Path) -> None:
         wrong = count // 10
         counts = {"created": 1, "not_sent": count - wrong - 1, "invalid": wrong}
         assert counts == report.counts
-        _assert_in_the_report(report, count)
+        found = _rows_of(report)
+        assert list(range(2, count + 2)) == [number for number, _ in found]
+        assert found == [(row.number, row.outcome) for row in report.results]
         shown = rows(
             Warehouse(folder).published, "SELECT number, outcome FROM push.rows ORDER BY number"
         )

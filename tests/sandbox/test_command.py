@@ -137,6 +137,10 @@ FAULTS = {
     "redirect target=http://127.0.0.1:9/ status=307": 307,
     "late-commit seconds=60": 200,
     "date-skew seconds=3600": 200,
+    "crossed": 200,
+    "merged": 200,
+    "total-huge total=1e300": 200,
+    "same-page": 200,
     "endless": None,
     'wrong-rate-headers \'headers={"X-RateLimit-Remaining": "-5"}\'': 200,
 }

@@ -282,3 +282,53 @@ def test_probability_is_the_seeds(open_world: Open) -> None:
     assert {200, 500} == set(first)
     assert first == met(1)
     assert first != met(2)
+
+
+def test_crossed_answer_shows_another_record_after_the_effect(world: World) -> None:
+    one, other = world.store.records("jobs")
+    world.sandbox.faults.add(faults.Crossed(), times=None)
+
+    read = world.call("GET", f"/jobs/{one}")
+    changed = world.call("PUT", f"/jobs/{one}", json={"title": "Changed"})
+    made, listed = create(world), world.call("GET", "/jobs")
+    gone = world.call("DELETE", f"/jobs/{one}")
+
+    answers = [read, changed, made, gone]
+    assert [200, 200, 201, 200] == [each.status_code for each in answers]
+    assert [other, other, one, other] == [each.json()["data"]["id"] for each in answers]
+    assert 3 == len(listed.json()["data"])
+    assert one not in world.store.records("jobs")
+
+
+@pytest.mark.parametrize("status", [200, 201])
+def test_merged_create_has_no_effect_and_shows_an_existing_record(
+    world: World, status: int
+) -> None:
+    world.sandbox.faults.add(faults.Merged(status), times=None)
+    oldest, other = world.store.records("jobs")
+    world.store.touch("jobs", other, {"reference_code": "R-1"})
+
+    first = create(world)
+    second = world.call("POST", "/jobs", json={**world.body("jobs"), "reference_code": "R-1"})
+
+    assert ([status] * 2, 2) == ([first.status_code, second.status_code], jobs(world))
+    assert [oldest, other] == [each.json()["data"]["id"] for each in (first, second)]
+
+
+def test_huge_total_is_in_the_numbers_alone(world: World) -> None:
+    world.sandbox.faults.add(faults.TotalHuge(1e300))
+
+    answer = world.call("GET", "/jobs").json()
+
+    assert (1e300, 1e300) == (answer["pagination"]["total"], answer["pagination"]["total_pages"])
+    assert 2 == len(answer["data"])
+
+
+def test_same_page_comes_under_every_number(world: World) -> None:
+    world.sandbox.faults.add(faults.SamePage(), times=None)
+
+    first, seventh = (world.call("GET", f"/jobs?per_page=1&page={page}").json() for page in (1, 7))
+
+    assert first["data"] == seventh["data"] != []
+    assert [1, 7] == [each["pagination"]["page"] for each in (first, seventh)]
+    assert 100_000 == seventh["pagination"]["total"]

@@ -24,6 +24,7 @@ from connector.engine.bookmark import Bookmark
 from connector.engine.commands import Commit, Gone, Steps
 from connector.engine.listing import Listing
 from connector.engine.walk import Walk, Walked
+from tests.simulation import world
 from tests.simulation.mirror import Ended, Mirror
 from tests.simulation.world import START
 
@@ -204,6 +205,11 @@ def tombstones_without_evidence(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Commit, "__iter__", commit)
 
 
+def any_detail_fits(patch: pytest.MonkeyPatch) -> None:
+    """A detail of another record is taken for the requested one."""
+    patch.setattr(world, "misfit_of_id", lambda *_: None)
+
+
 # -- the pace -------------------------------------------------------------------------------------
 
 
@@ -228,6 +234,7 @@ SHOWN_IN: Mapping[str, str] = {
     "unread_records_are_believed": "flaky",
     "no_verify_sweep": "E",
     "tombstones_without_evidence": "B",
+    "any_detail_fits": "crossed",
 }
 """The faults planted in the pull, each with the scenario that is made to show it."""
 

@@ -73,6 +73,7 @@ class Scenario:
 
     # What goes wrong with requests and with the machine.
     error_share: float = 0.0
+    crossed_share: float = 0.0
     drop_share: float = 0.0
     limited_share: float = 0.0
     kill_share: float = 0.0
@@ -137,6 +138,9 @@ SCENARIOS: Mapping[str, Scenario] = {
     "flaky": replace(
         _F, about="F, with answers lost, 5xx and 429", error_share=0.02, drop_share=0.02,
         limited_share=0.02,
+    ),
+    "crossed": replace(
+        _F, about="F, with details of other records", crossed_share=0.05, pulls=5,
     ),
     "lag": replace(
         _B, about="B, each answer from a replica of its own, up to 8 s old", lag_seconds_max=8.0,

@@ -1,8 +1,8 @@
 """The production engine in worlds that change while they are read: thousands of seeds.
 
 Scenarios A to H are those of the reliability tests 2 and 3; the others are one fault each. A
-failure says which command replays it; `make simulate RUNS=10000` plays as many as asked, and
-`FAULTS=all` twice as many here.
+failure says which command replays it. Block 0 is fast, the other blocks are slow; `FAULTS=all`
+plays twice as many blocks, and `make simulate RUNS=10000` that many runs.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 from dataclasses import replace
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from connector.catalog.page import Page
 from connector.catalog.resource import Resource
@@ -35,8 +36,12 @@ def _wrong(name: str, seeds: range) -> list[str]:
     return [str(each) for each in verdicts if each.wrong]
 
 
-def _blocks(names: str | list[str]) -> list[tuple[str, int]]:
-    return [(name, block) for name in names for block in range(BLOCKS)]
+def _blocks(names: str | list[str]) -> list[ParameterSet]:
+    return [
+        pytest.param(name, block, marks=[pytest.mark.slow] if block else [])
+        for name in names
+        for block in range(BLOCKS)
+    ]
 
 
 def _play(name: str, block: int) -> list[str]:
@@ -84,6 +89,11 @@ def test_a_pull_killed_anywhere_loses_nothing(name: str, block: int) -> None:
 
 @pytest.mark.parametrize(("name", "block"), _blocks(["flaky"]))
 def test_lost_answers_and_errors_lose_nothing(name: str, block: int) -> None:
+    assert [] == _play(name, block)
+
+
+@pytest.mark.parametrize(("name", "block"), _blocks(["crossed"]))
+def test_details_of_other_records_change_nothing(name: str, block: int) -> None:
     assert [] == _play(name, block)
 
 
@@ -182,7 +192,7 @@ def test_content_is_landed_as_other_resources_are(name: str, block: int) -> None
 
 def test_every_scenario_is_played() -> None:
     played = {
-        argument[0]
+        argument.values[0]
         for test in globals().values()
         for mark in getattr(test, "pytestmark", ())
         if mark.name == "parametrize"

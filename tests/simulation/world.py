@@ -16,7 +16,8 @@ from typing import Literal
 from connector.catalog.page import Page
 from connector.catalog.resource import Resource
 from connector.engine.commands import Found, Gone, Outcome, Unread
-from connector.errors_api import NoAnswer, ServerFailed
+from connector.engine.fit import misfit_of_id
+from connector.errors_api import NoAnswer, ServerFailed, UnreadableAnswer
 from tests.simulation.churn import Churn
 from tests.simulation.scenario import Scenario
 from tests.simulation.twin import WHOLE, Sandboxed, Sight, Twin
@@ -198,7 +199,8 @@ class World:
         )
 
     def read(self, id: str) -> Outcome:
-        """One record's detail, some time later."""
+        """One record's detail, some time later; another one's is as good as none."""
+        scenario = self.scenario
         try:
             self._send()
             record = self.server.detail(id, self._sight(is_list=False))
@@ -206,8 +208,12 @@ class World:
             self._receive()
         except (ServerFailed, NoAnswer) as error:
             return Unread(error.code)
-        if record is None or (self.is_blind and self.scenario.blind == "details"):
+        if record is None or (self.is_blind and scenario.blind == "details"):
             return Gone(served_at)
+        if self._happens(scenario.crossed_share):
+            record = self.server.detail(self.chance.choice(sorted(self.server.born))) or record
+        if misfit_of_id(id, record.raw) is not None:
+            return Unread(UnreadableAnswer.code)
         return Found(record, served_at)
 
 

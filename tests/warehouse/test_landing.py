@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +116,28 @@ def test_a_commit_is_whole_or_nothing(warehouse: Warehouse) -> None:
     assert [] == rows(warehouse.work, "FROM landing.candidates")
     assert [] == rows(warehouse.work, "FROM sync.events")
     assert NOW == warehouse.bookmark(CANDIDATES).proven_at
+
+
+def test_rows_that_cannot_land_leave_the_bookmark_where_it_was(warehouse: Warehouse) -> None:
+    land(warehouse, bookmark=Bookmark(proven_at=NOW))
+    with opened(warehouse.work) as connection:
+        connection.execute("DROP TABLE landing.candidates")
+    with pytest.raises(duckdb.CatalogException):
+        land(warehouse, candidate("1"), bookmark=Bookmark(proven_at=NOW + timedelta(hours=1)))
+
+    assert NOW == warehouse.bookmark(CANDIDATES).proven_at
+
+
+def test_rows_of_one_date_are_not_newer_than_each_other(warehouse: Warehouse) -> None:
+    tied, later = "2026-01-02T00:00:00.000001Z", "2026-01-02T00:00:00.000002Z"
+    land(
+        warehouse,
+        *(candidate(id, updated_at=tied) for id in "ab"),
+        candidate("c", updated_at=later),
+    )
+    found = warehouse.look(CANDIDATES, commands.BetweenUpdated(datetime.fromisoformat(tied), NOW))
+
+    assert frozenset("c") == found
 
 
 def test_a_file_of_somebody_else_is_left_alone(tmp_path: Path) -> None:

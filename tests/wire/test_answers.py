@@ -30,7 +30,13 @@ LIST = list_request(JOBS, page=2)
 GET = get_request(JOBS, "5d1c")
 CREATE = create_request(JOBS, {"title": "A"})
 DELETE = delete_request(JOBS, "5d1c")
-RECORD = {"id": "5d1c", "title": "A", "is_new": [1, {"b": None}], "status": "paused"}
+RECORD = {
+    "id": "5d1c",
+    "title": "A",
+    "is_new": [1, {"b": None}],
+    "status": "paused",
+    "created_at": "2026-01-05T08:00:00Z",
+}
 NO_NUMBERS: tuple[Any, ...] = (None, -1, 1.5, "many", True, [], 10**400, "1_0")
 PAGES = {"page": 2, "per_page": 100, "total": 101, "total_pages": 2}
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from connector.catalog.resource import Resource
+from connector.client import envelope
 from connector.engine import lookup, push_plan
 from connector.engine import push as push_create
 from connector.engine import push as push_update
@@ -178,6 +180,21 @@ def the_body_is_written_anew(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(pusher.Pushing, "_intend", intend)
 
 
+def any_answer_fits(patch: pytest.MonkeyPatch) -> None:
+    """The record of an answer is taken for the requested one, or for the one just created."""
+    patch.setattr(envelope, "_misfit", lambda *_: None)
+    known_records_fit(patch)
+
+
+def known_records_fit(patch: pytest.MonkeyPatch) -> None:
+    """A create's record may be one that is known, or that another row may have made."""
+
+    def misfit(row: PushRow, record: Resource) -> Any:
+        yield from ()
+
+    patch.setattr(push_create, "_misfit", misfit)
+
+
 SHOWN_IN: Mapping[str, tuple[str, str]] = {
     "silence_is_taken_for_failure": ("losses", "P5"),
     "absence_is_believed_at_once": ("retry", "P5"),
@@ -195,5 +212,7 @@ SHOWN_IN: Mapping[str, tuple[str, str]] = {
     "others_changes_are_overwritten": ("edited", "conflict"),
     "a_refusal_is_final": ("retry-hidden-unique", "report"),
     "the_body_is_written_anew": ("quiet", "P8"),
+    "any_answer_fits": ("crossed", "report"),
+    "known_records_fit": ("crossed-siblings", "report"),
 }
 """The faults planted in the push, each with its scenario and the obligation that it breaks."""

@@ -19,6 +19,7 @@ from typing import Any
 from connector.catalog import declaration
 from connector.catalog.page import Page
 from connector.catalog.resource import Resource
+from connector.client.answer import served_at
 from connector.client.envelope import error_of, read_written
 from connector.client.request import Request, convert_request, create_request, update_request
 from connector.engine.commands import Unread
@@ -320,7 +321,8 @@ class Pushing:
             answer = self.world.send(course.row.key, course.attempt.number, request)
             if not 200 <= answer.status < 300:
                 raise error_of(request, answer)
-            return Accepted(resource.record(read_written(request, answer)[0]))
+            raw, _ = read_written(request, answer)
+            return Accepted(resource.record(raw, served_at=served_at(answer)))
         except ConnectorError as error:
             return answer_of(error)
 

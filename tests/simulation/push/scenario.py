@@ -9,11 +9,21 @@ from typing import Literal
 from connector.engine.push_plan import DoubtPolicy
 
 WriteFault = Literal[
-    "limited", "unreachable", "dropped", "applied", "error", "truncated", "late", "late far"
+    "limited",
+    "unreachable",
+    "dropped",
+    "applied",
+    "error",
+    "truncated",
+    "late",
+    "late far",
+    "crossed",
+    "merged",
 ]
 """What becomes of a write: refused for its speed; never sent; lost before its effect, or after it;
 answered 5xx after its effect; answered with half a body; committed after the client has gone, and
-within the settle time or long after.
+within the settle time or long after; answered with another record after its effect; a create
+answered with an existing record, and without effect.
 """
 
 LATE_SECONDS_MAX = 200.0
@@ -24,7 +34,8 @@ FAR_SECONDS_MAX = 20_000.0
 class Scenario:
     """One kind of world.
 
-    `faults` are shares of the writes, `read_faults` the share of reads that fail. `crashes` is the
+    `faults` are shares of the writes, `read_faults` the share of reads that fail, and
+    `crossed_reads` the share of details that show another record. `crashes` is the
     share of asks at which the process dies, before or after. `lag_seconds_max` is how long a new
     record stays out of lists. `others_per_minute` is how often somebody else does something, of
     `others`, and `others_max` how often in all. `rows` bounds a file's size, `connections` how many
@@ -36,6 +47,7 @@ class Scenario:
     about: str
     faults: Mapping[WriteFault, float] = field(default_factory=dict)
     read_faults: float = 0.0
+    crossed_reads: float = 0.0
     crashes: float = 0.0
     lag_seconds_max: float = 0.0
     is_sorted: bool = True
@@ -76,13 +88,66 @@ _LOSSES: Mapping[WriteFault, float] = {
 _SOON: Mapping[WriteFault, float] = {
     name: share for name, share in _LOSSES.items() if name != "late far"
 }
+_CROSSED: Mapping[WriteFault, float] = {**_LOSSES, "crossed": 0.2, "merged": 0.15}
 _BEHAVIOURS = {"whitespace": "trimmed", "empty_strings": "null", "timestamp_precision": "seconds"}
 
 SCENARIOS: Mapping[str, Scenario] = {
     "quiet": Scenario("nothing goes wrong"),
     "losses": Scenario("answers are lost, and commits late", _LOSSES),
     "crashes": Scenario("the process dies, again and again", crashes=0.08),
-    "worst": Scenario("all of it at once", _LOSSES, read_faults=0.1, crashes=0.06),
+    "worst": Scenario(
+        "all of it at once", _CROSSED, read_faults=0.1, crossed_reads=0.1, crashes=0.06
+    ),
+    "crossed": Scenario("answers show other records", _CROSSED, crossed_reads=0.1, crashes=0.03),
+    "crossed-siblings": Scenario(
+        "answers show other records, of rows about the same people",
+        _CROSSED,
+        crashes=0.02,
+        rows=(3, 5),
+        connections=5,
+        operations=("create",),
+        repeats=0.8,
+        identified=0.5,
+    ),
+    "crossed-alike": Scenario(
+        "answers show other records, and others create records alike",
+        _CROSSED,
+        crashes=0.03,
+        others=("alike",),
+        others_per_minute=4.0,
+        others_max=2,
+        behaviours=_BEHAVIOURS,
+    ),
+    "crossed-leads": Scenario(
+        "answers show other records, as leads are created, changed and converted",
+        _CROSSED,
+        crossed_reads=0.1,
+        crashes=0.03,
+        resource="leads",
+        operations=("create", "update", "convert", "convert"),
+    ),
+    "crossed-content": Scenario(
+        "answers show other records, and few fields",
+        _CROSSED,
+        crossed_reads=0.1,
+        crashes=0.03,
+        resource="content_items",
+        operations=("create", "create", "update"),
+    ),
+    "crossed-clock": Scenario(
+        "answers show other records, and no answer shows the time",
+        _CROSSED,
+        crashes=0.03,
+        own_clock_ahead=600.0,
+        has_date=False,
+    ),
+    "crossed-retry": Scenario(
+        "answers show other records, and what has settled is sent again",
+        {name: share for name, share in _CROSSED.items() if name != "late far"},
+        crossed_reads=0.1,
+        crashes=0.03,
+        policy="retry-after-settle",
+    ),
     "wide": Scenario(
         "many rows under way at once", _LOSSES, crashes=0.02, rows=(5, 9), connections=6
     ),

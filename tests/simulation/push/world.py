@@ -22,6 +22,7 @@ from connector.catalog.value import read_datetime
 from connector.client.answer import Answer
 from connector.client.request import Request
 from connector.engine.commands import Found, Gone, Outcome, Unread
+from connector.engine.fit import misfit_of_id
 from connector.errors_api import InDoubt, Unreachable
 from connector.sandbox.draw import LEAD_STATUSES
 from connector.sandbox.exchange import Rejection
@@ -225,6 +226,8 @@ class World:
             most = LATE_SECONDS_MAX if fault == "late" else FAR_SECONDS_MAX
             due = self.now + timedelta(seconds=1 + self.chance.delay(most))
             self._late.append(_Late(due, lambda: self._commit(write)))
+        elif fault == "merged" and write.operation == "create":
+            return self._merged(write)
         elif fault != "dropped":
             answer = self._commit(write)
         if fault in ("dropped", "applied", "late", "late far"):
@@ -233,6 +236,8 @@ class World:
         self.pass_time(0.02)
         if fault == "error":
             return self._answer(500, {"error": "server_error", "message": "Something went wrong."})
+        if fault in ("crossed", "merged"):
+            return self._crossed(write, answer)
         if fault == "truncated":
             return Answer(answer.status, answer.headers, answer.body[: len(answer.body) // 2])
         return answer
@@ -267,6 +272,31 @@ class World:
             self.made_by[answer.record["id"]] = write.key
         self._tell(f"server: {write.operation} of row {write.key[1]} has its effect")
         return self._answer(answer.status, answer.body)
+
+    def _crossed(self, write: Write, answer: Answer) -> Answer:
+        """The answer with another record, as of a cache that mixes up answers."""
+        other = self._other(write.record_id or "")
+        if other is None or answer.status >= 400:
+            return answer
+        return self._answer(answer.status, {"data": other, "message": "Done."})
+
+    def _merged(self, write: Write) -> Answer:
+        """The answer to a create that the server merges into an existing record."""
+        sent, name = json.loads(write.body or b"{}"), self.scenario.resource
+        records = self.store.records(name).values()
+        alike = [each for each in records if each.get("email", "") == sent.get("email")]
+        other = alike[0] if alike else self._other("")
+        self.pass_time(0.02)
+        if other is None:
+            return self._answer(500, {"message": "Nothing to merge with."})
+        write.status = 200
+        return self._answer(200, {"data": other, "message": "Merged."})
+
+    def _other(self, id: str) -> Mapping[str, Any] | None:
+        """Any record but that of the id; None if there is no other."""
+        records = self.store.records(self.scenario.resource)
+        ids = sorted(records.keys() - {id})
+        return records[ids[self.chance.pick(len(ids))]] if ids else None
 
     def _answer(self, status: int, document: Mapping[str, Any]) -> Answer:
         headers = {}
@@ -328,6 +358,10 @@ class World:
         except Rejection:
             return Gone(served_at or self.own_now())
         self.pass_time(0.02)
+        if self.is_faulty and self.chance.yes(self.scenario.crossed_reads):
+            raw = dict(self._other(id) or raw)
+        if misfit_of_id(id, raw) is not None:
+            return Unread("unreadable_answer")
         record: Resource = self.resource.record(raw, served_at=served_at)
         return Found(record, served_at or self.own_now())
 

@@ -87,6 +87,13 @@ def _numbers() -> Iterator[File]:
     pound = {key: 45000, "salary_currency": "GBP"}
     yield column("euro", pay, key, (45000, euro), form="#,##0 [$€-407]")
     yield column("pound", pay, key, (45000, pound), form='"£"#,##0')
+    large = [(each, None) for each in (1.7976931348623151e308, 1e307, -1e18, 10**18)]
+    for name, form in (("plain", None), ("percent", "0%"), ("money", '"£"#,##0'), ("k", '0,"k"')):
+        yield column(f"too large {name}", pay, key, *large, form=form or "General")
+    yield column("too large", pay, key, ("9" * 19, None), ("9" * 60 + ".5", None))
+    huge = [(kind, number) for kind in ("float", "percentage") for number in ("1e308", "1e999")]
+    filled: Rows = [(*HEAD, pay), *((*person(n), each) for n, each in enumerate(huge))]
+    yield File("too large.ods", ods(filled), [None] * len(huge))
     yield column("rounded", pay, key, (45000.7, None), (45000, 45000), form="#,##0")
     yield column("in thousands", pay, key, (45000, 45000), form='#,##0,"k"')
     yield column("unseen", pay, key, (45000, {key: SKIP}), form=";;;")

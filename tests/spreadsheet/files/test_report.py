@@ -58,7 +58,7 @@ def test_a_csv_report_has_the_inputs_columns_and_six_more(tmp_path: Path) -> Non
         "\ufeffname;email;_row;_outcome;_code;_problem;_fix;_id\r\n"
         "Jörg;j@x.de;2;created;;;;id-2\r\n"
         'Zoë;x;3;invalid;invalid, email_format, row_width;"email: It is not an email address.'
-        ' Received: x. Allowed: an address.\nThe row is too wide.";Fix it.;\r\n'
+        ' Allowed: an address.\nThe row is too wide.";Fix it.;\r\n'
         ";;;;;;;\r\n"
         "Ann;a@x.de;5;held;in_doubt;;;\r\n"
     ) == path.read_bytes().decode()

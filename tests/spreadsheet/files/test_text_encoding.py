@@ -224,7 +224,7 @@ def test_nul_and_huge_cells(tmp_path: Path) -> None:
     assert ["x\0y", huge, "z"] == [row.cells[1] for row in rows]
     ((problem,),) = [row.problems for row in rows if row.problems]
     assert ("cell_too_long", "b", 80) == (problem.code, problem.column, len(problem.received or ""))
-    assert f"at most {CELL_CHARACTERS_MAX:,} characters" == problem.allowed
+    assert f"Shorten the text to at most {CELL_CHARACTERS_MAX:,} characters." == problem.fix
 
 
 def test_a_file_that_changes_is_noticed(tmp_path: Path) -> None:

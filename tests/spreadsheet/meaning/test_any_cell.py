@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from datetime import date, datetime, time
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from connector.catalog import CATALOG
 from connector.catalog.value import Kind
 from connector.spreadsheet.cells import AS_WRITTEN, CellOptions, Reader, reader
+from connector.spreadsheet.numbers import as_shown
 from connector.spreadsheet.problems import PROBLEMS, Amount, Cell, NotedValue, Unreadable, shown
 from connector.spreadsheet.target_columns import TargetColumn, target_columns
 
@@ -26,6 +28,11 @@ READERS: list[tuple[TargetColumn, Reader]] = [
     for column in target_columns(declared, "upsert")
     for options in MANNERS
 ]
+NUMBERS = [each for each in READERS if each[0].field.kind in (Kind.NUMBER, Kind.INTEGER)]
+FORMS = some.one_of(
+    some.sampled_from(("", "0%", "0.0%", "#,##0", '0,"k"', '"£"0', "00000 000000", "0;(0);;@")),
+    some.text('0#?.,%;@[]<>=-+() E/"k\\£', max_size=12),
+)
 NUMERIC = some.text("0123456789.,-+eE€£$%' \u00a0k", min_size=1, max_size=12)
 DATED = some.text("0123456789-/.:TZ +aprAPR", min_size=1, max_size=22)
 TEXTS = some.one_of(some.text(min_size=1, max_size=40), NUMERIC, DATED)
@@ -69,6 +76,44 @@ def test_any_cell_is_a_value_or_a_documented_problem(
             assert problem is None, (column.key, value)
     assert refusals <= set(PROBLEMS)
     assert shown(cell).replace("\n", "").isprintable()
+
+
+@settings(max_examples=300, deadline=None)
+@given(number=some.one_of(some.integers(), some.floats()), form=FORMS)
+def test_any_number_in_any_format_is_a_value_or_a_documented_problem(
+    number: float, form: str
+) -> None:
+    cell = as_shown(number, form)
+    refusals = set()
+    for column, made in NUMBERS:
+        try:
+            value = made.read(cell)
+        except Unreadable as error:
+            refusals.add(error.problem(column.key, cell).code)
+            continue
+        value = value.value if isinstance(value, NotedValue) else value
+        value = value.value if isinstance(value, Amount) else value
+        if value is not None:
+            json.dumps(value, allow_nan=False)
+            assert isinstance(value, _TYPES[column.field.kind])
+    assert refusals <= set(PROBLEMS)
+
+
+@pytest.mark.parametrize("form", ["", "0%", "#,##0", '0,"k"', '"£"0', "00000 000000"])
+@pytest.mark.parametrize(
+    "number",
+    [1.7976931348623151e308, -1e307, 1e18, 10**400],
+    ids=("double", "negative", "19 digits", "401 digits"),
+)
+def test_every_number_field_says_that_a_number_is_too_large(number: float, form: str) -> None:
+    cell = as_shown(number, form)
+    for column, made in NUMBERS:
+        with pytest.raises(Unreadable) as refused:
+            made.read(cell)
+        problem = refused.value.problem(column.key, cell)
+        assert "too_large" == problem.code
+        assert shown(cell) == problem.received
+        assert "at most 18 digits" in str(problem.fix)
 
 
 @settings(max_examples=200, deadline=None)

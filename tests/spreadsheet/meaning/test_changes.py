@@ -253,4 +253,4 @@ def test_of_two_columns_for_the_id_its_own_name_goes_first() -> None:
     columns = map_headings(["Record ID", "id"], aimed(mode="update"))
 
     assert ("id",) == tuple(each.heading for each in columns.columns)
-    assert "the column 'id' fills id already" == columns.unmapped[0].reason
+    assert "column 'id' already fills id" == columns.unmapped[0].reason

@@ -151,7 +151,7 @@ def test_ids_are_checked_where_anything_is_landed() -> None:
     )
     assert [] == problems(checked(wrong, aimed("bookings"), Said()))
     by_name = checked(table({**BOOKING, "company_name": "Wren & Co"}), aimed("bookings"), Said())
-    assert "connector pull companies" in str(by_name[0].problems[0].fix)
+    assert "The local copy has no companies" in by_name[0].problems[0].message
 
 
 def test_second_row_of_one_record_is_a_duplicate() -> None:
@@ -165,7 +165,7 @@ def test_second_row_of_one_record_is_a_duplicate() -> None:
 
     assert ["invalid", None, "duplicate", None] == [each.outcome for each in found]
     assert (4, "email", "duplicate_in_file") == problems(found)[1]
-    assert "Row 3 is the same candidate." == found[2].problems[0].message
+    assert "The row is a duplicate of row 3." == found[2].problems[0].message
 
 
 def test_rows_without_a_key_are_duplicates_only_if_identical() -> None:

@@ -66,13 +66,13 @@ def test_fields_that_the_mode_does_not_take_are_told_so() -> None:
     found = map_headings(["created_at", "CV file path", "id"], aimed())
 
     assert () == found.columns
-    assert all("--mode create does not take" in each.reason for each in found.unmapped)
+    assert all("mode create does not write" in each.reason for each in found.unmapped)
 
 
 def test_of_two_columns_for_one_field_the_second_fills_nothing() -> None:
     found = map_headings(["E-mail", "Mail"], aimed())
     assert {"E-mail": ("email", "name")} == mapped(found)
-    assert "the column 'E-mail' fills email already" == found.unmapped[0].reason
+    assert "column 'E-mail' already fills email" == found.unmapped[0].reason
     assert {"company_id": ("company_id", "name")} == mapped(
         map_headings(["Client", "company_id"], aimed("jobs"))
     )

@@ -1,0 +1,93 @@
+"""Rows and results as single lines of JSON, for spill files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import astuple
+from datetime import date, datetime, time
+from typing import Any
+
+from connector.engine.push_plan import Problem
+from connector.spreadsheet.problems import Amount, Cell, SheetRow
+from connector.spreadsheet.report import RowResult
+
+_PLAIN_PARTS = 4
+
+
+def packed_result(result: RowResult) -> str:
+    """Return the result as one line."""
+    if not (result.problems or result.warnings or result.changes):
+        # Most rows are so: there may be a million of them.
+        if result.code is result.record_id is None:
+            return f'[{result.number}, "{result.outcome}", null, null]'
+        return json.dumps([result.number, result.outcome, result.code, result.record_id])
+    problems = [astuple(each) for each in result.problems]
+    warnings = [astuple(each) for each in result.warnings]
+    found = (result.outcome, problems, result.code, result.record_id, result.changes, warnings)
+    return json.dumps([result.number, *found])
+
+
+def unpacked_result(text: str) -> RowResult:
+    """Return the result of a line."""
+    found = json.loads(text)
+    if len(found) == _PLAIN_PARTS:
+        number, outcome, code, record_id = found
+        return RowResult(number, outcome, (), code, record_id)
+    number, outcome, problems, code, record_id, changes, warnings = found
+    return RowResult(
+        number,
+        outcome,
+        tuple(Problem(*each) for each in problems),
+        code,
+        record_id,
+        tuple((name, now, then) for name, now, then in changes),
+        tuple(Problem(*each) for each in warnings),
+    )
+
+
+def packed_pair(pair: tuple[SheetRow, RowResult]) -> str:
+    """Return a row and its result as one line."""
+    row, result = pair
+    form = [list(map(_plain_cell, row.cells)), list(map(astuple, row.problems)), dict(row.flaws)]
+    return json.dumps([packed_result(result), row.missing, row.is_hidden, *form])
+
+
+def unpacked_pair(text: str) -> tuple[SheetRow, RowResult]:
+    """Return the row and the result of a line."""
+    packed, missing, is_hidden, cells, problems, flaws = json.loads(text)
+    result = unpacked_result(packed)
+    found = tuple(Problem(*each) for each in problems)
+    known = {int(index): (kind, what) for index, (kind, what) in flaws.items()}
+    read = tuple(map(_cell, cells))
+    row = SheetRow(result.number, read, found, known, missing, is_hidden=is_hidden)
+    return row, result
+
+
+def _plain_cell(cell: Cell) -> Any:
+    """Return the cell as JSON has it. Its type is kept: the cell may be checked again."""
+    match cell:
+        case datetime():
+            return {"datetime": cell.isoformat()}
+        case date():
+            return {"date": cell.isoformat()}
+        case time():
+            return {"time": cell.isoformat()}
+        case Amount():
+            return {"amount": [cell.value, cell.unit, cell.form, cell.shown]}
+    return cell
+
+
+_TYPES: dict[str, Callable[[str], date | time]] = {
+    "datetime": datetime.fromisoformat,
+    "date": date.fromisoformat,
+    "time": time.fromisoformat,
+}
+
+
+def _cell(plain: Any) -> Cell:
+    if not isinstance(plain, dict):
+        cell: Cell = plain
+        return cell
+    ((kind, value),) = plain.items()
+    return Amount(*value) if kind == "amount" else _TYPES[kind](value)

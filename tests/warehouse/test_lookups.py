@@ -1,0 +1,28 @@
+"""Lookups: a value finds the records that have it, and no other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from connector.warehouse.duckdb_file import opened
+from connector.warehouse.lookups import WarehouseLookups
+from connector.warehouse.warehouse import Warehouse
+
+RECORDS = 2**16 + 1
+"""More than a digest of 16 bits can tell apart."""
+
+
+def test_no_value_finds_the_record_of_another(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    warehouse.prepare()
+    with opened(warehouse.work) as connection:
+        connection.execute(
+            "INSERT INTO landing.candidates BY NAME SELECT n::VARCHAR AS id, "
+            "n || '@people.example' AS email, now() AS _seen_at, 'run' AS _run_id, "
+            f"'{{}}' AS _record FROM range({RECORDS}) AS numbers(n)"
+        )
+    with WarehouseLookups(warehouse, str.casefold) as lookups:
+        asked = [(f"{n}@people.example",) for n in range(RECORDS)]
+        found = lookups.ids("candidates", ("email",), asked)
+
+    assert [(str(n),) for n in range(RECORDS)] == list(found)

@@ -1,0 +1,116 @@
+"""Answers that do not fit their request: another record, or an existing one for a create."""
+
+from __future__ import annotations
+
+import json
+from email.utils import format_datetime
+from typing import Any
+
+import pytest
+
+from connector.catalog import CATALOG
+from connector.catalog.value import read_datetime
+from connector.client.answer import Answer
+from connector.client.envelope import read_deleted, read_record, read_written
+from connector.client.request import (
+    convert_request,
+    create_request,
+    delete_request,
+    get_request,
+    update_request,
+)
+from connector.errors_api import InDoubt, UnreadableAnswer
+
+CANDIDATES, LEADS = CATALOG["candidates"], CATALOG["leads"]
+SENT = {
+    "first_name": "Zoë",
+    "last_name": "O'Neil",
+    "email": "zoe@example.com",
+    "employment_type": "permanent",
+    "phone": "020 7946 0001",
+    "current_job_title": "Chief officer of everything that matters",
+    "notes": "<p>Long</p> " * 20,
+    "expected_salary": 50_000.4,
+    "available_from": "2026-03-01",
+}
+NOW = "2026-03-02T09:00:00Z"
+
+
+def answer(record: dict[str, Any], *, date: str | None = NOW, seconds: float = 0.5) -> Answer:
+    """An answer with that record, dated `date`."""
+    headers = {} if date is None else {"date": format_datetime(read_datetime(date), usegmt=True)}
+    return Answer(200, headers, json.dumps({"data": record}).encode(), seconds)
+
+
+def created(**shown: Any) -> str:
+    """The id of the record that a create of `SENT` is answered with."""
+    record = {"id": "a1", "created_at": NOW, **SENT, **shown}
+    found, _ = read_written(create_request(CANDIDATES, SENT), answer(record))
+    return str(found["id"])
+
+
+@pytest.mark.parametrize("id", ["b2", "A1", "a1 "])
+def test_a_record_of_another_id_does_not_fit(id: str) -> None:
+    with pytest.raises(UnreadableAnswer, match="was answered with a record of another id"):
+        read_record(get_request(CANDIDATES, "a1"), answer({"id": id}))
+    for request in (update_request(CANDIDATES, "a1", {}), convert_request(LEADS, "a1")):
+        with pytest.raises(InDoubt, match="a record of another id"):
+            read_written(request, answer({"id": id}))
+    with pytest.raises(InDoubt, match="a record of another id"):
+        read_deleted(delete_request(CANDIDATES, "a1"), answer({"id": id}))
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        {},
+        {"email": "Zoe@Example.com"},
+        {"first_name": " Zoe\u0308 ", "last_name": "O\u2019NEIL"},
+        {"phone": "+442079460001"},
+        {"phone": None, "city": "London"},
+        {"employment_type": "contractor"},
+        {"current_job_title": "Chief officer of everything"},
+        {"notes": "Long"},
+        {"expected_salary": 50_000},
+        {"created_at": "2026-03-02T08:59:55Z"},
+    ],
+    ids=str,
+)
+def test_another_form_of_the_values_fits(shown: dict[str, Any]) -> None:
+    assert "a1" == created(**shown)
+
+
+@pytest.mark.parametrize(
+    ("shown", "reason"),
+    [
+        ({"email": "zoe1@example.com"}, "another email"),
+        ({"first_name": "Zo"}, "another first_name"),
+        ({"phone": "020 7946 0002"}, "another phone"),
+        ({"current_job_title": "Chief"}, "another current_job_title"),
+        ({"expected_salary": 50_002}, "another expected_salary"),
+        ({"available_from": "2026-03-02"}, "another available_from"),
+        ({"created_at": "2026-03-02T08:59:53Z"}, "older than the request"),
+        ({"created_at": None}, "without a readable created_at"),
+    ],
+    ids=str,
+)
+def test_another_record_does_not_fit_a_create(shown: dict[str, Any], reason: str) -> None:
+    with pytest.raises(InDoubt, match=reason) as caught:
+        created(**shown)
+
+    assert not [value for value in SENT.values() if str(value) in str(caught.value)]
+
+
+def test_a_slow_answer_may_show_a_record_made_at_its_beginning() -> None:
+    record = {"id": "a1", **SENT, "created_at": "2026-03-02T08:59:30Z"}
+    request = create_request(CANDIDATES, SENT)
+
+    assert record == read_written(request, answer(record, seconds=30))[0]
+    with pytest.raises(InDoubt, match="older than the request"):
+        read_written(request, answer(record, seconds=20))
+
+
+def test_without_the_servers_time_the_age_is_not_compared() -> None:
+    record = {"id": "a1", **SENT, "created_at": "2020-01-01T00:00:00Z"}
+
+    assert record == read_written(create_request(CANDIDATES, SENT), answer(record, date=None))[0]

@@ -145,6 +145,7 @@ class Warehouse:
             for name in names
         )
         with self.reading() as connection:
+            migrate(connection, str(self.work))
             rows = connection.execute(
                 f"SELECT resource, id FROM ({' UNION ALL '.join(selects)})"
                 f" ORDER BY created_at, id LIMIT {count}"

@@ -18,7 +18,7 @@ from connector.catalog.value import read_datetime
 from connector.engine.bookmark import Bookmark, Stream
 from connector.engine.commands import Event
 from connector.system.identity import Identity
-from connector.warehouse.duckdb_file import from_microseconds, iso, quoted
+from connector.warehouse.duckdb_file import from_microseconds, iso, literal, quoted
 from connector.warehouse.own_tables import RowsOf, column_types
 from connector.warehouse.queries import staged
 from connector.warehouse.rows import ARROW_TYPES, as_json, storable
@@ -273,10 +273,9 @@ def pushed_at(
 ) -> tuple[str, datetime] | None:
     """Return batch and time of a pushed file whose created records were not undone."""
     rows = connection.execute(
-        "SELECT batch, epoch_us(begun_at) FROM push.batches WHERE digest = ? AND resource = ?"
-        " AND batch IN (SELECT batch FROM push.rows WHERE operation = 'create'"
-        " AND record_id IS NOT NULL AND undone_at IS NULL) ORDER BY begun_at DESC LIMIT 1",
-        [digest, resource],
+        f"SELECT batch, epoch_us(begun_at) FROM push.batches WHERE digest = {literal(digest)}"
+        f" AND resource = {literal(resource)} AND batch IN (SELECT batch FROM push.rows WHERE operation = 'create'"
+        " AND record_id IS NOT NULL AND undone_at IS NULL) ORDER BY begun_at DESC LIMIT 1"
     ).fetchall()
     for batch, begun_at in rows:
         moment = from_microseconds(begun_at)

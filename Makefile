@@ -75,8 +75,9 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations 15
 test: install  ## run the fast tests; WORKERS=3 uses three processes instead of one per core
 	$(PYTEST) -m "not slow"
 
+# Random tests draw from a new seed each time; a failed test prints the command that replays it.
 test-all: install  ## run the fast and the slow tests
-	$(PYTEST)
+	TEST_SEED=$${TEST_SEED:-$$(date +%s)} $(PYTEST)
 
 # RUNS=10000 SCENARIO=A-F plays so many; SCENARIO=F SEED=87 TRACE=1 replays one and tells it.
 # WAREHOUSE=1 keeps the history of each in a real warehouse as well, ten times as slow.

@@ -176,9 +176,10 @@ def _result(check: Check, run: list[Checked]) -> dg.AssetCheckResult:
 # -- Figures ---------------------------------------------------------------------------------------
 # Dagster plots every number of an asset's materializations over time: its rows, and one figure.
 
-_OF_ALL = "any_value({}) filter (dimension = 'all')"
+_OF_ALL = "any_value({}) filter (group_by = 'all')"
 
 FIGURES: Mapping[str, tuple[str, str]] = {
+    "data_freshness": ("hours behind", "max(hours_behind)"),
     "dim_candidates": ("candidates read whole", "count(*) filter (is_hydrated)"),
     "dim_companies": ("placements", "sum(placements)"),
     "dim_days": ("holidays", "count(holiday_name)"),
@@ -186,7 +187,7 @@ FIGURES: Mapping[str, tuple[str, str]] = {
     "dim_leads": ("leads converted", "count(*) filter (is_converted)"),
     "dim_people": ("people without a name", "count(*) filter (not is_mapped)"),
     "dim_sources": ("sources without a group", "count(*) filter (not is_mapped)"),
-    "fct_bookings": ("bookings that count", "count(*) filter (counts_as <> 'nothing')"),
+    "fct_bookings": ("bookings that count", "count(*) filter (counts_as <> 'not_counted')"),
     "fct_candidate_stages": ("candidates with a stage", "count(*) filter (is_current)"),
     "fct_company_counters": ("counters that differ", "count(*) filter (difference <> 0)"),
     "fct_contract_months": ("working days", "sum(working_days)"),
@@ -198,28 +199,24 @@ FIGURES: Mapping[str, tuple[str, str]] = {
     "fct_job_statuses": ("jobs with a status", "count(*) filter (is_current)"),
     "fct_lead_conversion": ("leads converted", "count(*) filter (is_converted)"),
     "fct_pipeline_candidates": ("active candidates", "count(*) filter (is_active)"),
-    "fct_pipeline_days": ("candidates that came in", "sum(came_in)"),
+    "fct_pipeline_days": ("stage visits that began", "sum(entered)"),
     "fct_pipeline_jobs": ("open positions", "sum(positions_open)"),
     "fct_placements": ("reporting fee", "sum(reporting_fee)"),
     "fct_stage_conversion": ("candidates", "count(distinct candidate_id)"),
-    "fct_time_in_stage": ("median days", "median(days)"),
+    "fct_time_in_stage": ("median days observed", "median(days_observed)"),
     "fct_time_to_fill": ("median days to fill", "median(days_to_fill)"),
     "fct_time_to_hire": ("median days to hire", "median(days_to_hire)"),
-    "mirror_health": ("hours behind", "max(hours_behind)"),
     "sum_client_fill_rate": ("jobs marked filled", "sum(jobs_marked_filled)"),
     "sum_consultant_activity": ("placements", "sum(placements) filter (period = 'month')"),
     "sum_content_items": ("items published", "sum(items_published)"),
-    "sum_contract_revenue": ("reporting revenue", "sum(reporting_revenue)"),
+    "sum_contract_billings": ("reporting billings", "sum(reporting_billings)"),
     "sum_coverage": ("lowest coverage", "min(coverage)"),
     "sum_fee_forecast": ("reporting fee", "sum(reporting_fee)"),
     "sum_job_funnel": ("interview to placement", _OF_ALL.format("interview_to_placement_rate")),
     "sum_lead_conversion": ("conversion rate", _OF_ALL.format("conversion_rate")),
     "sum_offer_acceptance": ("acceptance rate", _OF_ALL.format("acceptance_rate")),
     "sum_source_effectiveness": ("candidates placed", "sum(candidates_placed)"),
-    "sum_stage_conversion": (
-        "lowest conversion",
-        "min(conversion_rate) filter (dimension = 'all')",
-    ),
+    "sum_stage_conversion": ("lowest conversion", "min(conversion_rate) filter (group_by = 'all')"),
     "sum_stage_survival": ("visits at risk", "max(at_risk)"),
     "sum_time_in_stage": ("longest median in days", "max(p50_days)"),
     "sum_time_to_fill": ("median days to fill", _OF_ALL.format("p50_days")),

@@ -7,19 +7,51 @@ from __future__ import annotations
 import gc
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
+from hypothesis import HealthCheck, settings
 
 from connector.system.identity import Identity
 from connector.warehouse.duckdb_file import make_folder, naming_errors
 from connector.warehouse.warehouse import Warehouse
+from tests.seeds import SEED
 
 _prepare = Warehouse.prepare
+
+# No test of Hypothesis fails because the machine is busy.
+settings.register_profile(
+    "tests",
+    deadline=None,
+    derandomize=not SEED,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("tests")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Let Hypothesis draw from the run's seed too."""
+    if SEED:
+        config.option.hypothesis_seed = str(SEED)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add the command that replays a failed test."""
+    report = yield
+    if SEED and report.failed:
+        command = f"TEST_SEED={SEED} .venv/bin/python -m pytest '{item.nodeid}'"
+        report.sections.append(("Replay this test", command))
+    return report
+
 
 # A test makes many objects and few cycles: looking for them less often saves a tenth of the time.
 gc.set_threshold(100_000, 20, 20)

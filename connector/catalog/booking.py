@@ -88,7 +88,9 @@ class Booking(
     booking_type: BookingType = field(
         "What kind of event it is.", create=REQUIRED, listed=True, sortable=True, filterable=True
     )
-    title: str | None = field("The event's title.", listed=True, sortable=True, personal="text")
+    title: str | None = field(
+        "The event's title.", listed=True, sortable=True, personal="text", lines="one"
+    )
     description: str | None = field("What the event is about.", personal="text")
     candidate_id: Uuid | None = field("The candidate (`candidates.id`).", listed=True)
     job_id: Uuid | None = field("The job (`jobs.id`).", listed=True)
@@ -99,7 +101,7 @@ class Booking(
     all_day: bool | None = field("Whether it takes whole days.")
     interview_type: InterviewType | None = field("How the interview is held.")
     interview_location: str | None = field("Where the interview is held.", personal="contact")
-    interview_panel: str | None = field("Who interviews.", personal="identity")
+    interview_panel: str | None = field("Who interviews.", personal="identity", lines="many")
     meeting_link: str | None = field(
         "Address of the online meeting.", format="url", personal="contact"
     )

@@ -112,7 +112,7 @@ class Company(
     network_url: str | None = field("Professional network profile.", format="url")
     social_url: str | None = field("Social media profile.", format="url")
     internal_notes: str | None = field("Notes for colleagues.", personal="text")
-    tags: str | None = field("Tags, as written.")
+    tags: str | None = field("Tags, as written.", lines="many")
     account_manager_id: Uuid | None = field("The consultant in charge; users have no endpoint.")
     jobs_count: int | None = shown("Number of the company's jobs.", listed=True)
     active_jobs_count: int | None = shown("Number of the company's open jobs.")

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 Format = Literal["email", "url", "currency", "timezone", "json"]
 """Form that a string has beyond its type. The API does not say whether it checks it (API 2)."""
 
+Lines = Literal["one", "many"]
+"""Lines of a text field where they do not follow from its being prose."""
+
 Personal = Literal["identity", "contact", "pay", "text"]
 """Kind of personal data in a field.
 
@@ -140,12 +143,18 @@ class Field:
     format: Format | None
     personal: Personal | None
     prose: bool
+    lines: Lines | None
     part: type[Record] | None
 
     @property
     def is_prose(self) -> bool:
         """Whether people write sentences here, which may name other people."""
         return self.prose or self.personal == "text"
+
+    @property
+    def is_one_line(self) -> bool:
+        """Whether the value is written in one line, as a name, a city or a date."""
+        return not self.is_prose if self.lines is None else self.lines == "one"
 
     @property
     def is_computed(self) -> bool:
@@ -207,6 +216,7 @@ class Draft:
     format: Format | None
     personal: Personal | None
     prose: bool
+    lines: Lines | None
 
 
 def field(
@@ -222,6 +232,7 @@ def field(
     format: Format | None = None,
     personal: Personal | None = None,
     prose: bool = False,
+    lines: Lines | None = None,
 ) -> Any:
     """Declare a field that people may write; `about` is the column's comment.
 
@@ -230,7 +241,8 @@ def field(
     `sortable` and `filterable`: lists take it as `sort`, or as a query parameter. `item`: the
     values documented for list items, if they are fewer. `format`: a form beyond the type.
     `personal`: what kind of personal data it is. `prose`: sentences that may name people, in a
-    field that is not personal itself.
+    field that is not personal itself. `lines`: a text has one line or may have many (default: prose
+    may have many, any other text has one).
     """
     return Draft(
         about,
@@ -244,6 +256,7 @@ def field(
         format,
         personal,
         prose,
+        lines,
     )
 
 
@@ -300,5 +313,6 @@ def settle(name: str, draft: Draft, annotation: Any) -> Field:
         format=draft.format,
         personal=draft.personal,
         prose=draft.prose,
+        lines=draft.lines,
         part=part,
     )

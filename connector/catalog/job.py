@@ -84,9 +84,9 @@ class Job(
     positions_available: int | None = field("How many people are to be hired.")
     application_deadline: date | None = field("The last day for applications.")
     start_date: date | None = field("The day on which the work begins.")
-    required_skills: str | None = field("Skills that an applicant must have.")
-    preferred_skills: str | None = field("Skills that are welcome.")
-    qualifications: str | None = field("Degrees and certificates that are asked for.")
+    required_skills: str | None = field("Skills that an applicant must have.", lines="many")
+    preferred_skills: str | None = field("Skills that are welcome.", lines="many")
+    qualifications: str | None = field("Degrees and certificates that are asked for.", lines="many")
     status: JobStatus | None = field(
         "The job's state.",
         create=only("draft", "published"),

@@ -64,7 +64,7 @@ class Lead(
     status: LeadStatus | None = field(
         "The lead's state.", listed=True, sortable=True, filterable=True
     )
-    address: str | None = field("Address.", personal="contact")
+    address: str | None = field("Address.", personal="contact", lines="many")
     city: str | None = field("Town or city.", personal="contact")
     county: str | None = field("County.", personal="contact")
     postcode: str | None = field("Postal code.", personal="contact")
@@ -73,7 +73,7 @@ class Lead(
     network_url: str | None = field(
         "Professional network profile.", format="url", personal="contact"
     )
-    billing_address: str | None = field("Address for invoices.", personal="contact")
+    billing_address: str | None = field("Address for invoices.", personal="contact", lines="many")
     billing_city: str | None = field("Town or city for invoices.", personal="contact")
     billing_county: str | None = field("County for invoices.", personal="contact")
     billing_postcode: str | None = field("Postal code for invoices.", personal="contact")
@@ -84,7 +84,7 @@ class Lead(
     source: str | None = field(
         "How the lead was found, as written.", listed=True, sortable=True, filterable=True
     )
-    tags: str | None = field("Tags, as written.")
+    tags: str | None = field("Tags, as written.", lines="many")
     assigned_to: Uuid | None = field(
         "The consultant in charge; users have no endpoint.", filterable=True
     )

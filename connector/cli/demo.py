@@ -96,7 +96,7 @@ order by stage_order nulls last, candidates desc""",
     Question(
         "Which open jobs have waited longest, and what has happened to them?",
         """\
-select job_title, company_name, age_days, bookings, days_without_booking
+select job_title, company_name, age_days, bookings, days_since_last_booking
 from marts.fct_job_ageing
 order by age_days desc
 limit 5""",

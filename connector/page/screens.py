@@ -214,7 +214,7 @@ def _words_question(
 ) -> Iterator[ValueQuestion]:
     """Cells that are no values of the field, and words for nothing."""
     found: dict[str, tuple[int, str | None]] = {}
-    for code in (*_UNKNOWN, "says_nothing"):
+    for code in (*_UNKNOWN, "says_nothing", "word_for_nothing"):
         for word, count in words.get((code, column.heading), {}).items():
             found[word] = count, None
     for word, value in column.options.values.items():

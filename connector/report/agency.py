@@ -233,14 +233,14 @@ ACTIVITY_NEEDS = {
     "Sources of candidates",
     {
         "sum_source_effectiveness": "source_group candidates candidates_interviewed "
-        "candidates_placed interview_rate hire_rate placements reporting_fee "
+        "candidates_placed interview_rate placement_rate placements reporting_fee "
         "placements_with_reporting_fee reporting_currency"
     },
     "SELECT source_group, sum(candidates) AS candidates, "
     "sum(candidates_interviewed) AS candidates_interviewed, "
     "sum(candidates_placed) AS candidates_placed, sum(placements) AS placements, "
     "sum(s.candidates_interviewed) / nullif(sum(s.candidates), 0) AS interview_rate, "
-    "sum(s.candidates_placed) / nullif(sum(s.candidates), 0) AS hire_rate, "
+    "sum(s.candidates_placed) / nullif(sum(s.candidates), 0) AS placement_rate, "
     "sum(placements_with_reporting_fee) AS placements_with_reporting_fee, "
     "sum(reporting_fee) AS reporting_fee, max(reporting_currency) AS reporting_currency "
     "FROM marts.sum_source_effectiveness AS s GROUP BY source_group "
@@ -248,9 +248,9 @@ ACTIVITY_NEEDS = {
     caption="Candidates by the group of their source",
     headings=headed(
         "source_group Source group; candidates Candidates; candidates_interviewed Interviewed; "
-        "interview_rate Of all; candidates_placed Placed; hire_rate Of all; placements Placements; "
-        "placements_with_reporting_fee With a fee; reporting_fee Fees, converted; "
-        "reporting_currency To"
+        "interview_rate Of all; candidates_placed Placed; placement_rate Of all; "
+        "placements Placements; placements_with_reporting_fee With a fee; "
+        "reporting_fee Fees, converted; reporting_currency To"
     ),
     empty="No candidates have landed yet.",
 )
@@ -263,7 +263,7 @@ def _sources(rows: list[Row]) -> Drawing | None:
     chart = charts.bars(
         shown[:_DRAWN_MAX],
         "source_group",
-        "hire_rate",
+        "placement_rate",
         unit="candidates placed",
         text=lambda row: f"{count(row['candidates_placed'])} of {count(row['candidates'])}",
     )
@@ -285,17 +285,17 @@ def _best(rows: Sequence[Row]) -> str:
     "leads",
     "Leads and their conversion",
     {
-        "sum_lead_conversion": "dimension member leads converted lost conversion_rate "
+        "sum_lead_conversion": "group_by group_name leads converted lost conversion_rate "
         "converted_with_date p50_days_to_convert",
         "fct_lead_conversion": "",
     },
-    "SELECT * REPLACE (if(dimension = 'all', 'All', member) AS member) "
-    "FROM marts.sum_lead_conversion AS l WHERE dimension = 'all' "
-    "OR (dimension = 'source_group' AND leads > 0) "
-    "ORDER BY dimension = 'all', leads DESC, l.member",
+    "SELECT * REPLACE (if(group_by = 'all', 'All', group_name) AS group_name) "
+    "FROM marts.sum_lead_conversion AS l WHERE group_by = 'all' "
+    "OR (group_by = 'source_group' AND leads > 0) "
+    "ORDER BY group_by = 'all', leads DESC, l.group_name",
     caption="Leads by the group of their source",
     headings=headed(
-        "member Source group; leads Leads; converted Converted; lost Lost; conversion_rate "
+        "group_name Source group; leads Leads; converted Converted; lost Lost; conversion_rate "
         "Converted of all; p50_days_to_convert Median days"
     ),
     empty="No leads have landed yet.",
@@ -306,7 +306,7 @@ def _leads(rows: list[Row]) -> Drawing | None:
         return None
     chart = charts.bars(
         groups[:_DRAWN_MAX],
-        "member",
+        "group_name",
         "conversion_rate",
         unit="leads converted",
         text=lambda row: f"{row['converted']:,} of {row['leads']:,}",
@@ -323,17 +323,17 @@ def _leads(rows: list[Row]) -> Drawing | None:
     "lead_statuses",
     "Leads by status",
     {
-        "sum_lead_conversion": "dimension member leads converted lost conversion_rate",
+        "sum_lead_conversion": "group_by group_name leads converted lost conversion_rate",
         "fct_lead_conversion": "",
     },
-    "SELECT member, sum(leads)::BIGINT AS leads, sum(converted)::BIGINT AS converted, "
+    "SELECT group_name, sum(leads)::BIGINT AS leads, sum(converted)::BIGINT AS converted, "
     "sum(lost)::BIGINT AS lost, sum(s.converted) / nullif(sum(s.leads), 0) AS conversion_rate "
-    "FROM marts.sum_lead_conversion AS s WHERE dimension = 'lead_status' "
-    "GROUP BY member ORDER BY leads DESC, member",
+    "FROM marts.sum_lead_conversion AS s WHERE group_by = 'lead_status' "
+    "GROUP BY group_name ORDER BY leads DESC, group_name",
     caption="Leads by their status",
     headings=headed(
-        "member Status; leads Leads; converted Converted; lost Lost; conversion_rate Converted of "
-        "all"
+        "group_name Status; leads Leads; converted Converted; lost Lost; "
+        "conversion_rate Converted of all"
     ),
     empty="No leads have landed yet.",
 )
@@ -341,13 +341,13 @@ def _lead_statuses(rows: list[Row]) -> Drawing | None:
     everything = int(total(rows, "leads"))
     if not everything:
         return None
-    known = [row for row in rows if row["member"] != _UNKNOWN]
+    known = [row for row in rows if row["group_name"] != _UNKNOWN]
     unknown = everything - int(total(known, "leads"))
     most = (known or rows)[0]
     told = f"{of(unknown, everything, 'lead')} have a status that nobody has named."
     return Drawing(
-        f"{most['member']} is the status of {of(most['leads'], everything, 'lead')}.",
-        (charts.bars(rows[:_DRAWN_MAX], "member", "leads", unit="leads"),),
+        f"{most['group_name']} is the status of {of(most['leads'], everything, 'lead')}.",
+        (charts.bars(rows[:_DRAWN_MAX], "group_name", "leads", unit="leads"),),
         (told,) if unknown else (),
     )
 

@@ -153,10 +153,7 @@ _FIRST_RECORD = (
 """The day of the first record of all: no period before it can be said to have had none."""
 
 _FIRST_LOOK = "SELECT min(entered_before AT TIME ZONE '{zone}')::DATE FROM marts.fct_job_statuses"
-_IN_STATUS = (
-    "entered_at < {evening} AND (is_current OR left_at >= {evening}) "
-    "AND job_status IN ('published', 'on_hold')"
-)
+_IN_STATUS = "entered_at < {evening} AND (is_current OR left_at >= {evening}) AND is_open"
 
 
 def _query_reader(
@@ -291,17 +288,18 @@ QUESTIONS = (
         "Contractors at work",
         "ending",
         {
-            "fct_bookings": "booking_type counts_as candidate_id company_id start_date end_date "
-            "created_date",
-            "fct_pipeline_candidates": "created_at",
+            "fct_placements": "contract_state candidate_id company_id start_date last_day "
+            "completed_on",
+            **_DATED,
         },
         _FIRST_RECORD,
         True,
         _query_reader(
             "SELECT count(DISTINCT candidate_id) AS value, "
-            "count(DISTINCT company_id) AS clients FROM marts.fct_bookings "
-            "WHERE counts_as = 'placement' AND booking_type = 'contract' "
-            "AND start_date <= {last} AND (end_date >= {last} OR end_date IS NULL)",
+            "count(DISTINCT company_id) AS clients FROM marts.fct_placements "
+            "WHERE contract_state IS NOT NULL AND start_date <= {last} "
+            "AND (last_day >= {last} OR last_day IS NULL) "
+            "AND (completed_on > {last} OR completed_on IS NULL)",
             lambda row: f"at {count_noun(row['clients'], 'client')}, on the last day",
         ),
     ),
@@ -309,7 +307,10 @@ QUESTIONS = (
         "open_jobs",
         "Open jobs",
         "ageing",
-        {"fct_job_statuses": "job_id job_status entered_at entered_before left_at is_current"},
+        {
+            "fct_job_statuses": "job_id job_status is_open entered_at entered_before left_at "
+            "is_current"
+        },
         _FIRST_LOOK,
         True,
         _query_reader(
@@ -323,14 +324,13 @@ QUESTIONS = (
         "active_candidates",
         "Active candidates",
         "stages",
-        {"fct_pipeline_days": "day stage standing", "sum_time_in_stage": "stage stage_kind"},
+        {"fct_pipeline_days": "day stage_kind is_active end_of_day_count"},
         "SELECT min(day) FROM marts.fct_pipeline_days",
         True,
         _query_reader(
-            "SELECT coalesce(sum(standing), 0)::BIGINT AS value, "
-            "coalesce(sum(standing) FILTER (stage_kind = 'paused'), 0)::BIGINT AS paused "
-            "FROM marts.fct_pipeline_days JOIN marts.sum_time_in_stage USING (stage) "
-            "WHERE day = {last} AND stage_kind IN ('open', 'paused')",
+            "SELECT coalesce(sum(end_of_day_count), 0)::BIGINT AS value, "
+            "coalesce(sum(end_of_day_count) FILTER (stage_kind = 'paused'), 0)::BIGINT AS paused "
+            "FROM marts.fct_pipeline_days WHERE day = {last} AND is_active",
             lambda row: f"{row['paused']:,} on hold, on the last evening",
         ),
     ),
@@ -493,12 +493,13 @@ LISTS = (
         "ageing",
         {
             "fct_job_ageing": "job_id job_title job_status company_name consultant_name "
-            "days_without_booking"
+            "days_since_last_booking"
         },
         "SELECT coalesce(job_title, 'job without a title') AS name, "
-        f"{_ABOUT}, format('{{:,}} days', days_without_booking) AS figure, "
+        f"{_ABOUT}, format('{{:,}} days', days_since_last_booking) AS figure, "
         "count(*) OVER () AS all FROM marts.fct_job_ageing WHERE job_status = 'published' "
-        f"AND days_without_booking >= {_QUIET_DAYS_MIN} ORDER BY days_without_booking DESC, job_id",
+        f"AND days_since_last_booking >= {_QUIET_DAYS_MIN} "
+        "ORDER BY days_since_last_booking DESC, job_id",
         "No such job.",
     ),
     ActionList(

@@ -55,30 +55,30 @@ def file_summary(published: PublishedFile, written_at: datetime) -> list[tuple[s
     "resources",
     "What is landed, and how far it is proven",
     {
-        "mirror_health": "resource live listed_only deleted pending proven_at last_outcome "
-        "anomalies scrub_age_days"
+        "data_freshness": "resource current_rows summary_only deleted pending proven_at "
+        "last_outcome anomalies oldest_read_age_days"
     },
     "SELECT * REPLACE (replace(resource, '_', ' ') AS resource) "
-    "FROM marts.mirror_health AS m ORDER BY m.resource",
+    "FROM marts.data_freshness AS m ORDER BY m.resource",
     caption="The copy of each resource",
     headings=headed(
-        "resource Resource; live Live; listed_only Only listed; deleted Deleted; pending Waiting; "
-        "proven_at Proven up to; scrub_age_days Oldest reading, days; last_outcome Last run; "
-        "anomalies Anomalies"
+        "resource Resource; current_rows Records; summary_only Only listed; deleted Deleted; "
+        "pending Waiting; proven_at Proven up to; oldest_read_age_days Oldest reading, days; "
+        "last_outcome Last run; anomalies Anomalies"
     ),
     is_open=True,
     empty="Nothing has landed yet.",
     is_wide=True,
 )
 def _resources(rows: list[Row]) -> Drawing | None:
-    live, waiting = total(rows, "live"), total(rows, "pending")
+    live, waiting = total(rows, "current_rows"), total(rows, "pending")
     if not live and not total(rows, "deleted"):
         return None
     told = [f"{count_noun(waiting, 'record')} wait to be read."] if waiting else []
     unproven = [row["resource"] for row in rows if row["proven_at"] is None]
     if unproven:
         told.append(f"Not proven at all: {', '.join(unproven)}.")
-    if listed := total(rows, "listed_only"):
+    if listed := total(rows, "summary_only"):
         told.append(f"{of(listed, live, 'record')} were only listed so far.")
     return Drawing(
         f"{count_noun(live, 'record')} of {count_noun(len(rows), 'resource')} are landed.",
@@ -116,9 +116,9 @@ def _coverage(rows: list[Row]) -> Drawing:
 @tabled_figure(
     "cost",
     "What it cost",
-    {"mirror_health": "resource requests_last_run requests_this_month"},
+    {"data_freshness": "resource requests_last_run requests_this_month"},
     "SELECT replace(resource, '_', ' ') AS resource, requests_last_run, requests_this_month, "
-    "coalesce(requests_this_month, 0) AS requests FROM marts.mirror_health AS m "
+    "coalesce(requests_this_month, 0) AS requests FROM marts.data_freshness AS m "
     "WHERE requests > 0 OR requests_last_run > 0 ORDER BY m.requests_this_month DESC, m.resource",
     caption="Requests by resource",
     headings=headed(

@@ -58,11 +58,11 @@ def _stages(rows: list[Row]) -> Drawing:
     "funnel",
     "How far candidates went",
     {
-        "sum_stage_conversion": "dimension stage stage_order entered advanced arrived lost "
-        "in_progress deleted decided conversion_rate decided_rate passed_unseen"
+        "sum_stage_conversion": "group_by stage stage_order entered advanced arrived lost "
+        "in_progress deleted decided conversion_rate decided_rate inferred"
     },
     "SELECT * REPLACE (replace(stage, '_', ' ') AS stage), advanced + arrived AS further "
-    "FROM marts.sum_stage_conversion WHERE dimension = 'all' ORDER BY stage_order",
+    "FROM marts.sum_stage_conversion WHERE group_by = 'all' ORDER BY stage_order",
     caption="From each stage further on",
     headings=headed(
         "stage Stage; entered Seen in it; advanced Went further; arrived At the end; in_progress "
@@ -79,7 +79,7 @@ def _funnel(rows: list[Row]) -> Drawing | None:
         "in_progress": "not decided",
         "deleted": "deleted",
     }
-    unseen = total(rows, "passed_unseen")
+    unseen = total(rows, "inferred")
     passed = (
         f"Candidates seen further on and never in the stage, over all stages: {count(unseen)}. "
         "They passed it between two looks, or before the first."
@@ -108,20 +108,20 @@ def _narrowest(rows: Sequence[Row]) -> str:
     "offers",
     "Offers and what became of them",
     {
-        "sum_offer_acceptance": "dimension member offers accepted declined pending dropped decided "
-        "acceptance_rate accepted_unseen"
+        "sum_offer_acceptance": "group_by group_name offers accepted declined pending "
+        "candidate_deleted decided acceptance_rate accepted_offer_not_observed"
     },
     empty="No offer was seen yet.",
     is_wide=True,
 )
 def _offers(published: PublishedFile) -> Drawing | None:
     rows = published.rows(
-        "SELECT * REPLACE (CASE member WHEN 'all' THEN 'All months' WHEN 'unseen' THEN "
-        "'Older than the mirror' ELSE member END AS member), "
-        "try_cast(o.member || '-01' AS DATE) AS begins "
-        "FROM marts.sum_offer_acceptance AS o WHERE dimension IN ('all', 'month') "
-        "QUALIFY row_number() OVER (PARTITION BY dimension, begins IS NULL ORDER BY begins DESC) "
-        f"<= {_MONTHS} ORDER BY dimension = 'all', begins NULLS LAST"
+        "SELECT * REPLACE (CASE group_name WHEN 'all' THEN 'All months' WHEN 'not_observed' THEN "
+        "'Older than the mirror' ELSE group_name END AS group_name), "
+        "try_cast(o.group_name || '-01' AS DATE) AS begins "
+        "FROM marts.sum_offer_acceptance AS o WHERE group_by IN ('all', 'month') "
+        "QUALIFY row_number() OVER (PARTITION BY group_by, begins IS NULL ORDER BY begins DESC) "
+        f"<= {_MONTHS} ORDER BY group_by = 'all', begins NULLS LAST"
     )
     if not rows or not rows[-1]["offers"]:
         return None
@@ -130,8 +130,9 @@ def _offers(published: PublishedFile) -> Drawing | None:
         "Offers by the month in which they were made",
         "sum_offer_acceptance",
         headed(
-            "member Month; offers Offers; accepted Accepted; declined Declined; pending Pending; "
-            "dropped Dropped; acceptance_rate Accepted of decided"
+            "group_name Month; offers Offers; accepted Accepted; declined Declined; "
+            "pending Pending; candidate_deleted Candidate deleted; "
+            "acceptance_rate Accepted of decided"
         ),
         rows,
     )
@@ -147,7 +148,7 @@ def _offers(published: PublishedFile) -> Drawing | None:
     decided = "No offer is decided yet"
     if whole["decided"]:
         decided = f"{of(whole['accepted'], whole['decided'], 'decided offer')} were accepted"
-    unseen = whole["accepted_unseen"]
+    unseen = whole["accepted_offer_not_observed"]
     told = "are older than the mirror, so that no month is theirs."
     more = (f"Acceptances without an offer that was seen: {count(unseen)} more.",) if unseen else ()
     return Drawing(
@@ -183,17 +184,21 @@ JOBS_BY_AGE = (
     "met",
     "From interview to placement",
     {
-        "sum_job_funnel": "dimension member jobs jobs_with_interview interviewed placed placements "
-        "interviewed_again placed_after_interview interview_to_placement_rate",
+        "sum_job_funnel": "group_by group_name jobs jobs_interviewed placements "
+        "candidate_job_pairs_interviewed candidate_job_pairs_interviewed_again "
+        "candidate_job_pairs_placed candidate_job_pairs_placed_after_interview "
+        "interview_to_placement_rate",
         "fct_job_funnel": "",
     },
-    "SELECT * REPLACE (if(dimension = 'all', 'All', member) AS member) "
-    "FROM marts.sum_job_funnel AS f WHERE dimension IN ('all', 'consultant') "
-    "ORDER BY dimension = 'all', interviewed DESC, placements DESC, f.member",
+    "SELECT * REPLACE (if(group_by = 'all', 'All', group_name) AS group_name) "
+    "FROM marts.sum_job_funnel AS f WHERE group_by IN ('all', 'consultant') "
+    "ORDER BY group_by = 'all', candidate_job_pairs_interviewed DESC, placements DESC, "
+    "f.group_name",
     caption="From interview to placement, by the job's consultant",
     headings=headed(
-        "member Consultant; jobs Jobs; jobs_with_interview With interview; interviewed "
-        "Interviewed; interviewed_again Again; placed_after_interview Placed after it; placements "
+        "group_name Consultant; jobs Jobs; jobs_interviewed Jobs with an interview held; "
+        "candidate_job_pairs_interviewed Pairs interviewed; candidate_job_pairs_interviewed_again "
+        "Twice or more; candidate_job_pairs_placed_after_interview Pairs placed after; placements "
         "Placements; interview_to_placement_rate Interview to placement"
     ),
     empty="No jobs have landed yet.",
@@ -203,16 +208,19 @@ def _met(rows: list[Row]) -> Drawing | None:
     if not whole["jobs"]:
         return None
     steps = [
-        {"step": "interviewed", "pairs": whole["interviewed"]},
-        {"step": "interviewed again", "pairs": whole["interviewed_again"]},
-        {"step": "placed after it", "pairs": whole["placed_after_interview"]},
+        {"step": "interviewed", "pairs": whole["candidate_job_pairs_interviewed"]},
+        {"step": "interviewed again", "pairs": whole["candidate_job_pairs_interviewed_again"]},
+        {"step": "placed afterwards", "pairs": whole["candidate_job_pairs_placed_after_interview"]},
     ]
-    direct = whole["placed"] - whole["placed_after_interview"]
+    placed = whole["candidate_job_pairs_placed"]
+    after = whole["candidate_job_pairs_placed_after_interview"]
+    interviewed = whole["candidate_job_pairs_interviewed"]
+    unmet = f"{of(placed - after, placed)} placements of a candidate on a job have no interview."
     return Drawing(
-        f"{of(whole['jobs_with_interview'], whole['jobs'], 'job')} had an interview; "
-        f"{of(whole['placed_after_interview'], whole['interviewed'])} interviewed were placed.",
-        (charts.bars(steps, "step", "pairs", unit="candidates, once for each job"),),
-        lacking(direct, whole["placed"], "those placed", "had no interview that is on record."),
+        f"{of(whole['jobs_interviewed'], whole['jobs'], 'job')} had an interview; "
+        f"{of(after, interviewed)} pairs of candidate and job were placed after an interview.",
+        (charts.bars(steps, "step", "pairs", unit="pairs of candidate and job"),),
+        (unmet,) if placed > after else (),
     )
 
 
@@ -221,7 +229,7 @@ def _met(rows: list[Row]) -> Drawing | None:
     "How long jobs have been open",
     {
         "fct_job_ageing": "job_id job_title job_status company_name consultant_name age_days "
-        "age_band bookings days_without_booking"
+        "age_band bookings days_since_last_booking"
     },
     empty="No job is open.",
 )
@@ -251,7 +259,7 @@ def _ageing(published: PublishedFile) -> Drawing | None:
         "fct_job_ageing",
         headed(
             "job_title Job; company_name Client; consultant_name Consultant; age_days Days open; "
-            "bookings Bookings; days_without_booking Days since the last"
+            "bookings Bookings; days_since_last_booking Days since the last"
         ),
         oldest,
     )
@@ -358,9 +366,6 @@ JOBS = Section(
 
 # -- Time ------------------------------------------------------------------------------------------
 
-_AT_RISK_MIN = 5
-"""A median at which fewer were watched says nothing of a stage in a sentence."""
-
 _WIDTHS = (1, 2, 5, 7, 14, 30, 60, 90, 180, 365)
 _BANDS_MAX = 10
 _MEMBERS_MAX = 12
@@ -378,8 +383,8 @@ _QUANTILES = {
     "time-in-stage",
     "Time in stage",
     {
-        "sum_time_in_stage": "stage stage_order stage_kind visits estimated_from p50_at_risk "
-        f"current_visits current_p50_days visits_that_may_hide_return {' '.join(_QUANTILES)}",
+        "sum_time_in_stage": "stage stage_order stage_kind visits exits_observed p50_at_risk "
+        f"current_visits current_p50_days visits_may_contain_gap {' '.join(_QUANTILES)}",
         "sum_stage_survival": "",
     },
     empty="No candidate was seen in any stage yet.",
@@ -395,7 +400,7 @@ def _in_stages(published: PublishedFile) -> Drawing | None:
     whole = FigureTable(
         "Days in each stage",
         "sum_time_in_stage",
-        {"stage": "Stage", "estimated_from": "Seen to leave", **_QUANTILES},
+        {"stage": "Stage", "exits_observed": "Seen to leave", **_QUANTILES},
         rows,
     )
     # Nobody waits to leave the last stage, or one for the lost.
@@ -416,7 +421,7 @@ def _in_stages(published: PublishedFile) -> Drawing | None:
         is_open=True,
     )
     told = "were changed between two looks, and may hide that somebody left and came back."
-    hiding = total(rows, "visits_that_may_hide_return")
+    hiding = total(rows, "visits_may_contain_gap")
     return Drawing(
         _slowest(rows),
         (charts.ranges(left, "stage", unit="stays in a stage"),),
@@ -428,7 +433,7 @@ def _in_stages(published: PublishedFile) -> Drawing | None:
 def _slowest(rows: Sequence[Row]) -> str:
     """Sentence on the stages where people stay longest, and have waited longest."""
     under_way = [row for row in rows if row["stage_kind"] in ("open", "paused")]
-    known = [row for row in under_way if (row["p50_at_risk"] or 0) >= _AT_RISK_MIN]
+    known = [row for row in under_way if row["p50_days"] is not None]
     finding = "Too few were seen to leave any stage to say how long half of them stay."
     if known:
         slowest = max(known, key=lambda row: row["p50_days"])
@@ -451,19 +456,19 @@ class _TimeTo:
     """Time until something ends, which has a mart of facts and one that sums it up.
 
     `about` are the things that last, `verb` is what happens in the end; `whole` is the column with
-    the number of things in the summary, `dimension` the one to show, `waiting` says who is not
+    the number of things in the summary, `group_by` the one to show, `waiting` says who is not
     in it.
     """
 
     about: str
     verb: str
     whole: str
-    dimension: str
+    group_by: str
     waiting: str = ""
 
     def figure(self, title: str, empty: str) -> Figure:
         """The figure of all such lengths of time."""
-        columns = f"dimension member measured {' '.join(_QUANTILES)} {self.whole}"
+        columns = f"group_by group_name measured {' '.join(_QUANTILES)} {self.whole}"
         facts = f"is_measured days_to_{self.verb}"
         if self.waiting:
             columns += " openings_open open_p50_days"
@@ -471,11 +476,11 @@ class _TimeTo:
         return Figure(f"time-to-{self.verb}", title, needs, self._draw, empty)
 
     def _draw(self, published: PublishedFile) -> Drawing | None:
-        """The distribution of everything, in bands, and by the dimension and consultant."""
+        """The distribution of everything, in bands, and by the group and consultant."""
         rows = published.rows(
-            f"FROM marts.sum_time_to_{self.verb} ORDER BY {self.whole} DESC, member"
+            f"FROM marts.sum_time_to_{self.verb} ORDER BY {self.whole} DESC, group_name"
         )
-        whole = next((row for row in rows if row["dimension"] == "all"), None)
+        whole = next((row for row in rows if row["group_by"] == "all"), None)
         if whole is None or not whole[self.whole]:
             return None
         table = self._members(whole, rows)
@@ -504,18 +509,18 @@ class _TimeTo:
         )
 
     def _members(self, whole: Row, rows: list[Row]) -> FigureTable:
-        """The distribution of all, by the dimension, and by consultant."""
+        """The distribution of all, by the group, and by consultant."""
         shown = [
-            {**row, "member": plain(str(row["member"]))}
+            {**row, "group_name": plain(str(row["group_name"]))}
             for row in rows
-            if row["dimension"] == self.dimension
+            if row["group_by"] == self.group_by
         ]
-        consultants = [row for row in rows if row["dimension"] == "consultant"][:_MEMBERS_MAX]
+        consultants = [row for row in rows if row["group_by"] == "consultant"][:_MEMBERS_MAX]
         return FigureTable(
-            f"{self.about.capitalize()}: days by {plain(self.dimension)} and consultant",
+            f"{self.about.capitalize()}: days by {plain(self.group_by)} and consultant",
             f"sum_time_to_{self.verb}",
-            {"member": "Of", self.whole: "Number", "measured": "Measured", **_QUANTILES},
-            [{**whole, "member": "All"}, *shown, *consultants],
+            {"group_name": "Of", self.whole: "Number", "measured": "Measured", **_QUANTILES},
+            [{**whole, "group_name": "All"}, *shown, *consultants],
         )
 
     def _bands(self, published: PublishedFile, p90: float) -> list[Row]:

@@ -109,12 +109,12 @@ class PublishedFile:
         """The moment that the marts take for now; None if nothing was ever proven."""
         if self._has_moment:
             sql = "SELECT epoch_us(max(as_of_at)) AS at FROM staging.as_of"
-        elif self.missing({"mirror_health": "proven_at last_run_at"}):
+        elif self.missing({"data_freshness": "proven_at last_run_at"}):
             return None
         else:
             sql = (
                 "SELECT epoch_us(coalesce(max(proven_at), max(last_run_at))) AS at "
-                "FROM marts.mirror_health"
+                "FROM marts.data_freshness"
             )
         return from_microseconds(self.row(sql)["at"])
 

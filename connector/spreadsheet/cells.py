@@ -28,8 +28,10 @@ from connector.spreadsheet.numbers import (
 from connector.spreadsheet.problems import Cell, NotedValue, ReadText, ReadTyped, Unreadable, noted
 from connector.spreadsheet.target_columns import TargetColumn
 from connector.spreadsheet.texts import (
+    CODED,
     FORMATS,
     STORED,
+    TextForm,
     read_code,
     read_digits,
     read_id,
@@ -101,20 +103,24 @@ def reader(column: TargetColumn, mode: Mode, options: CellOptions = AS_WRITTEN) 
         made = _reader_by_kind(column, options)
     if column.many:
         made = Reader(_several(made.text), made.typed)
-    # Where any text does, or any three letters, a word for nothing would do as well, so it is
-    # looked for first.
-    takes_any = not column.field.values and column.field.kind is Kind.STRING
-    takes_any = takes_any and column.field.format in (None, "currency") and not column.is_phone
-    seen = Reader(_as_seen(made.text, takes_any=takes_any), made.typed)
+    seen = Reader(_as_seen(made.text, column), made.typed)
     return _mapped(made, seen, options.values) if options.values else seen
 
 
-_IS_AS_SEEN = re.compile(r"[ !#-%(-+\--<>@-~]{7,}").fullmatch
+_IS_AS_SEEN = re.compile(r"[ !#-%(-+\--<>@-[\]-~]{7,}").fullmatch
 """Whether a text has no letter or sign that may be shown otherwise than it is meant."""
 
 
-def _as_seen(read: ReadText, *, takes_any: bool) -> ReadText:
+def _as_seen(read: ReadText, column: TargetColumn) -> ReadText:
     """The reader of a text as a person sees it, which may say that there is nothing."""
+    field, is_name = column.field, column.reference is not None and column.reference.by is not None
+    is_string = field.kind is Kind.STRING and not field.values
+    # Where any text does, or any three letters, a word for nothing would do as well, so it is
+    # looked for first. An id may be any word.
+    is_other_id = field.kind is Kind.UUID and column.key != "id"
+    takes_any = is_other_id or (is_string and field.format in (None, "currency"))
+    is_plain = is_name or (is_string and field.format is None and not column.keeps_digits)
+    form = TextForm(is_plain, is_plain and (is_name or field.is_one_line))
 
     def read_or_nothing(text: str) -> Any:
         if takes_any and says_nothing(text):
@@ -127,12 +133,14 @@ def _as_seen(read: ReadText, *, takes_any: bool) -> ReadText:
             raise
 
     def read_seen(text: str) -> Any:
-        if _IS_AS_SEEN(text):
+        if _IS_AS_SEEN(text) and CODED not in text:
             # Nearly every cell is so.
             return read_or_nothing(text)
+        if takes_any and says_nothing(text):
+            return noted(None, "says_nothing")
         if says_ditto(text):
             raise Unreadable("ditto")
-        tidy = tidied(text)
+        tidy = tidied(text, form)
         if not isinstance(tidy, NotedValue):
             return read_or_nothing(tidy) if tidy else None
         value = read_or_nothing(tidy.value) if tidy.value else None

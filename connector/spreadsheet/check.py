@@ -481,6 +481,11 @@ class OperationRules:
         if key in values or key in draft.failed:
             return
         column = self._columns.column_of(key)
+        for each in draft.warnings:
+            if each.code == "says_nothing" and each.column == column:
+                word = problem_of("word_for_nothing", None, column, received=each.received)
+                draft.fail(key, word)
+                return
         empty = "The cell is empty" if column else f"The file has no column {key}"
         fix = None if column else f"Add a column {key}."
         allowed = ", ".join(self._targets[key].accepts(self._operation)) or None

@@ -12,10 +12,12 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Generator, Mapping
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Literal
 
 from connector.errors import (
     DamagedSpreadsheet,
@@ -27,7 +29,13 @@ from connector.errors import (
 from connector.spreadsheet.columns import is_of_report
 from connector.spreadsheet.problems import FileQuestion
 from connector.spreadsheet.source_file import SourceFile
-from connector.spreadsheet.table_place import LOOKED_AT, TablePlace, find_place
+from connector.spreadsheet.table_place import (
+    LOOKED_AT,
+    TablePlace,
+    find_place,
+    has_emails,
+    has_one_line,
+)
 
 # -- Encoding --------------------------------------------------------------------------------------
 # An encoding is given, marked, proven, or the only one in which the file reads as words. In this
@@ -342,40 +350,233 @@ class _Decoding:
 
 
 # -- Rows ------------------------------------------------------------------------------------------
+# A quote that is missing or too many would make one cell of several rows. Where quotes do not add
+# up, the row in which they begin to is refused, and the reading goes on with the next line that has
+# the form of a row. Where they do add up, but a cell of one line holds what is a row elsewhere, all
+# of its lines are refused, each as the row that it is.
+
+
+@dataclass(frozen=True, slots=True)
+class RowShape:
+    """Form of a table's rows, by which one is known again behind a wrong quote.
+
+    Attributes:
+        first_row: Index of the first row below the headings.
+        widths: Numbers of cells that a row may have.
+        emails: Indexes of the columns in which most rows have an email address.
+        addresses: Indexes of the columns of email addresses, by their headings.
+        one_line: Indexes of the columns whose cells have one line, by their headings.
+    """
+
+    first_row: int
+    widths: range
+    emails: frozenset[int]
+    addresses: frozenset[int]
+    one_line: frozenset[int]
+
+    def fits(self, cells: Sequence[str]) -> bool:
+        """Return True if the cells are a row of the table."""
+        width = len(cells)
+        if width == self.widths.stop and not cells[-1]:
+            width -= 1
+        return width in self.widths and all("@" in cells[i] for i in self.emails if i < width)
+
+    def has_swallowed(self, cells: Sequence[str], lines: Sequence[str], delimiter: str) -> bool:
+        """Return True if one of the cells holds other rows, because a quote is not closed.
+
+        Args:
+            cells: Cells of a row that has several lines.
+            lines: Those lines.
+            delimiter: The file's delimiter.
+        """
+        for index, cell in enumerate(cells):
+            if index in self.one_line and (found := _BREAK(cell)):
+                # A swallowed row begins behind the other cells of the row that swallows it.
+                is_rest = cell.count(delimiter, 0, found.start()) >= len(cells) - 1 - index
+                is_named = "@" in cell and index not in self.addresses
+                if is_named or (is_rest and delimiter in cell):
+                    return True
+        if not self.emails or len(_split(lines[0], delimiter)) < self.widths.start:
+            return False
+        return any(
+            self.fits(each)
+            for line in lines[1:]
+            for each in (_split(line, delimiter), next(csv.reader([line], delimiter=delimiter), []))
+        )
+
+
+_BREAK = re.compile("[\r\n]").search
+
+QuoteCode = Literal["quote_not_closed", "quote_in_cell"]
+QuoteDamage = tuple[QuoteCode, int, int]
+"""A wrong quote: its code, and the numbers of the first and the last row that it concerns."""
+
+Record = tuple[int, list[str], QuoteDamage | None]
+"""A row's first line, its cells, and the wrong quote because of which it cannot be trusted."""
 
 
 def records(
-    source: SourceFile, encoded: TextEncoding, delimiter: str
-) -> Generator[tuple[int, list[str]], None, None]:
-    """Each row's first line and its cells, the headings' row included.
+    source: SourceFile, encoded: TextEncoding, delimiter: str, shape: RowShape | None = None
+) -> Generator[Record, None, None]:
+    """Read each row, the headings' row included. A blank line has no cells.
 
-    A blank line has no cells.
+    Args:
+        source: The file.
+        encoded: Its encoding.
+        delimiter: Its delimiter.
+        shape: Form of its rows, by which the reading goes on behind a wrong quote.
 
-    Raises `DamagedSpreadsheet` with the line for a quote that is never closed or is followed by
-    other text, `SpreadsheetChanged`.
+    Yields:
+        Each row. The cells of a row with a wrong quote are the parts of its line between
+        delimiters.
+
+    Raises:
+        DamagedSpreadsheet: Without a shape, for a wrong quote.
+        SpreadsheetChanged: The file is not the same any more.
     """
     # The limit is the whole process's: it is only ever raised.
     csv.field_size_limit(max(csv.field_size_limit(), LINE_CHARACTERS_MAX))
-    line = 0
     with source.open() as file:
         head = file.read(_HEAD_BYTES).decode(encoded.codec, "ignore")
         file.seek(0)
         text = io.TextIOWrapper(file, encoding=encoded.codec, errors="strict", newline="")
         # Some programs put a blank between a delimiter and a quote.
         is_spaced = _SPACED_QUOTE(head) is not None
-        reader = csv.reader(text, delimiter=delimiter, strict=True, skipinitialspace=is_spaced)
         try:
-            for cells in reader:
-                yield line + 1, cells
-                line = reader.line_num
-        except csv.Error as error:
-            raise _damaged(source, line + 1, str(error)) from error
+            yield from _Quotes(source, text, delimiter, shape, is_spaced=is_spaced).records()
         except UnicodeDecodeError as error:
             raise source.changed() from error
     source.check()
 
 
 _SPACED_QUOTE = re.compile(r'[,;\t|] +"').search
+
+
+class _Quotes:
+    """One reading of a text's rows, which goes on behind wrong quotes."""
+
+    def __init__(
+        self,
+        source: SourceFile,
+        text: Iterable[str],
+        delimiter: str,
+        shape: RowShape | None,
+        *,
+        is_spaced: bool,
+    ) -> None:
+        self._source, self._text, self._delimiter, self._shape = source, text, delimiter, shape
+        self._is_spaced = is_spaced
+        self._taken: list[str] = []
+        self._returned: deque[str] = deque()
+        self._line = self._row = 1
+        # The row of a quote that was not closed, until a row below has the form of one again.
+        self._opened = 0
+
+    def records(self) -> Iterator[Record]:
+        """Read all rows."""
+        taken = self._taken
+        while True:
+            reader = csv.reader(
+                self._lines(),
+                delimiter=self._delimiter,
+                strict=True,
+                skipinitialspace=self._is_spaced,
+            )
+            try:
+                for cells in reader:
+                    # Most rows have one line without a quote.
+                    if (self._opened or len(taken) > 1 or '"' in taken[0]) and (
+                        refused := self._refused(cells)
+                    ):
+                        yield from refused
+                        break
+                    yield self._line, cells, None
+                    self._line += len(taken)
+                    self._row += 1
+                    taken.clear()
+                else:
+                    return
+            except csv.Error as error:
+                if self._shape is None or self._row <= self._shape.first_row:
+                    raise _damaged(self._source, self._line, str(error)) from error
+                yield self._broken(str(error))
+
+    def _lines(self) -> Iterator[str]:
+        """The file's lines, those that were returned first."""
+        while self._returned:
+            self._taken.append(self._returned.popleft())
+            yield self._taken[-1]
+        for line in self._text:
+            self._taken.append(line)
+            yield line
+
+    def _broken(self, error: str) -> Record:
+        """The row in which quotes do not add up; its other lines are read as rows."""
+        is_closed = "expected after" in error and len(self._taken) == 1
+        if is_closed and self._taken[0].count('"') % 2 == 0:
+            return self._first("quote_in_cell", self._row)
+        self._opened = self._opened or self._row
+        return self._first("quote_in_cell" if is_closed else "quote_not_closed", self._opened)
+
+    def _refused(self, cells: list[str]) -> list[Record]:
+        """The rows to refuse instead of these cells; none where the cells are a row."""
+        shape, lines = self._shape, self._taken
+        if shape is None or self._row <= shape.first_row or not cells:
+            return []
+        if len(lines) > 1 and shape.has_swallowed(cells, lines, self._delimiter):
+            return self._swallowed()
+        if self._opened:
+            if not shape.fits(cells):
+                return [self._first("quote_not_closed", self._opened)]
+            self._opened = 0
+        if len(lines) == 1 and any('"' in each for each in cells):
+            stray = sum(map(_stray_quotes, _unquoted(lines[0], self._delimiter)))
+            if stray > 1:
+                return [self._first("quote_in_cell", self._row)]
+        return []
+
+    def _first(self, code: QuoteCode, row: int) -> Record:
+        """The first line that was taken, as a row to refuse; the other lines are returned."""
+        first, *others = self._taken
+        self._returned.extendleft(reversed(others))
+        self._taken.clear()
+        self._line += 1
+        self._row += 1
+        return self._line - 1, _split(first, self._delimiter), (code, row, row)
+
+    def _swallowed(self) -> list[Record]:
+        """All lines that were taken, each as a row to refuse."""
+        line, row, count = self._line, self._row, len(self._taken)
+        damage: QuoteDamage = "quote_not_closed", row, row + count - 1
+        found = [
+            (line + index, _split(each, self._delimiter), damage)
+            for index, each in enumerate(self._taken)
+        ]
+        self._line, self._row = line + count, row + count
+        self._taken.clear()
+        return list[Record](found)
+
+
+def _split(line: str, delimiter: str) -> list[str]:
+    """The parts of a line between delimiters, whatever its quotes."""
+    return line.rstrip("\r\n").split(delimiter)
+
+
+# Quotes in a cell that is not itself in quotes: around a word, behind figures for inches, or stray.
+_PAIRED = re.compile(r'(?<![^\s(\[])"[^"]+"(?![^\s)\].,;:!?])')
+_INCHES = re.compile(r'(?<=[0-9])"')
+
+
+def _stray_quotes(cell: str) -> int:
+    return _INCHES.sub("", _PAIRED.sub("", cell)).count('"')
+
+
+def _unquoted(line: str, delimiter: str) -> Iterator[str]:
+    """The cells of a line that are not in quotes and hold one."""
+    sign = re.escape(delimiter)
+    for found in re.finditer(rf'(?:^|{sign}) *(?:"(?:[^"]|"")*"|([^{sign}\r\n]*))', line):
+        if found[1] and '"' in found[1]:
+            yield found[1]
 
 
 def _damaged(source: SourceFile, line: int, error: str) -> DamagedSpreadsheet:
@@ -401,7 +602,8 @@ class DelimiterFit:
     """Fit of one delimiter to a file's rows.
 
     `first_row` has the cells of the first row, `rows` counts the others that are not blank, and
-    `fitting` those of them that are as wide as the first, give or take empty cells at its end.
+    `fitting` those of them that are as wide as the first, give or take empty cells at its end, and
+    `damaged` those with a wrong quote.
     `is_ended` says that every row has one delimiter more than the first, at its end.
     `first_misfit` is one row that does not fit: its number, its line and its width. `filled` counts
     the columns up to the last in which a row no wider than the first has a cell that is not empty.
@@ -412,10 +614,12 @@ class DelimiterFit:
     first_row: tuple[str, ...]
     rows: int
     fitting: int
+    damaged: int
     is_ended: bool
     first_misfit: tuple[int, int, int] | None
     filled: int
     place: TablePlace
+    shape: RowShape | None
 
     @property
     def full_width(self) -> int:
@@ -495,7 +699,7 @@ def _place(
     first: list[list[str]] = []
     with closing(records(source, encoded, delimiter)) as reading:
         try:
-            for _, cells in islice(reading, header_row or LOOKED_AT):
+            for _, cells, _ in islice(reading, header_row or LOOKED_AT):
                 first.append(cells)
         except DamagedSpreadsheet:
             if not first:
@@ -515,7 +719,12 @@ def _only_one(source: SourceFile, fits: list[DelimiterFit]) -> DelimiterFit:
     # Of blank headings, it is they that are wrong; a report is known by its own.
     if not any(first.first_row) or is_of_report(first.first_row):
         return first
-    whole = [fit for fit in fits if fit.fitting == fit.rows]
+    # Rows with a wrong quote say nothing, unless no other delimiter and no other row does.
+    whole = [
+        fit
+        for fit in fits
+        if fit.fitting == fit.rows - fit.damaged and (fit.fitting or len(fits) == 1)
+    ]
     if len(whole) > 1 and source.path.suffix.lower() == ".tsv":
         whole = [fit for fit in whole if fit.delimiter == "\t"] or whole
     chosen = whole or [fit for fit in fits if fit.fitting * 2 > fit.rows]
@@ -532,16 +741,20 @@ def _fit(
     source: SourceFile, encoded: TextEncoding, delimiter: str, place: TablePlace
 ) -> DelimiterFit:
     """The fit of this delimiter, after reading the whole file once with it."""
-    reading = records(source, encoded, delimiter)
+    shape = _shape(source, encoded, delimiter, place)
+    reading = records(source, encoded, delimiter, shape)
     first = list(place.headings)
-    headed, rows, fitting, ended, filled = _last_filled(first), 0, 0, 0, 0
+    headed, rows, fitting, damaged, ended, filled = _last_filled(first), 0, 0, 0, 0, 0
     misfit = None
     below = islice(reading, place.first_row, None)
-    for number, (line, cells) in enumerate(below, place.first_row + 1):
+    for number, (line, cells, damage) in enumerate(below, place.first_row + 1):
         if not any(map(str.strip, cells)):
             continue
         rows += 1
         width = len(cells)
+        if damage is not None:
+            damaged += 1
+            continue
         if headed <= width <= len(first):
             fitting += 1
         else:
@@ -549,16 +762,43 @@ def _fit(
             misfit = misfit or (number, line, width)
         if filled < width <= len(first):
             filled = max(filled, _last_filled(cells))
-    is_ended = bool(rows) and ended == rows
+    is_ended = bool(ended) and ended == rows - damaged
     return DelimiterFit(
         delimiter=delimiter,
         first_row=tuple(first),
         rows=rows,
-        fitting=rows if is_ended else fitting,
+        fitting=ended if is_ended else fitting,
+        damaged=damaged,
         is_ended=is_ended,
         first_misfit=None if is_ended else misfit,
         filled=filled,
         place=place,
+        shape=shape,
+    )
+
+
+def _shape(
+    source: SourceFile, encoded: TextEncoding, delimiter: str, place: TablePlace
+) -> RowShape | None:
+    """The form of the rows below these headings, by the file's first lines; None without any."""
+    headings = list(place.headings)
+    if not any(headings):
+        return None
+    with source.open() as file:
+        head = file.read(_HEAD_BYTES).decode(encoded.codec, "ignore")
+    lines = csv.reader(head.splitlines()[place.first_row :], delimiter=delimiter)
+    widths = range(_last_filled(headings), len(headings) + 1)
+    rows = [cells for cells in lines if len(cells) in widths]
+    return RowShape(
+        place.first_row,
+        widths,
+        frozenset(
+            index
+            for index in range(len(headings))
+            if 2 * sum(index < len(row) and "@" in row[index] for row in rows) > len(rows)
+        ),
+        frozenset(index for index, each in enumerate(headings) if has_emails(each)),
+        frozenset(index for index, each in enumerate(headings) if has_one_line(each)),
     )
 
 

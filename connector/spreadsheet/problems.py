@@ -106,6 +106,10 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         # The row's form.
         "row_width": "The row has more or fewer cells than the file has columns: check the"
         " row for missing or extra cells or separators.",
+        "quote_not_closed": 'A quote (") opens a cell in the row and is not closed: close the quote'
+        " or delete it.",
+        "quote_in_cell": 'A quote (") is in the middle of a cell: check the row for a missing'
+        " separator, or double the quote.",
         "spreadsheet_error": "The value is a formula error: correct the formula or clear the cell.",
         "formula_without_value": "The formula in the cell was never calculated: open the file"
         " in a spreadsheet program and save it, or enter the value.",
@@ -115,6 +119,8 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         "example_row": "The row is the example row of the template: delete the row or fill it in.",
         # Required values.
         "required": "The cell is empty, but a value is required: enter a value.",
+        "word_for_nothing": "The value is read as empty, but a value is required: enter a value. If"
+        ' this one is meant, keep it under "Values" on the import page or in a column map.',
         COLUMN_MISSING: "The file has no column for a required field: add the column.",
         "required_when": "The cell is empty, but another cell of the row makes a value"
         " necessary: enter a value.",
@@ -221,6 +227,10 @@ WARNINGS: Mapping[str, str] = MappingProxyType(
         " spelling.",
         "odd_letters": "The value looks damaged, because a letter is missing or wrong: check"
         " the spelling.",
+        "line_break": "The value has a line break or a tab, which is imported as a blank: check the"
+        " text.",
+        "escaped_signs": "The value has another program's backslashes before its signs, which are"
+        " removed: check the text.",
         "invisible": "The cell contains invisible characters, which are removed: check the text.",
         "partly_shown": "The value is a date that the cell shows without its year: check the year.",
         "hidden_value": "The value is hidden by its number format and is imported as empty: change"

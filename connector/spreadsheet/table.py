@@ -26,6 +26,7 @@ from connector.errors import (
 )
 from connector.spreadsheet import delimited, workbook
 from connector.spreadsheet.columns import Columns, read_headings
+from connector.spreadsheet.delimited import QuoteDamage
 from connector.spreadsheet.other_books import OtherSheet, find_ods, find_xls
 from connector.spreadsheet.problems import (
     Cell,
@@ -188,11 +189,11 @@ def _open_text(
     def rows() -> Iterator[SheetRow]:
         outside = Outside(columns.headings, left_out)
         form = RowForm(columns, max(fit.full_width, columns.count), outside)
-        reading = delimited.records(source, encoded, fit.delimiter)
+        reading = delimited.records(source, encoded, fit.delimiter, fit.shape)
         with _Reading(source.path) as progress:
-            for number, (_, cells) in enumerate(reading, 1):
+            for number, (_, cells, damage) in enumerate(reading, 1):
                 if number > place.first_row:
-                    yield form.row(number, cells, None)
+                    yield form.row(number, cells, None, damage)
                 progress.row = number
 
     return Spreadsheet(
@@ -328,9 +329,24 @@ class RowForm:
     full_width: int
     outside: Outside
 
-    def row(self, number: int, cells: Sequence[Cell], flaws: Mapping[int, Flaw] | None) -> SheetRow:
-        """The row of these cells. `flaws` are those that a workbook shows, by column."""
+    def row(
+        self,
+        number: int,
+        cells: Sequence[Cell],
+        flaws: Mapping[int, Flaw] | None,
+        damage: QuoteDamage | None = None,
+    ) -> SheetRow:
+        """The row of these cells.
+
+        Args:
+            number: Its number in the file.
+            cells: Its cells.
+            flaws: Flaws that a workbook shows, by column.
+            damage: A wrong quote, because of which the cells may be those of other columns.
+        """
         row = self._formed(number, cells, flaws)
+        if damage is not None and not is_blank(row.cells):
+            return replace(row, problems=(_quote_problem(number, damage),))
         return row if self.columns.is_report else self.outside.mark(row)
 
     def _formed(
@@ -408,6 +424,26 @@ class RowForm:
         """The heading above the cell; None for a cell behind the last."""
         headings = self.columns.headings
         return headings[index] if index < len(headings) else None
+
+
+def _quote_problem(number: int, damage: QuoteDamage) -> Problem:
+    code, first, last = damage
+    if code == "quote_in_cell":
+        return problem_of(code)
+    if first < last:
+        return problem_of(
+            code,
+            f'A quote (") opens in row {first} and closes in row {last}, so rows {first} to {last}'
+            " cannot be told apart.",
+            fix=f"Correct the quotes in rows {first} to {last}.",
+        )
+    if first < number:
+        return problem_of(
+            code,
+            f'A quote (") in row {first} is not closed, so it is not clear where this row begins.',
+            fix=f"Correct the quotes in row {first}.",
+        )
+    return problem_of(code)
 
 
 def _length(cells: Sequence[Cell]) -> int:

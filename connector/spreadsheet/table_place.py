@@ -63,6 +63,37 @@ def is_known(heading: str) -> bool:
     return plain(heading) in _words()
 
 
+@cache
+def _one_line_words() -> frozenset[str]:
+    words: dict[str, bool] = {}
+    for declared in CATALOG.values():
+        for name, declared_field in declared.fields.items():
+            for each in map(plain, (name, *declared.aliases.get(name, ()))):
+                words[each] = words.get(each, True) and declared_field.is_one_line
+    return frozenset(word for word, is_one_line in words.items() if is_one_line)
+
+
+@cache
+def _email_words() -> frozenset[str]:
+    return frozenset(
+        plain(word)
+        for declared in CATALOG.values()
+        for name, declared_field in declared.fields.items()
+        if declared_field.format == "email"
+        for word in (name, *declared.aliases.get(name, ()))
+    )
+
+
+def has_emails(heading: str) -> bool:
+    """Return True if some field with this heading is an email address."""
+    return plain(heading) in _email_words()
+
+
+def has_one_line(heading: str) -> bool:
+    """Return True if every field with this heading is written in one line."""
+    return plain(heading) in _one_line_words()
+
+
 def _count_known(cells: Iterable[str]) -> int:
     return len({plain(each) for each in cells if each.strip() and is_known(each)})
 

@@ -94,6 +94,9 @@ _CONTENT_KINDS: dict[str, tuple[Kind, Format | None]] = {
 }
 """Kind and form of each `field_type`; those left out hold text (API 2.6)."""
 
+_MANY_LINES = frozenset((None, "textarea", "rich_text"))
+"""Each `field_type` whose text may have several lines."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reference:
@@ -253,6 +256,7 @@ def _content_column(declared: ContentTypeField, taken: set[str]) -> TargetColumn
         format=format,
         personal="text",
         prose=False,
+        lines="many" if declared.field_type in _MANY_LINES else "one",
         part=None,
     )
     path = f"{CONTENT_PREFIX}{key}"

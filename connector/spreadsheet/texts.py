@@ -12,6 +12,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import date, datetime, time
 from functools import lru_cache
 from typing import Any
@@ -33,7 +34,7 @@ from connector.spreadsheet.problems import (
 )
 
 _SCIENTIFIC = re.compile(r"[+-]?[0-9]([.,][0-9]+)?[eE][+-][0-9]{1,3}").fullmatch
-_ERRORS = frozenset(("#N/A", "#REF!", "#VALUE!", "#NAME?", "#DIV/0!", "#NULL!", "#NUM!"))
+_TOO_NARROW = re.compile("#{3,}").fullmatch
 _URL = re.compile(r"https?://[^\s/]+(?:/\S*)?", re.IGNORECASE).fullmatch
 _HOST = re.compile(r"[\w-]+(?:\.[\w-]+)+(?:/\S*)?").fullmatch
 _CURRENCY = re.compile(r"[A-Za-z]{3}").fullmatch
@@ -81,8 +82,12 @@ def read_code(text: str) -> str | NotedValue:
 def _refuse_damage(text: str) -> None:
     if _SCIENTIFIC(text) is not None:
         raise Unreadable("scientific")
-    if text in _ERRORS:
-        raise Unreadable("spreadsheet_error")
+    if _TOO_NARROW(text) is not None:
+        raise Unreadable(
+            "spreadsheet_error",
+            "The value is what a spreadsheet program shows if a column is too narrow.",
+            fix="Make the column wider, save the file again, or enter the value.",
+        )
 
 
 def _refuse_hidden(text: str) -> None:
@@ -116,6 +121,10 @@ _ODD = re.compile(
     r"\ufffd|[^\W\d_]\?[^\W\d_]|[£¢¤¦¬][^\W\d_]|[^\W\d_][£¢¤¦¬¥©®°§€™†‡•][^\W\d_]"
     r"|[a-zß-ÿ][À-ÞŸŠŽŒ]|[A-Za-z][\u0370-\u04ff]|[\u0370-\u04ff][A-Za-z]"
 )
+_ODD_EDGE = re.compile(r"(?<![^\s(-])\?[^\W\d_]|[^\W\d_]\?(?![^\s),.-])")
+_BREAKS = re.compile(r"\s*[\t\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]\s*")
+_CONTROL = re.compile("_x00(0[9ABCDabcd])_")
+_ESCAPED = re.compile(r"\\([,;:'\"&/])")
 _MAY_BE_ODD = re.compile('[&?"]').search
 _STRAY_QUOTE_TOLD = 'The value has a quote (") that may not belong there.'
 _INCHES = re.compile(r'(?<=[0-9])"')
@@ -125,17 +134,48 @@ _CUT_ENDS = ("…", "...", "[truncated]")
 _CUT_LENGTHS = frozenset((255, 32_767))
 
 
-def tidied(text: str) -> str | NotedValue:
+CODED = "_x00"
+"""Begins a control character, as workbooks write it: _x000D_ is a carriage return."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextForm:
+    """Form of a column's texts.
+
+    Attributes:
+        is_plain: Any text is allowed: the field has no form of its own.
+        is_one_line: Any text of one line is allowed.
+    """
+
+    is_plain: bool = False
+    is_one_line: bool = False
+
+
+ANY_FORM = TextForm()
+
+
+def tidied(text: str, form: TextForm = ANY_FORM) -> str | NotedValue:
     """The text as a person reads it, with notes on what was done for that."""
     text = in_quotes(text)
-    if text.isascii() and not _MAY_BE_ODD(text):
-        return text
     notes: list[tuple[str, str | None]] = []
+    if CODED in text and _CONTROL.search(text):
+        text = _CONTROL.sub(lambda found: chr(int(found[1], 16)), text).strip()
+        notes.append(("invisible", None))
+    if form.is_one_line and _BREAKS.search(text):
+        text = _BREAKS.sub(" ", text).strip()
+        notes = [("line_break", None)]
+    if form.is_plain and "\\" in text and _ESCAPED.search(text):
+        text = _ESCAPED.sub(r"\1", text)
+        notes.append(("escaped_signs", None))
+    if text.isascii() and not _MAY_BE_ODD(text):
+        return NotedValue(text, tuple(notes)) if notes else text
     repaired = _repaired(text)
     if repaired != text:
         told = "The value was damaged by a wrong encoding. It is imported as"
         notes.append(("mojibake", f'{told} "{repaired[:60]}".'))
-    if "://" not in repaired and _ODD.search(repaired):
+    if "://" not in repaired and (
+        _ODD.search(repaired) or (form.is_one_line and _ODD_EDGE.search(repaired))
+    ):
         notes.append(("odd_letters", None))
     elif _has_stray_quote(repaired):
         notes.append(("odd_letters", _STRAY_QUOTE_TOLD))

@@ -24,11 +24,27 @@ _EMPTY_WORDS = """
     nvt|n v t|geen|onbekend|niet bekend|niet van toepassing|niet beschikbaar|nog te bepalen|leeg
     nessuno|nessuna|sconosciuto|sconosciuta|non disponibile|non noto|n d|da confermare|vuoto
     non applicabile|niente
+    undefined|object object|invalid date|not set|false
 """
+# What programs write for nothing. A word in brackets is none that a person might be called.
+_BRACKETED = re.compile(
+    r"[(\[{<]\s*(?:blank|empty|missing|null|none|nil|undefined|no value|leer|vide|vac[ií]o|leeg)?"
+    r"\s*[)\]}>]",
+    re.IGNORECASE,
+).fullmatch
+_OF_PROGRAMS = re.compile(
+    r"\\N|NaT|#[¡¿]?(?:[A-ZÄÖÜÉ/0_]+[!?]|N/A(?: N/A)?|N/?[VBD]|GETTING_DATA)"
+    # A date that was never set, with or without a time.
+    r"|(?:0000-00-00|0001-01-01|1899-12-3[01]|1900-01-00)(?:[T ]00:00(?::00(?:\.0+)?)?Z?)?"
+    r"|(?:0?0[/.-]0?0[/.-]0000|0?1[/.-]0?1[/.-]0001|0?0[/.-]0?1[/.-]1900|0?1[/.-]0?0[/.-]1900"
+    r"|3[01][/.-]12[/.-]1899|12[/.-]3[01][/.-]1899)(?: 0?0:00(?::00)?)?"
+).fullmatch
+
 _EMPTY = frozenset(
     each.strip() for line in _EMPTY_WORDS.splitlines() for each in line.split("|") if each.strip()
 )
 _EMPTY_CHARACTERS_MAX = 30
+_BEGINNINGS = frozenset("([{<\\N#013")
 _IN_NO_EMPTY = re.compile("[0-9@#&]").search
 
 _CHOICE_WORDS = {
@@ -121,8 +137,12 @@ def spelt(text: str) -> str:
 
 def says_nothing(text: str) -> bool:
     """Whether the cell says, in a word or a sign, that there is nothing to say."""
-    # No such word has a figure; and `#N/A` is a formula's error, with another one behind it.
-    if len(text) > _EMPTY_CHARACTERS_MAX or _IN_NO_EMPTY(text) is not None:
+    if len(text) > _EMPTY_CHARACTERS_MAX:
+        return False
+    if text[:1] in _BEGINNINGS and (_BRACKETED(text) or _OF_PROGRAMS(text)):
+        return True
+    # No other such word has a figure or one of a few signs.
+    if _IN_NO_EMPTY(text) is not None:
         return False
     return _MARKS(text) is not None or spelt(text) in _EMPTY
 

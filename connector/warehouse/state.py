@@ -274,7 +274,8 @@ def pushed_at(
     """Return batch and time of a pushed file whose created records were not undone."""
     rows = connection.execute(
         f"SELECT batch, epoch_us(begun_at) FROM push.batches WHERE digest = {literal(digest)}"
-        f" AND resource = {literal(resource)} AND batch IN (SELECT batch FROM push.rows WHERE operation = 'create'"
+        f" AND resource = {literal(resource)} AND batch IN"
+        " (SELECT batch FROM push.rows WHERE operation = 'create'"
         " AND record_id IS NOT NULL AND undone_at IS NULL) ORDER BY begun_at DESC LIMIT 1"
     ).fetchall()
     for batch, begun_at in rows:

@@ -2,6 +2,6 @@
 -- At most a twentieth of a resource's rows were only listed so far.
 {{ config(severity='warn') }}
 
-select resource, listed_only, live
-from {{ ref('mirror_health') }}
-where listed_only > 0.05 * live
+select resource, summary_only, current_rows
+from {{ ref('data_freshness') }}
+where summary_only > 0.05 * current_rows

@@ -1,5 +1,5 @@
 -- audit: landing_agrees_with_the_api
--- The live rows of each resource are as many as the API counted when the copy was last proven.
+-- Each resource has as many current rows as the API counted when the copy was last proven.
 {{ config(severity='warn') }}
 
 with
@@ -10,8 +10,8 @@ known_offsets as (
     group by resource
 )
 
-select health.resource, health.live, health.api_total
-from {{ ref('mirror_health') }} as health
+select health.resource, health.current_rows, health.api_total
+from {{ ref('data_freshness') }} as health
 left join known_offsets on known_offsets.resource = health.resource
 where health.last_proven
-    and health.live <> health.api_total + coalesce(known_offsets.total_offset, 0)
+    and health.current_rows <> health.api_total + coalesce(known_offsets.total_offset, 0)

@@ -26,12 +26,12 @@ counted as (
         (select count(*) from {{ ref('stg_leads') }}) as expected
     union all
     select 'fct_pipeline_days' as model,
-        (select coalesce(sum(standing), 0) from {{ ref('fct_pipeline_days') }}
+        (select coalesce(sum(end_of_day_count), 0) from {{ ref('fct_pipeline_days') }}
             where day = (select max(day) from {{ ref('fct_pipeline_days') }})) as found,
         (select count(*) from {{ ref('fct_candidate_stages') }} where is_current) as expected
     union all
-    select 'sum_contract_revenue' as model,
-        (select coalesce(sum(contracts), 0) from {{ ref('sum_contract_revenue') }}) as found,
+    select 'sum_contract_billings' as model,
+        (select coalesce(sum(contracts), 0) from {{ ref('sum_contract_billings') }}) as found,
         (select count(*) from {{ ref('fct_contract_months') }}) as expected
     union all
     select 'fct_company_counters' as model,
@@ -88,17 +88,17 @@ counted as (
     union all
     select 'sum_job_funnel' as model,
         (select coalesce(sum(jobs), 0) from {{ ref('sum_job_funnel') }}
-            where dimension = 'all') as found,
+            where group_by = 'all') as found,
         (select count(*) from {{ ref('stg_jobs') }}) as expected
     union all
     select 'sum_time_to_hire' as model,
         (select coalesce(sum(placements), 0) from {{ ref('sum_time_to_hire') }}
-            where dimension = 'all') as found,
+            where group_by = 'all') as found,
         (select count(*) from {{ ref('stg_placements') }}) as expected
     union all
     select 'sum_lead_conversion' as model,
         (select coalesce(sum(leads), 0) from {{ ref('sum_lead_conversion') }}
-            where dimension = 'all') as found,
+            where group_by = 'all') as found,
         (select count(*) from {{ ref('fct_lead_conversion') }}) as expected
 )
 

@@ -5,37 +5,37 @@ with
 
 rates as (
     select 'sum_stage_conversion.conversion_rate' as rate,
-        dimension || ' ' || member || ' ' || stage as subject,
+        group_by || ' ' || group_name || ' ' || stage as subject,
         conversion_rate as value
     from {{ ref('sum_stage_conversion') }}
     union all
     select 'sum_stage_conversion.pass_through_rate' as rate,
-        dimension || ' ' || member || ' ' || stage as subject,
+        group_by || ' ' || group_name || ' ' || stage as subject,
         pass_through_rate as value
     from {{ ref('sum_stage_conversion') }}
     union all
     select 'sum_stage_conversion.decided_rate' as rate,
-        dimension || ' ' || member || ' ' || stage as subject,
+        group_by || ' ' || group_name || ' ' || stage as subject,
         decided_rate as value
     from {{ ref('sum_stage_conversion') }}
     union all
     select 'sum_offer_acceptance.acceptance_rate' as rate,
-        dimension || ' ' || member as subject,
+        group_by || ' ' || group_name as subject,
         acceptance_rate as value
     from {{ ref('sum_offer_acceptance') }}
     union all
     select 'sum_job_funnel.interview_to_placement_rate' as rate,
-        dimension || ' ' || member as subject,
+        group_by || ' ' || group_name as subject,
         interview_to_placement_rate as value
     from {{ ref('sum_job_funnel') }}
     union all
     select 'sum_time_to_fill.measured_share' as rate,
-        dimension || ' ' || member as subject,
+        group_by || ' ' || group_name as subject,
         measured_share as value
     from {{ ref('sum_time_to_fill') }}
     union all
     select 'sum_time_to_hire.measured_share' as rate,
-        dimension || ' ' || member as subject,
+        group_by || ' ' || group_name as subject,
         measured_share as value
     from {{ ref('sum_time_to_hire') }}
     union all
@@ -44,13 +44,13 @@ rates as (
         measured_share as value
     from {{ ref('sum_time_in_stage') }}
     union all
-    select 'sum_stage_survival.share_staying' as rate,
+    select 'sum_stage_survival.survival_probability' as rate,
         stage_survival_id as subject,
-        share_staying as value
+        survival_probability as value
     from {{ ref('sum_stage_survival') }}
     union all
     select 'sum_lead_conversion.conversion_rate' as rate,
-        dimension || ' ' || member as subject,
+        group_by || ' ' || group_name as subject,
         conversion_rate as value
     from {{ ref('sum_lead_conversion') }}
     union all
@@ -69,9 +69,9 @@ rates as (
         interview_rate as value
     from {{ ref('sum_source_effectiveness') }}
     union all
-    select 'sum_source_effectiveness.hire_rate' as rate,
+    select 'sum_source_effectiveness.placement_rate' as rate,
         source as subject,
-        hire_rate as value
+        placement_rate as value
     from {{ ref('sum_source_effectiveness') }}
     union all
     select 'sum_fee_forecast.fee_coverage' as rate,
@@ -79,20 +79,20 @@ rates as (
         fee_coverage as value
     from {{ ref('sum_fee_forecast') }}
     union all
-    select 'sum_contract_revenue.rate_coverage' as rate,
+    select 'sum_contract_billings.rate_coverage' as rate,
         month_start::varchar as subject,
         rate_coverage as value
-    from {{ ref('sum_contract_revenue') }}
+    from {{ ref('sum_contract_billings') }}
     union all
     select 'sum_coverage.coverage' as rate,
         question as subject,
         coverage as value
     from {{ ref('sum_coverage') }}
     union all
-    select 'mirror_health.hydrated_share' as rate,
+    select 'data_freshness.fully_read_share' as rate,
         resource as subject,
-        hydrated_share as value
-    from {{ ref('mirror_health') }}
+        fully_read_share as value
+    from {{ ref('data_freshness') }}
 )
 
 select rate, subject, value

@@ -7,7 +7,6 @@ with
 jobs as (
     select
         *,
-        status in ('published', 'on_hold') as is_open,
         coalesce(positions_available >= 1, false) as has_positions,
         -- A range may have one end only; avg passes over what is missing.
         case
@@ -23,7 +22,8 @@ select
     jobs.title as job_title,
     jobs.reference_code,
     jobs.status as job_status,
-    coalesce(jobs.is_open, false) as is_open,
+    jobs.is_open,
+    jobs.is_decided,
     jobs.employment_type,
     jobs.department,
     jobs.location,

@@ -8,13 +8,12 @@ select
     bookings.status as booking_status,
     case
         when placements.booking_id is not null then 'placement'
-        when bookings.interview_counts_as is not null
-            then 'interview_' || bookings.interview_counts_as
+        when bookings.booking_type = 'interview' and bookings.meeting_state is not null
+            then 'interview_' || bookings.meeting_state
         when bookings.booking_type = 'interview' and bookings.status = 'cancelled'
             then 'interview_cancelled'
-        when bookings.booking_type in ('consultation', 'site_visit')
-            and bookings.status not in ('draft', 'cancelled') then bookings.booking_type
-        else 'nothing'
+        when bookings.meeting_state is not null then bookings.booking_type
+        else 'not_counted'
     end as counts_as,
     bookings.candidate_id,
     bookings.job_id,
@@ -29,6 +28,7 @@ select
     coalesce(people.person_name, 'unassigned') as consultant_name,
     people.team,
     bookings.has_begun,
+    bookings.is_held,
     bookings.start_datetime as starts_at,
     bookings.end_datetime as ends_at,
     coalesce(bookings.all_day, false) as is_all_day,

@@ -54,7 +54,7 @@ visits as (
         max(ended_before) as left_before,
         bool_or(ended_by = 'deletion') as is_deletion,
         -- Between two versions with one status, or two lists, another one may have come and gone.
-        count(*) > 1 or bool_or(is_list_watched) as may_hide_return,
+        count(*) > 1 or bool_or(is_list_watched) as may_contain_gap,
         min(created_at) as created_at
     from numbered
     group by candidate_id, visit_number
@@ -70,7 +70,8 @@ select
     visits.visit_number,
     visits.stage,
     stages.stage_order,
-    stages.kind as stage_kind,
+    stages.stage_kind,
+    coalesce(stages.is_lost, false) as is_lost,
     lag(visits.stage) over in_order as previous_stage,
     case when not is_current and not is_deletion then lead(visits.stage) over in_order end
         as next_stage,
@@ -89,9 +90,9 @@ select
     case when not is_current then visits.left_before end as left_before,
     case when is_current then null when is_deletion then 'deletion' else 'change' end as left_by,
     visits.is_current,
-    visits.may_hide_return,
+    visits.may_contain_gap,
     visits.visit_number > 1 or visits.created_at >= begun.mirror_began_at as is_entry_observed
 from visits
 cross join begun
-left join {{ ref('candidate_stages') }} as stages on stages.stage = visits.stage
+left join {{ ref('stg_candidate_stages') }} as stages on stages.stage = visits.stage
 window in_order as (partition by visits.candidate_id order by visits.visit_number)

@@ -6,9 +6,9 @@ with
 
 contracts as (
     select
-        placements.*,
-        -- An open contract counts for what has been worked.
-        coalesce(placements.end_date, as_of.as_of_date) as last_day
+        placements.* exclude (last_day),
+        -- A contract without an end counts for what has been worked.
+        coalesce(placements.last_day, as_of.as_of_date) as last_day
     from {{ ref('fct_placements') }} as placements
     cross join {{ ref('as_of') }} as as_of
     where placements.booking_type = 'contract'
@@ -58,13 +58,13 @@ select
     counted.consultant_id,
     counted.consultant_name,
     counted.booking_status,
-    counted.end_date is null as is_open,
+    counted.end_date is null as has_no_end_date,
     counted.working_days,
     counted.day_rate,
     counted.currency,
-    try_cast(counted.day_rate * counted.working_days as decimal(18, 2)) as revenue,
+    try_cast(counted.day_rate * counted.working_days as decimal(18, 2)) as billings,
     try_cast(counted.day_rate * counted.working_days * rates.rate as decimal(18, 2))
-        as reporting_revenue,
+        as reporting_billings,
     rates.reporting_currency
 from counted
 left join {{ ref('exchange_rates') }} as rates on rates.currency = counted.currency

@@ -4,13 +4,11 @@
 
 with
 
-running as (
+unended as (
     select placements.*, as_of.as_of_date
     from {{ ref('fct_placements') }} as placements
     cross join {{ ref('as_of') }} as as_of
-    where placements.booking_type = 'contract'
-        and placements.booking_status <> 'completed'
-        and (placements.end_date is null or placements.end_date >= as_of.as_of_date)
+    where placements.contract_state in ('running', 'to_come')
 ),
 
 ends as (
@@ -42,58 +40,59 @@ moves as (
 ),
 
 next_placements as (
-    select running.booking_id, later.booking_id as next_booking_id,
-        later.start_date as next_start_date, later.job_id = running.job_id as is_same_job
-    from running
+    select unended.booking_id, later.booking_id as next_booking_id,
+        later.start_date as next_start_date, later.job_id = unended.job_id as is_same_job
+    from unended
     join {{ ref('fct_placements') }} as later
-        on later.candidate_id = running.candidate_id
-        and later.start_date > running.start_date
+        on later.candidate_id = unended.candidate_id
+        and later.start_date > unended.start_date
         -- One that begins before the end runs beside it.
-        and later.start_date between running.end_date and running.end_date + 30
+        and later.start_date between unended.end_date and unended.end_date + 30
     qualify row_number() over (
-        partition by running.booking_id order by later.start_date, later.booking_id
+        partition by unended.booking_id order by later.start_date, later.booking_id
     ) = 1
 ),
 
 replacements as (
-    select running.booking_id, other.booking_id as replacement_booking_id
-    from running
+    select unended.booking_id, other.booking_id as replacement_booking_id
+    from unended
     join {{ ref('fct_placements') }} as other
-        on other.job_id = running.job_id
-        and other.candidate_id <> running.candidate_id
-        and other.start_date > running.start_date
-        and other.start_date between running.end_date - 30 and running.end_date + 30
+        on other.job_id = unended.job_id
+        and other.candidate_id <> unended.candidate_id
+        and other.start_date > unended.start_date
+        and other.start_date between unended.end_date - 30 and unended.end_date + 30
     qualify row_number() over (
-        partition by running.booking_id order by other.start_date, other.booking_id
+        partition by unended.booking_id order by other.start_date, other.booking_id
     ) = 1
 )
 
 select
-    running.booking_id,
-    running.candidate_id,
-    running.job_id,
-    running.job_title,
-    running.company_id,
-    running.company_name,
-    running.consultant_id,
-    running.consultant_name,
-    running.contract_type,
-    running.start_date,
-    running.end_date,
-    running.time_zone,
-    running.end_date - running.as_of_date as days_left,
+    unended.booking_id,
+    unended.candidate_id,
+    unended.job_id,
+    unended.job_title,
+    unended.company_id,
+    unended.company_name,
+    unended.consultant_id,
+    unended.consultant_name,
+    unended.contract_type,
+    unended.contract_state,
+    unended.start_date,
+    unended.end_date,
+    unended.time_zone,
+    unended.end_date - unended.as_of_date as days_left,
     last_days.working_day_number - today.working_day_number as working_days_left,
     case
-        when running.end_date is null then 'open'
-        when running.end_date - running.as_of_date <= 14 then '0-14'
-        when running.end_date - running.as_of_date <= 30 then '15-30'
-        when running.end_date - running.as_of_date <= 90 then '31-90'
+        when unended.end_date is null then 'open'
+        when unended.end_date - unended.as_of_date <= 14 then '0-14'
+        when unended.end_date - unended.as_of_date <= 30 then '15-30'
+        when unended.end_date - unended.as_of_date <= 90 then '31-90'
         else 'later'
     end as band,
-    coalesce(running.end_date - running.as_of_date <= 14, false) as ends_within_14_days,
-    coalesce(running.end_date - running.as_of_date <= 30, false) as ends_within_30_days,
-    coalesce(running.end_date - running.as_of_date <= 90, false) as ends_within_90_days,
-    (moves.first_end_datetime at time zone coalesce(moves.first_end_zone, running.time_zone))::date
+    coalesce(unended.end_date - unended.as_of_date <= 14, false) as ends_within_14_days,
+    coalesce(unended.end_date - unended.as_of_date <= 30, false) as ends_within_30_days,
+    coalesce(unended.end_date - unended.as_of_date <= 90, false) as ends_within_90_days,
+    (moves.first_end_datetime at time zone coalesce(moves.first_end_zone, unended.time_zone))::date
         as first_end_date,
     coalesce(moves.extensions, 0) as extensions,
     coalesce(moves.moves - moves.extensions, 0) as corrections,
@@ -105,11 +104,11 @@ select
     coalesce(not next_placements.is_same_job, false) as is_redeployed,
     replacements.replacement_booking_id,
     replacements.booking_id is not null as is_replaced,
-    running.day_rate,
-    running.currency
-from running
-left join moves on moves.booking_id = running.booking_id
-left join next_placements on next_placements.booking_id = running.booking_id
-left join replacements on replacements.booking_id = running.booking_id
-left join {{ ref('dim_days') }} as today on today.day = running.as_of_date
-left join {{ ref('dim_days') }} as last_days on last_days.day = running.end_date
+    unended.day_rate,
+    unended.currency
+from unended
+left join moves on moves.booking_id = unended.booking_id
+left join next_placements on next_placements.booking_id = unended.booking_id
+left join replacements on replacements.booking_id = unended.booking_id
+left join {{ ref('dim_days') }} as today on today.day = unended.as_of_date
+left join {{ ref('dim_days') }} as last_days on last_days.day = unended.end_date

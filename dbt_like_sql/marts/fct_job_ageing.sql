@@ -36,7 +36,7 @@ aged as (
             - greatest(
                 (booked.last_booked_at at time zone as_of.time_zone)::date, openings.opened_on
             ), 0
-        ) as days_without_booking
+        ) as days_since_last_booking
     from {{ ref('dim_jobs') }} as jobs
     join openings on openings.job_id = jobs.job_id
     join {{ ref('fct_time_to_fill') }} as fills on fills.opening_id = openings.opening_id
@@ -64,7 +64,7 @@ select
     aged.placements,
     aged.bookings,
     aged.last_booked_at,
-    aged.days_without_booking,
+    aged.days_since_last_booking,
     aged.application_deadline,
     coalesce(aged.application_deadline < aged.as_of_date, false) as is_past_deadline
 from aged

@@ -7,8 +7,8 @@ with
 versions as (
     select
         job_id, version, status, published_at, created_at, valid_from, began_after, began_before,
-        status in ('filled', 'closed', 'cancelled') as is_over,
-        lag(status in ('filled', 'closed', 'cancelled')) over history as was_over
+        is_decided as is_over,
+        lag(is_decided) over history as was_over
     from {{ ref('stg_job_versions') }}
     where status is not null
     window history as (partition by job_id order by version)

@@ -28,6 +28,7 @@ visits as (
         job_id,
         visit_number,
         any_value(status) as job_status,
+        bool_or(is_open) as is_open,
         min(began_after) as entered_after,
         min(valid_from) as entered_at,
         min(began_before) as entered_before,
@@ -37,7 +38,7 @@ visits as (
         max(ended_before) as left_before,
         bool_or(ended_by = 'deletion') as is_deletion,
         count(*) > 1 or bool_or(not is_hydrated and observed_to > observed_from)
-            as may_hide_return,
+            as may_contain_gap,
         min(created_at) as created_at
     from numbered
     group by job_id, visit_number
@@ -52,6 +53,7 @@ select
     visits.job_id,
     visits.visit_number,
     visits.job_status,
+    visits.is_open,
     lag(visits.job_status) over in_order as previous_status,
     case when not visits.is_current and not visits.is_deletion
         then lead(visits.job_status) over in_order
@@ -65,7 +67,7 @@ select
     case when visits.is_current then null when visits.is_deletion then 'deletion' else 'change' end
         as left_by,
     visits.is_current,
-    visits.may_hide_return,
+    visits.may_contain_gap,
     visits.visit_number > 1 or visits.created_at >= begun.mirror_began_at as is_entry_observed
 from visits
 cross join begun

@@ -1,5 +1,5 @@
 -- model: fct_lead_conversion
--- grain: one row per lead ever seen, deleted ones only where they are converted
+-- grain: one row per lead ever seen, deleted ones included
 -- Leads, and what is known of their conversion.
 
 with
@@ -43,7 +43,7 @@ pushed as (
 consultations as (
     select lead_id, count(*) as consultations
     from {{ ref('stg_bookings') }}
-    where booking_type = 'consultation' and status not in ('draft', 'cancelled')
+    where booking_type = 'consultation' and meeting_state is not null
     group by lead_id
 ),
 
@@ -91,4 +91,3 @@ cross join {{ ref('as_of') }} as as_of
 left join consultations on consultations.lead_id = judged.lead_id
 left join {{ ref('dim_sources') }} as sources on sources.source = judged.source_key
 left join {{ ref('dim_people') }} as people on people.person_id = judged.assigned_to
-where not judged.is_deleted or judged.evidence is not null

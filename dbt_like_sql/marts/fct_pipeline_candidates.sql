@@ -12,10 +12,10 @@ select
     candidates.candidate_id,
     candidates.stage,
     stages.stage_order,
-    coalesce(stages.kind, 'unknown') as stage_kind,
-    coalesce(stages.kind in ('open', 'paused'), false) as is_active,
+    coalesce(stages.stage_kind, 'unknown') as stage_kind,
+    coalesce(stages.is_active, false) as is_active,
     current_visits.entered_at,
-    current_visits.days as days_in_stage,
+    current_visits.days_at_least as days_in_stage,
     current_visits.days_min as days_in_stage_min,
     current_visits.days_max as days_in_stage_max,
     candidates.source,
@@ -28,4 +28,4 @@ select
     candidates.is_hydrated
 from {{ ref('dim_candidates') }} as candidates
 left join current_visits on current_visits.candidate_id = candidates.candidate_id
-left join {{ ref('candidate_stages') }} as stages on stages.stage = candidates.stage
+left join {{ ref('stg_candidate_stages') }} as stages on stages.stage = candidates.stage

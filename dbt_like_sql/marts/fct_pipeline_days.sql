@@ -1,6 +1,6 @@
 -- model: fct_pipeline_days
 -- grain: one row per day since the mirror began and stage
--- How many candidates came into each stage, left it, and stood in it in the evening of each day.
+-- Candidates who entered each stage, left it, and were in it at the end of each day.
 
 with
 
@@ -17,9 +17,9 @@ counted as (
     select
         epoch_us(stages.entered_at) // 900000000 as quarter,
         stages.stage,
-        count(*) filter (where stages.is_entry_observed) as came_in,
-        count(*) filter (where not stages.is_entry_observed) as found,
-        0 as went_out,
+        count(*) filter (where stages.is_entry_observed) as entered,
+        count(*) filter (where not stages.is_entry_observed) as initial,
+        0 as exited,
         0 as deleted
     from {{ ref('fct_candidate_stages') }} as stages
     group by all
@@ -44,14 +44,14 @@ dated as (
     cross join {{ ref('as_of') }} as as_of
 ),
 
--- What began before the first look is found on its day; details may be read after now.
+-- What began before the first look counts as initial on its day; details may be read after now.
 daily as (
     select
         least(greatest(dated.day, bounds.first_day), bounds.last_day) as day,
         counted.stage,
-        sum(counted.came_in) as came_in,
-        sum(counted.found) as found,
-        sum(counted.went_out) as went_out,
+        sum(counted.entered) as entered,
+        sum(counted.initial) as initial,
+        sum(counted.exited) as exited,
         sum(counted.deleted) as deleted
     from counted
     join dated on dated.quarter = counted.quarter
@@ -71,16 +71,18 @@ select
     days.day || ':' || days.stage as pipeline_day_id,
     days.day,
     days.stage,
-    order_of.stage_order,
-    coalesce(daily.came_in, 0)::bigint as came_in,
-    coalesce(daily.found, 0)::bigint as found,
-    coalesce(daily.went_out, 0)::bigint as went_out,
+    stages.stage_order,
+    stages.stage_kind,
+    coalesce(stages.is_active, false) as is_active,
+    coalesce(daily.entered, 0)::bigint as entered,
+    coalesce(daily.initial, 0)::bigint as initial,
+    coalesce(daily.exited, 0)::bigint as exited,
     coalesce(daily.deleted, 0)::bigint as deleted,
     coalesce(
-        sum(daily.came_in + daily.found - daily.went_out - daily.deleted) over (
+        sum(daily.entered + daily.initial - daily.exited - daily.deleted) over (
             partition by days.stage order by days.day
         ), 0
-    )::bigint as standing
+    )::bigint as end_of_day_count
 from days
 left join daily on daily.day = days.day and daily.stage = days.stage
-left join {{ ref('candidate_stages') }} as order_of on order_of.stage = days.stage
+left join {{ ref('stg_candidate_stages') }} as stages on stages.stage = days.stage

@@ -46,7 +46,7 @@ reached as (
 last_visits as (
     select
         candidate_id,
-        arg_max(coalesce(stage_kind = 'lost', false), visit_number) as is_lost,
+        arg_max(is_lost, visit_number) as is_lost,
         arg_max(coalesce(left_by = 'deletion', false), visit_number) as is_deleted
     from {{ ref('fct_candidate_stages') }}
     group by candidate_id

@@ -28,7 +28,7 @@ measured as (
         (epoch(coalesce(left_at, now_at)) - epoch(entered_at)) / 86400 as days,
         (epoch(coalesce(left_after, last_known_at)) - epoch(entered_before)) / 86400 as days_min,
         (epoch(coalesce(left_before, now_at)) - epoch(entered_after)) / 86400 as days_max,
-        (epoch(entered_before) - epoch(entered_at)) / 86400 as days_at_first_look
+        (epoch(entered_before) - epoch(entered_at)) / 86400 as days_before_observed
     from visits
 )
 
@@ -45,15 +45,16 @@ select
     measured.left_at,
     measured.is_current,
     measured.is_entry_observed,
-    measured.may_hide_return,
-    coalesce(measured.left_by = 'change', false) as is_left,
+    measured.may_contain_gap,
+    coalesce(measured.left_by = 'change', false) as left_stage,
     coalesce(measured.left_by = 'change', false) and measured.is_entry_observed as is_measured,
-    round(greatest(measured.days, 0), 2) as days,
+    case when is_measured then round(greatest(measured.days, 0), 2) end as days_observed,
+    round(greatest(measured.days, 0), 2) as days_at_least,
     -- Bounds are rounded outwards, so that the truth stays between them.
     floor(greatest(measured.days_min, 0) * 100) / 100 as days_min,
     ceil(greatest(measured.days_max, 0) * 100) / 100 as days_max,
     round(greatest(measured.days_max, 0) - greatest(measured.days_min, 0), 2) as uncertainty_days,
-    round(greatest(measured.days_at_first_look, 0), 2) as days_at_first_look
+    round(greatest(measured.days_before_observed, 0), 2) as days_before_observed
 from measured
 left join {{ ref('dim_candidates') }} as candidates
     on candidates.candidate_id = measured.candidate_id

@@ -10,6 +10,7 @@ interviews as (
         job_id,
         min(start_date) as first_interview_on
     from {{ ref('stg_interviews') }}
+    where is_held
     group by candidate_id, job_id
 ),
 

@@ -7,7 +7,6 @@ with
 jobs as (
     select
         *,
-        job_status in ('filled', 'closed', 'cancelled') as is_decided,
         least(placements, positions) as positions_placed
     from {{ ref('fct_job_funnel') }}
 ),
@@ -17,7 +16,7 @@ counted as (
         company_id,
         count(*) as jobs,
         count(*) filter (where job_status = 'draft') as draft_jobs,
-        count(*) filter (where job_status in ('published', 'on_hold')) as open_jobs,
+        count(*) filter (where is_open) as open_jobs,
         count(*) filter (where job_status = 'filled') as jobs_marked_filled,
         count(*) filter (where job_status = 'closed') as closed_jobs,
         count(*) filter (where job_status = 'closed' and placements > 0)
@@ -53,6 +52,6 @@ select
     counted.positions_placed,
     counted.positions_placed / nullif(counted.decided_positions, 0) as position_placed_rate,
     counted.placements,
-    companies.api_jobs_count - counted.jobs as jobs_not_landed
+    companies.api_jobs_count - counted.jobs as jobs_missing
 from counted
 left join {{ ref('dim_companies') }} as companies on companies.company_id = counted.company_id

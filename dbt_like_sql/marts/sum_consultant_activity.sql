@@ -38,7 +38,7 @@ dated as (
     union all
     select consultant_id, start_date, counts_as, null, null
     from {{ ref('fct_bookings') }}
-    where counts_as in ('consultation', 'site_visit') and has_begun
+    where counts_as in ('consultation', 'site_visit') and is_held
     union all
     select consultant_id, placed_on, 'placement', reporting_fee, reporting_currency
     from {{ ref('fct_placements') }}

@@ -18,8 +18,7 @@ summed as (
         sum(fee) as fee,
         sum(fee) filter (where booking_type = 'permanent') as permanent_fee,
         sum(fee) filter (where booking_type = 'contract') as contract_fee,
-        sum(fee) filter (where booking_status in ('confirmed', 'in_progress', 'completed'))
-            as confirmed_fee,
+        sum(fee) filter (where is_confirmed) as confirmed_fee,
         sum(fee) filter (where fee_source = 'booking') as fee_from_booking,
         sum(fee) filter (where fee_source = 'job') as fee_from_job,
         sum(fee) filter (where fee_source in ('job_percentage', 'company_percentage'))

@@ -1,5 +1,5 @@
 -- model: sum_lead_conversion
--- grain: one row per dimension (all, source_group, consultant, lead_status, month) and member
+-- grain: one row per group_by (all, source_group, consultant, lead_status, month) and group_name
 -- The share of leads that are known to be converted.
 
 with
@@ -20,11 +20,11 @@ counted as (
             when grouping(lead_status_id) = 0 then 'lead_status'
             when grouping(month) = 0 then 'month'
             else 'all'
-        end as dimension,
+        end as group_by,
         case when grouping(month) = 0 then coalesce(month, 'unknown')
             else coalesce(source_group, consultant_name, lead_status_name, 'all')
-        end as member,
-        coalesce(consultant_id, lead_status_id) as member_id,
+        end as group_name,
+        coalesce(consultant_id, lead_status_id) as group_id,
         count(*) as leads,
         count(*) filter (where is_converted) as converted,
         count(*) filter (where is_lost) as lost,
@@ -38,7 +38,7 @@ counted as (
 )
 
 select
-    dimension, member, member_id,
+    group_by, group_name, group_id,
     leads, converted, lost,
     converted / nullif(leads, 0) as conversion_rate,
     converted_with_date,

@@ -1,5 +1,5 @@
 -- model: sum_offer_acceptance
--- grain: one row per dimension (all, month, source_group, consultant) and member
+-- grain: one row per group_by (all, month, source_group, consultant) and group_name
 -- How many of the offers that were seen were accepted.
 
 with
@@ -31,10 +31,10 @@ offers as (
         entered_at,
         is_entry_observed,
         case
-            when stage <> 'offer_made' then 'accepted_unseen'
+            when stage <> 'offer_made' then 'accepted_offer_not_observed'
             when stage_after in ('offer_accepted', 'placed') then 'accepted'
             when stage_after is not null then 'declined'
-            when last_left_by = 'deletion' then 'dropped'
+            when last_left_by = 'deletion' then 'candidate_deleted'
             else 'pending'
         end as outcome
     from visits
@@ -52,7 +52,7 @@ described as (
         -- The last edit of a record that is older than the mirror dates no offer.
         case when offers.is_entry_observed
             then strftime(offers.entered_at at time zone as_of.time_zone, '%Y-%m')
-            else 'unseen'
+            else 'not_observed'
         end as month,
         coalesce(candidates.source_group, 'unknown') as source_group,
         candidates.consultant_id,
@@ -70,23 +70,24 @@ counted as (
             when grouping(source_group) = 0 then 'source_group'
             when grouping(consultant_id) = 0 then 'consultant'
             else 'all'
-        end as dimension,
-        coalesce(month, source_group, consultant_name, 'all') as member,
-        consultant_id as member_id,
+        end as group_by,
+        coalesce(month, source_group, consultant_name, 'all') as group_name,
+        consultant_id as group_id,
         count(*) filter (where outcome = 'accepted') as accepted,
         count(*) filter (where outcome = 'declined') as declined,
         count(*) filter (where outcome = 'pending') as pending,
-        count(*) filter (where outcome = 'dropped') as dropped,
-        count(*) filter (where outcome = 'accepted_unseen') as accepted_unseen
+        count(*) filter (where outcome = 'candidate_deleted') as candidate_deleted,
+        count(*) filter (where outcome = 'accepted_offer_not_observed')
+            as accepted_offer_not_observed
     from described
     group by grouping sets ((), (month), (source_group), (consultant_id, consultant_name))
 )
 
 select
-    dimension, member, member_id,
-    accepted + declined + pending + dropped as offers,
-    accepted, declined, pending, dropped,
+    group_by, group_name, group_id,
+    accepted + declined + pending + candidate_deleted as offers,
+    accepted, declined, pending, candidate_deleted,
     accepted + declined as decided,
     accepted / nullif(accepted + declined, 0) as acceptance_rate,
-    accepted_unseen
+    accepted_offer_not_observed
 from counted

@@ -4,8 +4,10 @@
 
 with
 
-interviewed as (
-    select distinct candidate_id from {{ ref('stg_interviews') }}
+met as (
+    select candidate_id, bool_or(is_held) as is_interviewed
+    from {{ ref('stg_interviews') }}
+    group by candidate_id
 ),
 
 placed as (
@@ -24,14 +26,15 @@ candidates as (
         pipeline.source,
         count(*) as candidates,
         count(*) filter (where pipeline.is_active) as active_candidates,
-        count(interviewed.candidate_id) as candidates_interviewed,
+        count(met.candidate_id) as candidates_with_interview,
+        count(*) filter (where met.is_interviewed) as candidates_interviewed,
         count(placed.candidate_id) as candidates_placed,
         sum(placed.placements)::bigint as placements,
         sum(placed.placements_with_reporting_fee)::bigint as placements_with_reporting_fee,
         sum(placed.reporting_fee) as reporting_fee,
         max(placed.reporting_currency) as reporting_currency
     from {{ ref('fct_pipeline_candidates') }} as pipeline
-    left join interviewed on interviewed.candidate_id = pipeline.candidate_id
+    left join met on met.candidate_id = pipeline.candidate_id
     left join placed on placed.candidate_id = pipeline.candidate_id
     group by pipeline.source
 ),
@@ -47,10 +50,11 @@ select
     sources.source_group,
     coalesce(candidates.candidates, 0) as candidates,
     coalesce(candidates.active_candidates, 0) as active_candidates,
+    coalesce(candidates.candidates_with_interview, 0) as candidates_with_interview,
     coalesce(candidates.candidates_interviewed, 0) as candidates_interviewed,
     coalesce(candidates.candidates_placed, 0) as candidates_placed,
     candidates.candidates_interviewed / nullif(candidates.candidates, 0) as interview_rate,
-    candidates.candidates_placed / nullif(candidates.candidates, 0) as hire_rate,
+    candidates.candidates_placed / nullif(candidates.candidates, 0) as placement_rate,
     coalesce(candidates.placements, 0) as placements,
     coalesce(candidates.placements_with_reporting_fee, 0) as placements_with_reporting_fee,
     coalesce(candidates.reporting_fee, 0)::decimal(18, 2) as reporting_fee,

@@ -1,6 +1,6 @@
 -- model: sum_stage_conversion
--- grain: one row per dimension (all, source_group, consultant), member and stage
--- How many of the candidates seen in a stage went further.
+-- grain: one row per group_by (all, source_group, consultant), group_name and stage
+-- How many of the candidates seen in a stage advanced.
 
 with
 
@@ -8,29 +8,29 @@ conversions as (
     select
         candidate_id, stage, stage_order, outcome,
         source_group, consultant_id, consultant_name,
-        max(stage_order) over (partition by candidate_id) as reached
+        max(stage_order) over (partition by candidate_id) as furthest
     from {{ ref('fct_stage_conversion') }}
 ),
 
 people as (
-    select distinct candidate_id, reached, source_group, consultant_id, consultant_name
+    select distinct candidate_id, furthest, source_group, consultant_id, consultant_name
     from conversions
 ),
 
-passed_unseen as (
+inferred as (
     select
-        people.candidate_id, stages.stage, stages.stage_order, 'passed_unseen' as outcome,
+        people.candidate_id, stages.stage, stages.stage_order, 'inferred' as outcome,
         people.source_group, people.consultant_id, people.consultant_name
     from people
-    join {{ ref('candidate_stages') }} as stages on stages.stage_order < people.reached
+    join {{ ref('candidate_stages') }} as stages on stages.stage_order < people.furthest
     anti join conversions
         on conversions.candidate_id = people.candidate_id and conversions.stage = stages.stage
 ),
 
 rows as (
-    select * exclude (reached) from conversions
+    select * exclude (furthest) from conversions
     union all
-    select * from passed_unseen
+    select * from inferred
 ),
 
 counted as (
@@ -39,18 +39,18 @@ counted as (
             when grouping(source_group) = 0 then 'source_group'
             when grouping(consultant_id) = 0 then 'consultant'
             else 'all'
-        end as dimension,
-        coalesce(source_group, consultant_name, 'all') as member,
-        consultant_id as member_id,
+        end as group_by,
+        coalesce(source_group, consultant_name, 'all') as group_name,
+        consultant_id as group_id,
         stage,
         stage_order,
-        count(*) filter (where outcome <> 'passed_unseen') as entered,
+        count(*) filter (where outcome <> 'inferred') as entered,
         count(*) filter (where outcome = 'advanced') as advanced,
         count(*) filter (where outcome = 'arrived') as arrived,
         count(*) filter (where outcome = 'lost') as lost,
         count(*) filter (where outcome = 'in_progress') as in_progress,
         count(*) filter (where outcome = 'deleted') as deleted,
-        count(*) filter (where outcome = 'passed_unseen') as passed_unseen
+        count(*) filter (where outcome = 'inferred') as inferred
     from rows
     group by grouping sets (
         (stage, stage_order),
@@ -60,14 +60,14 @@ counted as (
 )
 
 select
-    dimension, member, member_id, stage, stage_order,
+    group_by, group_name, group_id, stage, stage_order,
     entered, advanced, arrived, lost, in_progress, deleted,
     advanced + lost as decided,
     -- Nobody can advance from the last stage.
     advanced / nullif(entered - arrived, 0) as conversion_rate,
     advanced / nullif(advanced + lost, 0) as decided_rate,
-    passed_unseen,
-    entered + passed_unseen as reached,
-    advanced + passed_unseen as went_further,
-    (advanced + passed_unseen) / nullif(entered + passed_unseen - arrived, 0) as pass_through_rate
+    inferred,
+    entered + inferred as reached_total,
+    advanced + inferred as advanced_total,
+    (advanced + inferred) / nullif(entered + inferred - arrived, 0) as pass_through_rate
 from counted

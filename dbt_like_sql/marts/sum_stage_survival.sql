@@ -6,17 +6,17 @@ with
 
 -- Nobody is at risk before the look that showed the visit: a shorter one would not be here.
 moves as (
-    select stage, days_at_first_look as days, 1 as came, 0 as went, 0 as changed
+    select stage, days_before_observed as days, 1 as came, 0 as went, 0 as changed
     from {{ ref('fct_time_in_stage') }}
-    where days > days_at_first_look
+    where days_at_least > days_before_observed
     union all
-    select stage, days, 0, 1, is_left::integer
+    select stage, days_at_least, 0, 1, left_stage::integer
     from {{ ref('fct_time_in_stage') }}
-    where days > days_at_first_look
+    where days_at_least > days_before_observed
 ),
 
 daily as (
-    select stage, days, sum(came) as came, sum(went) as went, sum(changed) as left_stage
+    select stage, days, sum(came) as came, sum(went) as went, sum(changed) as exits
     from moves
     group by stage, days
 ),
@@ -25,7 +25,7 @@ watched as (
     select
         stage,
         days,
-        left_stage,
+        exits,
         sum(came - went) over (
             partition by stage order by days
             rows between unbounded preceding and 1 preceding
@@ -39,13 +39,13 @@ ended as (
     select
         stage,
         days,
-        left_stage,
+        exits,
         at_risk,
-        min(if(left_stage = at_risk and days < longest_days, days, null)) over (
+        min(if(exits = at_risk and days < longest_days, days, null)) over (
             partition by stage
         ) as broken_days
     from watched
-    where left_stage > 0
+    where exits > 0
 )
 
 select
@@ -53,7 +53,7 @@ select
     stage,
     days,
     at_risk::bigint as at_risk,
-    left_stage::bigint as left_stage,
-    product(1 - left_stage / at_risk) over (partition by stage order by days) as share_staying
+    exits::bigint as exits,
+    product(1 - exits / at_risk) over (partition by stage order by days) as survival_probability
 from ended
 where days < broken_days or broken_days is null

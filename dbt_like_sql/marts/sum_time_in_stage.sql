@@ -11,26 +11,35 @@ visits as (
         count(*) as visits,
         count(*) filter (where not is_current) as ended_visits,
         count(*) filter (where is_measured) as measured_visits,
-        count(*) filter (where not is_entry_observed) as begun_before_visits,
-        count(*) filter (where may_hide_return) as visits_that_may_hide_return,
+        count(*) filter (where not is_entry_observed) as visits_started_before_mirror,
+        count(*) filter (where may_contain_gap) as visits_may_contain_gap,
         count(*) filter (where is_current) as current_visits,
-        round(quantile_cont(days, 0.50) filter (where is_current), 2) as current_p50_days,
-        round(quantile_cont(days, 0.90) filter (where is_current), 2) as current_p90_days
+        round(quantile_cont(days_at_least, 0.50) filter (where is_current), 2) as current_p50_days,
+        round(quantile_cont(days_at_least, 0.90) filter (where is_current), 2) as current_p90_days
     from {{ ref('fct_time_in_stage') }}
     group by stage
 ),
 
--- The share is a product of fractions, so that a half may come out a hair above one.
+-- The probability is a product of fractions, so that a half may come out a hair above one.
 quantiles as (
     select
         stage,
-        min(days) filter (where share_staying <= 0.90 + 1e-9) as p10_days,
-        min(days) filter (where share_staying <= 0.75 + 1e-9) as p25_days,
-        min(days) filter (where share_staying <= 0.50 + 1e-9) as p50_days,
-        min(days) filter (where share_staying <= 0.25 + 1e-9) as p75_days,
-        min(days) filter (where share_staying <= 0.10 + 1e-9) as p90_days,
-        arg_min(at_risk, days) filter (where share_staying <= 0.50 + 1e-9) as p50_at_risk,
-        sum(left_stage)::bigint as estimated_from
+        min(days) filter (where survival_probability <= 0.90 + 1e-9) as p10_days,
+        min(days) filter (where survival_probability <= 0.75 + 1e-9) as p25_days,
+        min(days) filter (where survival_probability <= 0.50 + 1e-9) as p50_days,
+        min(days) filter (where survival_probability <= 0.25 + 1e-9) as p75_days,
+        min(days) filter (where survival_probability <= 0.10 + 1e-9) as p90_days,
+        arg_min(at_risk, days) filter (where survival_probability <= 0.90 + 1e-9)
+            as p10_at_risk,
+        arg_min(at_risk, days) filter (where survival_probability <= 0.75 + 1e-9)
+            as p25_at_risk,
+        arg_min(at_risk, days) filter (where survival_probability <= 0.50 + 1e-9)
+            as p50_at_risk,
+        arg_min(at_risk, days) filter (where survival_probability <= 0.25 + 1e-9)
+            as p75_at_risk,
+        arg_min(at_risk, days) filter (where survival_probability <= 0.10 + 1e-9)
+            as p90_at_risk,
+        sum(exits)::bigint as exits_observed
     from {{ ref('sum_stage_survival') }}
     group by stage
 )
@@ -38,23 +47,29 @@ quantiles as (
 select
     visits.stage,
     visits.stage_order,
-    stages.kind as stage_kind,
+    stages.stage_kind,
+    coalesce(stages.is_active, false) as is_active,
     visits.visits,
     visits.ended_visits,
     visits.measured_visits,
     visits.measured_visits / nullif(visits.ended_visits, 0) as measured_share,
-    visits.begun_before_visits,
-    visits.visits_that_may_hide_return,
-    quantiles.p10_days,
-    quantiles.p25_days,
-    quantiles.p50_days,
-    quantiles.p75_days,
-    quantiles.p90_days,
+    visits.visits_started_before_mirror,
+    visits.visits_may_contain_gap,
+    -- A quantile that rests on fewer than 20 visits is not an estimate.
+    case when quantiles.p10_at_risk >= 20 then quantiles.p10_days end as p10_days,
+    case when quantiles.p25_at_risk >= 20 then quantiles.p25_days end as p25_days,
+    case when quantiles.p50_at_risk >= 20 then quantiles.p50_days end as p50_days,
+    case when quantiles.p75_at_risk >= 20 then quantiles.p75_days end as p75_days,
+    case when quantiles.p90_at_risk >= 20 then quantiles.p90_days end as p90_days,
+    quantiles.p10_at_risk,
+    quantiles.p25_at_risk,
     quantiles.p50_at_risk,
-    coalesce(quantiles.estimated_from, 0) as estimated_from,
+    quantiles.p75_at_risk,
+    quantiles.p90_at_risk,
+    coalesce(quantiles.exits_observed, 0) as exits_observed,
     visits.current_visits,
     visits.current_p50_days,
     visits.current_p90_days
 from visits
 left join quantiles on quantiles.stage = visits.stage
-left join {{ ref('candidate_stages') }} as stages on stages.stage = visits.stage
+left join {{ ref('stg_candidate_stages') }} as stages on stages.stage = visits.stage

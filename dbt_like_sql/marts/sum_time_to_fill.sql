@@ -1,5 +1,5 @@
 -- model: sum_time_to_fill
--- grain: one row per dimension (all, employment_type, consultant, company, month) and member
+-- grain: one row per group_by (all, employment_type, consultant, company, month) and group_name
 -- The distribution of the days to fill, of openings that were filled, beside those still open.
 
 with
@@ -22,13 +22,13 @@ select
         when grouping(company_id) = 0 then 'company'
         when grouping(month) = 0 then 'month'
         else 'all'
-    end as dimension,
+    end as group_by,
     case
         when grouping(employment_type) = 0 then coalesce(employment_type, 'unknown')
         when grouping(month) = 0 then coalesce(month, 'unknown')
         else coalesce(consultant_name, company_name, 'all')
-    end as member,
-    coalesce(consultant_id, company_id) as member_id,
+    end as group_name,
+    coalesce(consultant_id, company_id) as group_id,
     count(*) filter (where outcome = 'filled') as openings_filled,
     count(days_to_fill) as measured,
     count(days_to_fill) / nullif(openings_filled, 0) as measured_share,
@@ -46,4 +46,5 @@ from openings
 group by grouping sets (
     (), (employment_type), (consultant_id, consultant_name), (company_id, company_name), (month)
 )
-having openings_filled > 0
+-- A month is that of a fill.
+having grouping(month) = 1 or openings_filled > 0

@@ -1,5 +1,5 @@
 -- model: sum_time_to_hire
--- grain: one row per dimension (all, booking_type, source_group ...) and member
+-- grain: one row per group_by (all, booking_type, source_group ...) and group_name
 -- The distribution of the days to hire.
 
 with
@@ -16,12 +16,12 @@ select
         when grouping(company_id) = 0 then 'company'
         when grouping(month) = 0 then 'month'
         else 'all'
-    end as dimension,
+    end as group_by,
     case
         when grouping(month) = 0 then coalesce(month, 'unknown')
         else coalesce(booking_type, source_group, consultant_name, company_name, 'all')
-    end as member,
-    coalesce(consultant_id, company_id) as member_id,
+    end as group_name,
+    coalesce(consultant_id, company_id) as group_id,
     count(*) as placements,
     count(days_to_hire) as measured,
     count(days_to_hire) / nullif(count(*), 0) as measured_share,

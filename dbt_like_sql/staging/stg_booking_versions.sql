@@ -10,7 +10,8 @@ source as (
 )
 
 select
-    id as booking_id, booking_type, status, start_datetime, end_datetime, all_day,
+    id as booking_id, booking_type, job_id, company_id, status, start_datetime, end_datetime,
+    all_day,
     created_at, updated_at,
     _version as version,
     _valid_from as valid_from,

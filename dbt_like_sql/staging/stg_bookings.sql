@@ -33,14 +33,15 @@ select
     requirements, internal_notes, assigned_to, timezone, cancellation_reason,
     -- end of columns of bookings
     coalesce(start_datetime <= as_of_at, false) as has_begun,
-    -- Nothing says that an interview took place at a time from which it was moved away.
+    -- A rescheduled meeting did not take place at a time that has passed.
     case
-        when booking_type <> 'interview' then null
+        when booking_type not in ('interview', 'consultation', 'site_visit') then null
         when status = 'completed' then 'held'
         when status in ('scheduled', 'confirmed', 'in_progress')
             then if(start_datetime <= as_of_at, 'held', 'to_come')
         when status = 'rescheduled' and start_datetime > as_of_at then 'to_come'
-    end as interview_counts_as,
+    end as meeting_state,
+    coalesce(meeting_state = 'held', false) as is_held,
     time_zone,
     (start_datetime at time zone if(starts_on_a_day, 'UTC', time_zone))::date as start_date,
     (end_datetime at time zone if(ends_on_a_day, 'UTC', time_zone))::date as end_date,

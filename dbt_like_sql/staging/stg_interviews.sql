@@ -12,9 +12,9 @@ select
     bookings.start_datetime,
     bookings.start_date,
     bookings.time_zone,
-    bookings.interview_counts_as = 'held' as is_held,
+    bookings.is_held,
     bookings.created_at,
     bookings.created_date
 from {{ ref('stg_bookings') }} as bookings
 left join {{ ref('stg_jobs') }} as jobs on jobs.job_id = bookings.job_id
-where bookings.interview_counts_as is not null
+where bookings.booking_type = 'interview' and bookings.meeting_state is not null

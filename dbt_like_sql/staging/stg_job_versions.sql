@@ -10,7 +10,9 @@ source as (
 )
 
 select
-    id as job_id, status, positions_available, published_at,
+    id as job_id, company_id, status, positions_available, published_at,
+    coalesce(status in ('published', 'on_hold'), false) as is_open,
+    coalesce(status in ('filled', 'closed', 'cancelled'), false) as is_decided,
     created_at, updated_at,
     _version as version,
     _valid_from as valid_from,

@@ -18,6 +18,8 @@ select
     application_deadline, start_date, required_skills, preferred_skills, qualifications, status,
     published_at, allow_applications, enable_public_page, company_id, assigned_to,
     -- end of columns of jobs
+    coalesce(status in ('published', 'on_hold'), false) as is_open,
+    coalesce(status in ('filled', 'closed', 'cancelled'), false) as is_decided,
     case when fee_type is distinct from 'fixed' then fee_percentage end as applied_fee_percentage,
     created_at, updated_at,
     _hydrated_at is not null as is_hydrated,

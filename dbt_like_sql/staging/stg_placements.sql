@@ -1,9 +1,29 @@
 -- model: stg_placements
 -- grain: one row per live booking that is a placement
--- Permanent and contract bookings that stand, and the day on which each was agreed.
+-- Placements: when each was agreed, and for contracts, whether they run and their last day.
 {{ config(materialized='view') }}
 
 with
+
+statuses as (
+    select
+        booking_id,
+        valid_from,
+        status,
+        max(version) filter (where status <> 'completed') over (partition by booking_id)
+            as last_not_completed,
+        version
+    from {{ ref('stg_booking_versions') }}
+    where booking_type in ('permanent', 'contract') and status is not null
+),
+
+-- The day on which a contract was seen to be completed, since when it earns nothing.
+completions as (
+    select booking_id, min(valid_from) as completed_at
+    from statuses
+    where version > coalesce(last_not_completed, 0)
+    group by booking_id
+),
 
 bookings as (
     select
@@ -25,11 +45,33 @@ placements as (
             partition by booking_type, subject, status order by created_at desc, booking_id
         ) = 1
     )
+),
+
+dated as (
+    select
+        placements.*,
+        case when placements.status = 'completed'
+            then (completions.completed_at at time zone placements.time_zone)::date
+        end as completed_on,
+        least(placements.end_date, completed_on) as last_day
+    from placements
+    left join completions on completions.booking_id = placements.booking_id
 )
 
 select
-    booking_id, booking_type, status, contract_type, candidate_id, job_id, company_id, assigned_to,
-    offer_accepted_date, start_date, end_date, time_zone, annual_salary, day_rate, contract_value,
-    placement_fee, created_at, is_hydrated,
-    coalesce(offer_accepted_date, least(created_date, start_date)) as placed_on
-from placements
+    dated.booking_id, dated.booking_type, dated.status, dated.contract_type, dated.candidate_id,
+    dated.job_id, dated.company_id, dated.assigned_to, dated.offer_accepted_date, dated.start_date,
+    dated.end_date, dated.time_zone, dated.annual_salary, dated.day_rate, dated.contract_value,
+    dated.placement_fee, dated.created_at, dated.is_hydrated,
+    coalesce(dated.offer_accepted_date, least(dated.created_date, dated.start_date)) as placed_on,
+    coalesce(dated.status in ('confirmed', 'in_progress', 'completed'), false) as is_confirmed,
+    dated.completed_on,
+    if(dated.booking_type = 'contract', dated.last_day, dated.end_date) as last_day,
+    case
+        when dated.booking_type <> 'contract' then null
+        when dated.status = 'completed' or dated.end_date < as_of.as_of_date then 'ended'
+        when dated.start_date <= as_of.as_of_date then 'running'
+        else 'to_come'
+    end as contract_state
+from dated
+cross join {{ ref('as_of') }} as as_of

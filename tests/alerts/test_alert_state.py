@@ -96,7 +96,7 @@ def test_kinds_that_are_not_wanted_open_nothing_and_end_without_a_word() -> None
     assert () == decide((), {SUBJECTS[0]: BAD}, START, silent).messages
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(looks, max_size=12))
 def test_any_sequence_opens_at_most_one_alert_for_a_subject_and_ends_each(
     sequence: list[Sight],

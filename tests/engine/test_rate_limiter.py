@@ -16,6 +16,7 @@ import pytest
 from connector.client.rate_limiter import Go, RateHeaders, RateLimiter, Spent
 from tests.engine.rate_limiter_counters import MINUTE, Counter, Fixed, Month
 from tests.engine.rate_limiter_world import EPOCH, KINDS, Face, Network, Outcome, World
+from tests.seeds import seeds
 
 ROUNDINGS: tuple[Callable[[float], float], ...] = (math.floor, math.ceil, round, float)
 
@@ -34,7 +35,7 @@ def draw_face(chance: random.Random, *, is_dated: bool | None = None) -> Face:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_sole_client_is_never_refused(kind: str) -> None:
-    for seed in range(40):
+    for seed in seeds(40):
         chance = random.Random(f"{kind} {seed}")
         limit = chance.choice([1, 2, 7, 60, 300])
         counter = KINDS[kind](limit, chance.uniform(0, MINUTE))
@@ -145,7 +146,7 @@ def test_garbage_brings_nothing_to_a_halt() -> None:
         limit, remaining = (chance.choice([None, *numbers]) for _ in range(2))
         return RateHeaders(limit, remaining, chance.choice([None, *moments]))
 
-    for seed in range(40):
+    for seed in seeds(40):
         chance = random.Random(seed)
         face = Face(change=garble, has_date=chance.random() < 0.5)
         world = World(RateLimiter(), Fixed(60), requests=200, seed=seed, face=face)

@@ -21,7 +21,8 @@ from connector.ledger.ledger import Ledger
 from connector.pushes.undo_report import undertaken
 from connector.sandbox.server import Sandbox
 from tests.cli.calling import call, variables
-from tests.faults.sampling import SEED, SHARES, sample_points, seeded_random
+from tests.faults.sampling import SHARES, sample_points
+from tests.seeds import SEED, seeded_random
 
 EMAIL = "olwen.zz@mail.example"
 PERSON = {"first_name": "O", "last_name": "Z", "email": EMAIL, "employment_type": "permanent"}

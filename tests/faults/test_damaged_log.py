@@ -16,9 +16,10 @@ from connector.pulls.outcome import Progress
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from tests.cli.calling import call
-from tests.faults.sampling import SEED, SHARES, sample_points, seeded_random
+from tests.faults.sampling import SHARES, sample_points
 from tests.faults.simulated_time import pulled
 from tests.pulls.landed import differences, published, settings_of
+from tests.seeds import SEED, seeded_random
 
 COUNTS = {"jobs": 30}
 POINTS = 100

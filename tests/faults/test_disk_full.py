@@ -9,9 +9,10 @@ import pytest
 
 from connector.sandbox.server import Sandbox
 from tests.faults.killable_pull import PullForkServer, child
-from tests.faults.sampling import SEED, SHARES, sample_points
+from tests.faults.sampling import SHARES, sample_points
 from tests.faults.simulated_time import pulled
 from tests.pulls.landed import differences, published, rows
+from tests.seeds import SEED
 
 COUNTS = {"candidates": 40, "jobs": 6}
 RESOURCES = ("jobs", "candidates")

@@ -17,9 +17,10 @@ import pytest
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from tests.faults.killable_pull import BATCH_REQUESTS, Ended, PullForkServer, child
-from tests.faults.sampling import IS_ALL, SEED, SHARES, sample_points, seeded_random
+from tests.faults.sampling import IS_ALL, SHARES, sample_points
 from tests.faults.simulated_time import Time, pulled
 from tests.pulls.landed import differences, published
+from tests.seeds import SEED, seeded_random
 
 COUNTS = {"candidates": 110, "jobs": 185}
 RESOURCES = ("jobs", "candidates")

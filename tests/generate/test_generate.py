@@ -69,7 +69,7 @@ files = {
 questions = {
     "count(fee) = 1": "staging.stg_errand_records WHERE reference = 'P-1'",
     "count(fediverse_url) = 1": "staging.stg_candidates WHERE email = 'a@example.com'",
-    "min(live) = 5": "marts.mirror_health WHERE resource = 'errands'",
+    "min(current_rows) = 5": "marts.data_freshness WHERE resource = 'errands'",
 }
 folder = Path(sys.argv[1])
 os.chdir(folder)
@@ -166,7 +166,8 @@ def test_a_field_is_one_line_and_a_resource_one_page(copy: Copy, tmp_path: Path)
     assert {
         *(f"dbt_like_sql/staging/{each}.yml" for each in ("sources", "schema")),
         "dbt_like_sql/staging/stg_errand_records.sql",
-        "dbt_like_sql/marts/mirror_health.sql",
+        "dbt_like_sql/staging/stg_records.sql",
+        "dbt_like_sql/marts/data_freshness.sql",
         *("docs/API.md", "docs/COMMANDS.md", "docs/DATA.md", "docs/PERSONAL_DATA.md"),
     } == {path for path in changed if Path(path).name not in audits}
     assert 5 == len([path for path in changed if Path(path).name in audits])

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.sampling import IS_ALL, SEED, SHARES
+from tests.faults.sampling import IS_ALL, SHARES
 from tests.publishing.agency import Agency
 from tests.publishing.killable_publisher import PublisherForkServer
+from tests.seeds import SEED
 
 KEY = "planted-hash-key-77aa"
 NAME = "Zebediah"

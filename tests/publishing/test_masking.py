@@ -213,7 +213,7 @@ def test_marts_that_are_shipped_name_people_in_one_place(tmp_path: Path) -> None
         "dim_candidates.expected_day_rate",
         *(f"dim_leads.{name}" for name in ("full_name", "email", "phone", "city", "country")),
         "dim_leads.job_title",
-        *(f"fct_contract_months.{name}" for name in ("day_rate", "revenue", "reporting_revenue")),
+        *(f"fct_contract_months.{name}" for name in ("day_rate", "billings", "reporting_billings")),
         "fct_contractors_ending.day_rate",
         "fct_placements.annual_salary",
         "fct_placements.day_rate",

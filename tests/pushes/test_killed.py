@@ -15,10 +15,11 @@ from connector.engine.push_plan import Plan
 from connector.pushes.batch_report import BatchReport
 from connector.sandbox.faults import Drop, PlannedFault
 from connector.sandbox.server import Sandbox
-from tests.faults.sampling import IS_ALL, SEED, SHARES
+from tests.faults.sampling import IS_ALL, SHARES
 from tests.faults.simulated_time import Time
 from tests.pushes.killable_push import Child, Point, PushForkServer, ended_at
 from tests.pushes.pushing import CANDIDATES, Pusher, creates, file_of, writes
+from tests.seeds import SEED
 
 ROWS = 30
 POINTS = 2

@@ -23,7 +23,7 @@ from connector.ledger.journal import Journal
 from connector.ledger.ledger import Ledger
 from connector.ledger.sqlite_file import connect
 from tests.faults.fork_server import ROOT
-from tests.faults.sampling import SEED
+from tests.seeds import SEED
 
 ROWS = 4
 CUTS = 16

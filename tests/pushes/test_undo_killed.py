@@ -12,11 +12,12 @@ import pytest
 
 from connector.sandbox.faults import Drop
 from connector.sandbox.server import Sandbox
-from tests.faults.sampling import IS_ALL, SEED
+from tests.faults.sampling import IS_ALL
 from tests.pushes.killable_push import Child, Point, PushForkServer, ended_at
 from tests.pushes.pushing import CANDIDATES, Pusher, create, creates, update, writes
 from tests.pushes.test_killed import WallTime
 from tests.pushes.test_undo import Undoer
+from tests.seeds import SEED
 
 CREATED, CHANGED = 3, 2
 MODES = ("commits", "drops", "commits late")

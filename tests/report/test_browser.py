@@ -233,7 +233,7 @@ def test_first_printed_page_is_whole(
         connection.execute(
             "UPDATE marts.fct_contractors_ending SET ends_within_30_days = true, "
             "next_booking_id = NULL, is_replaced = false; UPDATE marts.fct_job_ageing SET "
-            "job_status = 'published', days_without_booking = 1234; "
+            "job_status = 'published', days_since_last_booking = 1234; "
             "CREATE TABLE one AS FROM marts.fct_placements LIMIT 1"
         )
         for code in ("AUD", "CHF", "EUR", "JPY", "NOK", "SEK", "ZAR"):

@@ -175,7 +175,7 @@ def test_lists_have_the_most_urgent_first(published: Path, page: ReportPage) -> 
     counts = (
         "fct_contractors_ending WHERE ends_within_30_days AND next_booking_id IS NULL "
         "AND NOT is_replaced",
-        "fct_job_ageing WHERE job_status = 'published' AND days_without_booking >= 30",
+        "fct_job_ageing WHERE job_status = 'published' AND days_since_last_booking >= 30",
         "(SELECT DISTINCT consultant_id FROM marts.fct_pipeline_candidates "
         "WHERE stage = 'offer_made')",
     )

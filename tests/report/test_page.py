@@ -43,15 +43,15 @@ def rows(file: Path, sql: str) -> list[tuple[Any, ...]]:
 
 TABLES = {
     "From each stage further on": "SELECT replace(stage, '_', ' '), entered, advanced, arrived, "
-    "in_progress, lost, deleted FROM marts.sum_stage_conversion WHERE dimension = 'all' "
+    "in_progress, lost, deleted FROM marts.sum_stage_conversion WHERE group_by = 'all' "
     "ORDER BY stage_order",
-    "Leads by their status": "SELECT member, leads, converted, lost FROM marts.sum_lead_conversion "
-    "WHERE dimension = 'lead_status' ORDER BY leads DESC, member",
-    "Days in each stage": "SELECT replace(stage, '_', ' '), estimated_from, p10_days, p25_days, "
+    "Leads by their status": "SELECT group_name, leads, converted, lost "
+    "FROM marts.sum_lead_conversion WHERE group_by = 'lead_status' ORDER BY leads DESC, group_name",
+    "Days in each stage": "SELECT replace(stage, '_', ' '), exits_observed, p10_days, p25_days, "
     "p50_days, p75_days, p90_days FROM marts.sum_time_in_stage "
     "ORDER BY stage_order NULLS LAST, stage",
-    "The copy of each resource": "SELECT replace(resource, '_', ' '), live FROM "
-    "marts.mirror_health ORDER BY resource",
+    "The copy of each resource": "SELECT replace(resource, '_', ' '), current_rows FROM "
+    "marts.data_freshness ORDER BY resource",
 }
 
 
@@ -73,8 +73,8 @@ def test_unnamed_status_of_leads_is_told(document: Document) -> None:
     assert ["New", "Lost", "Won", "unmapped"] == [
         row[0] for row in document.table("Leads by their status")
     ]
-    assert "New is the status of 4 of 7 leads (57%)." in figure
-    assert "1 of 7 leads (14%) have a status that nobody has named." in figure
+    assert "New is the status of 5 of 8 leads (62%)." in figure
+    assert "1 of 8 leads (12%) have a status that nobody has named." in figure
 
 
 def test_content_is_the_mart(document: Document) -> None:
@@ -89,7 +89,7 @@ def test_openings_that_wait_are_told_beside_those_filled(changed: Callable[[Chan
     file = changed(
         lambda connection: connection.execute(
             "UPDATE marts.sum_time_to_fill SET openings_open = 12, open_p50_days = 90 "
-            "WHERE dimension = 'all'"
+            "WHERE group_by = 'all'"
         )
     )
 
@@ -104,9 +104,7 @@ def test_bands_hold_everything_measured(
     published: Path, document: Document, caption: str, end: str
 ) -> None:
     summary, facts, column = f"sum_time_to_{end}", f"fct_time_to_{end}", f"days_to_{end}"
-    ((measured,),) = rows(
-        published, f"SELECT measured FROM marts.{summary} WHERE dimension = 'all'"
-    )
+    ((measured,),) = rows(published, f"SELECT measured FROM marts.{summary} WHERE group_by = 'all'")
     bands = [(band, int(number)) for band, number in document.table(caption)]
 
     assert 0 < measured == sum(number for _, number in bands)
@@ -177,8 +175,8 @@ def test_open_jobs_are_worth_what_rates_convert(published: Path, document: Docum
 def test_who_waits_is_told_beside_the_slowest_stage(changed: Callable[[Change], Path]) -> None:
     def change(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(
-            "UPDATE marts.sum_time_in_stage SET p50_at_risk = 9 WHERE stage = 'interviewing'; "
-            "UPDATE marts.sum_time_in_stage SET p50_days = 2.5, p50_at_risk = 4, "
+            "UPDATE marts.sum_time_in_stage SET p50_days = 10 WHERE stage = 'interviewing'; "
+            "UPDATE marts.sum_time_in_stage SET p50_days = NULL, "
             "current_visits = 189, current_p50_days = 194 WHERE stage = 'offer_made'"
         )
 
@@ -190,10 +188,11 @@ def test_who_waits_is_told_beside_the_slowest_stage(changed: Callable[[Change], 
 
 def test_empty_months_stay_and_what_has_none_is_apart(changed: Callable[[Change], Path]) -> None:
     def change(connection: duckdb.DuckDBPyConnection) -> None:
-        for month in ("2025-10", "unseen"):
+        for month in ("2025-10", "not_observed"):
             connection.execute(
-                f"INSERT INTO marts.sum_offer_acceptance SELECT * REPLACE ('{month}' AS member) "
-                "FROM marts.sum_offer_acceptance WHERE member = '2026-02'"
+                "INSERT INTO marts.sum_offer_acceptance "
+                f"SELECT * REPLACE ('{month}' AS group_name) "
+                "FROM marts.sum_offer_acceptance WHERE group_name = '2026-02'"
             )
 
     figure = Document.of(render(changed(change)).html).figure("offers")
@@ -303,7 +302,7 @@ def test_figures_read_what_they_say_they_need(
     for declared in declarations + [each.needs for each in LISTS]:
         for mart, columns in declared.items():
             needs.setdefault(mart, set()).update(columns.split())
-    needs["mirror_health"] |= {"proven_at", "last_run_at"}
+    needs["data_freshness"] |= {"proven_at", "last_run_at"}
     bare = tmp_path / "recruitment.duckdb"
     with duckdb.connect(str(bare)) as connection:
         connection.execute(f"ATTACH '{published}' AS full_file (READ_ONLY); CREATE SCHEMA marts")

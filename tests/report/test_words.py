@@ -16,7 +16,7 @@ def test_share_is_nothing_or_everything_only_where_it_is() -> None:
 
 
 def test_values_are_written_by_their_type_and_name() -> None:
-    row = {"a": None, "b": 0, "c": "", "hire_rate": 0.5, "days_left": 2.5, "fee": 1234.4}
+    row = {"a": None, "b": 0, "c": "", "placement_rate": 0.5, "days_left": 2.5, "fee": 1234.4}
     moments = {"is_on": True, "month_start": date(2026, 5, 1), "on": date(2026, 5, 7)}
     table = words.FigureTable("All", "mart", dict.fromkeys((*row, *moments), ""), [row | moments])
 

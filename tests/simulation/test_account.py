@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests.seeds import seeds
 from tests.simulation.run import ACCOUNT, run
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4))
 def test_a_life_of_an_account_keeps_its_promises(seed: int) -> None:
     verdict = run(ACCOUNT, seed)
 

@@ -13,6 +13,7 @@ from connector.warehouse import versions as edits
 from connector.warehouse import versions as version
 from connector.warehouse.versions import Version
 from tests.faults.sampling import IS_ALL
+from tests.seeds import seeds
 from tests.simulation import history
 from tests.simulation.run import run
 from tests.simulation.scenario import SMALL
@@ -25,7 +26,7 @@ clock that steps.
 
 @pytest.mark.parametrize("name", LANDED)
 def test_a_warehouse_keeps_the_history_that_the_rules_say(name: str) -> None:
-    verdicts = [run(name + SMALL, seed, lands=True) for seed in range(8 if IS_ALL else 1)]
+    verdicts = [run(name + SMALL, seed, lands=True) for seed in seeds(8 if IS_ALL else 1)]
 
     assert [] == [str(each) for each in verdicts if each.wrong]
 

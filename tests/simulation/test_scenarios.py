@@ -20,6 +20,7 @@ from connector.catalog.resource import Resource
 from connector.engine.commands import Outcome, Unread
 from tests.faults.sampling import IS_ALL
 from tests.repository import ROOT
+from tests.seeds import seeds
 from tests.simulation.checkers import differences, judge
 from tests.simulation.mirror import Mirror
 from tests.simulation.run import run
@@ -45,8 +46,8 @@ def _blocks(names: str | list[str]) -> list[ParameterSet]:
 
 
 def _play(name: str, block: int) -> list[str]:
-    full = range(block * FULL_SEEDS, (block + 1) * FULL_SEEDS)
-    small = range(block * SMALL_SEEDS, (block + 1) * SMALL_SEEDS)
+    full = seeds(FULL_SEEDS, first=block * FULL_SEEDS)
+    small = seeds(SMALL_SEEDS, first=block * SMALL_SEEDS)
     return _wrong(name, full) + _wrong(name + SMALL, small)
 
 
@@ -177,6 +178,14 @@ def test_a_reading_older_than_the_list_closes_no_walk(monkeypatch: pytest.Monkey
     _blocks(["unsorted", "unsorted-updated", "capped", "total-high", "total-low"]),
 )
 def test_a_list_that_is_not_as_asked_makes_no_wrong_bookmark(name: str, block: int) -> None:
+    assert [] == _play(name, block)
+
+
+@pytest.mark.parametrize(
+    ("name", "block"),
+    _blocks(["total-huge", "total-huge-guarded", "total-huge-types", "total-always-huge"]),
+)
+def test_huge_totals_change_nothing(name: str, block: int) -> None:
     assert [] == _play(name, block)
 
 

@@ -23,6 +23,7 @@ from connector.catalog.candidate import Candidate
 from connector.engine.commands import Commit, Found, Gone
 from connector.warehouse.warehouse import Warehouse
 from tests.pulls.landed import rows
+from tests.seeds import seeds
 from tests.warehouse.versions import CANDIDATES, detail, item, moment, offences
 
 HIDDEN = "offer_accepted"
@@ -30,10 +31,7 @@ HIDDEN = "offer_accepted"
 IDS = ("a", "b")
 EXAMPLES = 20
 CHECKED = settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 
@@ -239,7 +237,7 @@ def look_at(warehouse: Warehouse, life: Life, chance: random.Random, at: float) 
     warehouse.commit(CANDIDATES, what, "run", moment(at))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", seeds(8))
 def test_each_interval_holds_what_happened(prepared: Path, seed: int) -> None:
     chance = random.Random(seed)
     life = Life({"status": "screening", "first_name": "A", "city": "X"}, -100, [-100])

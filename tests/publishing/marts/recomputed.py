@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tests.faults.sampling import SEED
 from tests.publishing.marts import month as made
 from tests.publishing.marts.month import NOW, RATES, Truth, local
 from tests.publishing.marts.world import BuiltWorld, World
+from tests.seeds import SEED
 
 Frame = Any
 """A frame or a series of pandas, whose values may be anything."""
@@ -76,16 +76,17 @@ class Recomputed:
             a or self.jobs.assigned_to.get(job)
             for a, job in zip(frame.assigned_to, frame.job_id, strict=True)
         ]
-        frame["counts_as"] = "nothing"
+        frame["counts_as"] = "not_counted"
         meetings = frame.booking_type == "interview"
+        talks = frame.booking_type.isin(("consultation", "site_visit"))
         past = frame.start_at.map(lambda at: at <= NOW)
         held = (frame.status == "completed") | (frame.status.isin(STANDING) & past)
         coming = frame.status.isin((*STANDING, "rescheduled")) & ~past & ~held
+        frame["is_held"] = held & (meetings | talks)
         frame.loc[meetings & held, "counts_as"] = "interview_held"
         frame.loc[meetings & coming, "counts_as"] = "interview_to_come"
         frame.loc[meetings & (frame.status == "cancelled"), "counts_as"] = "interview_cancelled"
-        talks = frame.booking_type.isin(("consultation", "site_visit"))
-        talks &= ~frame.status.isin(("draft", "cancelled"))
+        talks &= held | coming
         frame.loc[talks, "counts_as"] = frame.booking_type[talks]
         frame.loc[_placed(frame), "counts_as"] = "placement"
         return frame
@@ -121,7 +122,59 @@ class Recomputed:
         )
         either = [min(pair) for pair in zip(frame.created_date, frame.start_date, strict=True)]
         frame["placed_on"] = agreed.where(agreed.notna(), pd.Series(either, frame.index))
+        return self._contracts(frame)
+
+    def _contracts(self, frame: Frame) -> Frame:
+        """Placements with the day on which each contract was seen completed, and its last day."""
+        visits = self.observed("bookings")
+        done = visits[visits.left_by.isna() & (visits.status == "completed")].set_index("id")
+        frame["completed_on"] = [
+            local(done.entered_at[id], zone) if status == "completed" else None
+            for id, zone, status in zip(frame.index, frame.timezone, frame.status, strict=True)
+        ]
+        frame["last_day"] = [
+            min((day for day in (end, over) if day), default=None) if kind == "contract" else end
+            for kind, end, over in zip(
+                frame.booking_type, frame.end_date, frame.completed_on, strict=True
+            )
+        ]
+        frame["contract_state"] = [
+            None
+            if row.booking_type != "contract"
+            else "ended"
+            if row.status == "completed" or (row.end_date and row.end_date < TODAY)
+            else "running"
+            if row.start_date <= TODAY
+            else "to_come"
+            for row in frame.itertuples()
+        ]
         return frame
+
+    def read_at(self, company: str) -> datetime:
+        """When the mirror last read a company."""
+        (truth,) = (each for each in self.month["companies"] if each.id == company)
+        times = []
+        before = None
+        for place, at in enumerate(self.looks):
+            now = truth.at(at)
+            if now and (
+                before is None or now["updated"] > before or made.is_reread(company, place)
+            ):
+                times.append(at)
+            before = at if now else before
+        return times[-1]
+
+    def changed_at(self, company: str) -> datetime | None:
+        """When a job or booking of the company last changed, or was last seen to be deleted."""
+        found = []
+        for each in (*self.month["jobs"], *self.month["bookings"]):
+            shown = [(at, each.at(at)) for at in self.looks]
+            seen = [now for _, now in shown if now and now["company_id"] == company]
+            if seen:
+                found.append(seen[-1]["updated"])
+                last = max(at for at, now in shown if now)
+                found += [at for at, _ in shown if at > last][:1]
+        return max(found, default=None)
 
     def observed(self, resource: str) -> Frame:
         """The visits to statuses that the looks show, of all records that anybody ever saw."""

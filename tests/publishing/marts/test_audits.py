@@ -22,7 +22,7 @@ FAULTS: Mapping[str, str] = {
             VALUES ('x1', 't1', '{"size": "large"}')
     """,
     "dates_are_in_order": "UPDATE marts.fct_placements SET end_date = start_date - 1",
-    "details_are_read": "UPDATE marts.mirror_health SET listed_only = 1, live = 19",
+    "details_are_read": "UPDATE marts.data_freshness SET summary_only = 1, current_rows = 19",
     "exchange_rates_share_a_currency": "INSERT INTO seeds.exchange_rates VALUES ('CHF', 1, 'EUR')",
     "fees_add_up": "UPDATE marts.sum_fee_forecast SET fee = fee + 0.01 WHERE currency = 'EUR'",
     "fees_have_a_currency": "UPDATE marts.fct_placements SET currency = NULL",
@@ -36,19 +36,19 @@ FAULTS: Mapping[str, str] = {
         WHERE id = 'reopened' AND _version = 1
     """,
     "landing_agrees_with_the_api": """
-        UPDATE marts.mirror_health SET last_proven = true, api_total = live + 1
+        UPDATE marts.data_freshness SET last_proven = true, api_total = current_rows + 1
     """,
     "landing_has_one_row_per_id": """
         INSERT INTO landing.jobs SELECT * FROM landing.jobs WHERE id = 'shut'
     """,
     "marts_keep_every_row": "DELETE FROM marts.fct_time_to_hire WHERE booking_id = 'p-hal'",
-    "mirror_is_fresh": "UPDATE marts.mirror_health SET live = 1, proven_at = NULL",
+    "mirror_is_fresh": "UPDATE marts.data_freshness SET current_rows = 1, proven_at = NULL",
     "placements_have_fees": """
         UPDATE marts.sum_coverage SET missing = 2, total = 19
         WHERE question = 'placements_with_fee'
     """,
     "rates_lie_between_zero_and_one": "UPDATE marts.sum_job_funnel "
-    "SET interview_to_placement_rate = 1.01 WHERE dimension = 'all'",
+    "SET interview_to_placement_rate = 1.01 WHERE group_by = 'all'",
     "stages_do_not_overlap": """
         INSERT INTO marts.fct_candidate_stages BY NAME
             SELECT 'hal' AS candidate_id, 1 AS visit_number, true AS is_current, NOW() AS entered_at
@@ -68,7 +68,7 @@ FAULTS: Mapping[str, str] = {
 """For each audit, what is done to the file of jobs and placements that the audit must find."""
 
 SOUND: Mapping[str, str] = {
-    "details_are_read": "UPDATE marts.mirror_health SET listed_only = 1, live = 20",
+    "details_are_read": "UPDATE marts.data_freshness SET summary_only = 1, current_rows = 20",
     "placements_have_fees": """
         UPDATE marts.sum_coverage SET missing = 2, total = 20
         WHERE question = 'placements_with_fee'

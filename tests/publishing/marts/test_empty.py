@@ -5,7 +5,7 @@ from __future__ import annotations
 from connector.catalog import CATALOG
 from tests.publishing.marts.world import BuiltWorld
 
-_STANDS_ALONE = frozenset(("dim_days", "mirror_health", "sum_coverage"))
+_STANDS_ALONE = frozenset(("dim_days", "data_freshness", "sum_coverage"))
 """Marts with rows of their own: the calendar, one for each resource, one for each question."""
 
 
@@ -19,9 +19,9 @@ def test_marts_are_empty_or_zero(empty_world: BuiltWorld) -> None:
         rows = empty_world.rows(f"SELECT * FROM {mart.table}")
         for row in rows if mart.name not in _STANDS_ALONE else []:
             values = {
-                key: value for key, value in row.items() if key not in ("dimension", "member")
+                key: value for key, value in row.items() if key not in ("group_by", "group_name")
             }
-            if "all" != row.get("dimension") or any(value for value in values.values()):
+            if "all" != row.get("group_by") or any(value for value in values.values()):
                 told.append((mart.name, row))
 
     assert [] == told
@@ -32,10 +32,10 @@ def test_nothing_is_covered_or_mirrored(empty_world: BuiltWorld) -> None:
         "SELECT DISTINCT covered, total, coverage FROM marts.sum_coverage"
     )
     assert [(0, None, None, 0)] == empty_world.table(
-        "SELECT DISTINCT live, hydrated_share, hours_behind, requests_this_month "
-        "FROM marts.mirror_health"
+        "SELECT DISTINCT current_rows, fully_read_share, hours_behind, requests_this_month "
+        "FROM marts.data_freshness"
     )
-    assert 7 == len(empty_world.rows("SELECT resource FROM marts.mirror_health"))
+    assert 7 == len(empty_world.rows("SELECT resource FROM marts.data_freshness"))
 
 
 def test_now_is_not_known(empty_world: BuiltWorld) -> None:

@@ -124,14 +124,14 @@ def test_time_to_fill_is_a_distribution(jobs_world: BuiltWorld) -> None:
     # between 40 and 55, a tenth half-way from 14 to 21, nine tenths half-way from 55 to 66.
     assert [8, 6, 0.75, 41.83, 17.5, 25.75, 47.5, 55, 60.5] == jobs_world.row(
         "marts.sum_time_to_fill",
-        "dimension = 'all'",
+        "group_by = 'all'",
         *("openings_filled", "measured", "measured_share", "mean_days"),
         *("p10_days", "p25_days", "p50_days", "p75_days", "p90_days"),
     )
     # Beta: 66 and 21 by reopened, 55 by closed.
     assert [3, 55] == jobs_world.row(
         "marts.sum_time_to_fill",
-        "dimension = 'company' AND member_id = 'beta'",
+        "group_by = 'company' AND group_id = 'beta'",
         "measured",
         "p50_days",
     )
@@ -158,7 +158,7 @@ def test_time_to_hire_counts_a_candidate_once(jobs_world: BuiltWorld) -> None:
     # 0, 4, 7, 15, 28, 28, 376: 458 / 7 on average, half at most 15.
     assert [12, 7, 65.43, 5.5, 15, 28] == jobs_world.row(
         "marts.sum_time_to_hire",
-        "dimension = 'all'",
+        "group_by = 'all'",
         *("placements", "measured", "mean_days", "p25_days", "p50_days", "p75_days"),
     )
 
@@ -171,8 +171,9 @@ def test_funnel_counts_candidates_of_each_job(jobs_world: BuiltWorld) -> None:
         *("interview_to_placement_rate", "interviews_per_placement"),
     )
 
-    # hal and rob twice each, ivy's cancelled; hal and ivy placed: 1 of 2, 4 interviews for 2.
-    assert [4, 1, 2, 2, 2, 1, 1, 0.5, 2] == jobs_world.row(
+    # hal and rob twice each, rob's second to come, ivy's cancelled; hal and ivy placed: 1 of 2, 3
+    # interviews held for 2.
+    assert [4, 1, 2, 1, 2, 1, 1, 0.5, 1.5] == jobs_world.row(
         "marts.fct_job_funnel", "job_id = 'multi'", *columns
     )
     # Nobody met for it: there is no rate.
@@ -183,8 +184,9 @@ def test_funnel_counts_candidates_of_each_job(jobs_world: BuiltWorld) -> None:
     # twelve placements quin's job is gone.
     assert [9, 5, 3, 2, 11, 0.667] == jobs_world.row(
         "marts.sum_job_funnel",
-        "dimension = 'all'",
-        *("jobs", "interviews", "interviewed", "placed_after_interview", "placements"),
+        "group_by = 'all'",
+        *("jobs", "interviews", "candidate_job_pairs_interviewed"),
+        *("candidate_job_pairs_placed_after_interview", "placements"),
         "round(interview_to_placement_rate, 3)",
     )
 
@@ -239,7 +241,7 @@ def test_jobs_age_since_they_were_opened(jobs_world: BuiltWorld) -> None:
         ("listed", 125, "over 90", 29),
         ("multi", 60, "31-60", 5),
     ] == jobs_world.table(
-        "SELECT job_id, age_days, age_band, days_without_booking FROM marts.fct_job_ageing "
+        "SELECT job_id, age_days, age_band, days_since_last_booking FROM marts.fct_job_ageing "
         "ORDER BY job_id"
     )
 
@@ -248,7 +250,7 @@ def test_clients_have_fill_rates(jobs_world: BuiltWorld) -> None:
     columns = (
         *("jobs", "open_jobs", "jobs_marked_filled", "closed_jobs", "closed_jobs_with_placement"),
         *("cancelled_jobs", "decided_jobs", "marked_filled_rate", "decided_positions"),
-        *("positions_placed", "position_placed_rate", "placements", "jobs_not_landed"),
+        *("positions_placed", "position_placed_rate", "placements", "jobs_missing"),
     )
 
     # Filled: filled; cancelled: shut. lee fills one of two positions. In all: hal and ivy on multi,

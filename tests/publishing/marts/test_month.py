@@ -19,13 +19,19 @@ def test_nothing_blocks(month: Recomputed) -> None:
     """The simulated month passes every check that blocks, and marks of every kind are in it."""
     assert () == month.world.built.blocking
     kinds = set(month.bookings.counts_as)
-    assert {"placement", "interview_held", "interview_to_come", "nothing", "site_visit"} <= kinds
+    assert {
+        "placement",
+        "interview_held",
+        "interview_to_come",
+        "not_counted",
+        "site_visit",
+    } <= kinds
     assert month.companies.is_deleted.any()
 
 
 def test_bookings_count_on_their_days(month: Recomputed) -> None:
     truth = month.bookings.reset_index(names="booking_id")
-    columns = ("booking_id", "counts_as", "start_date", "end_date", "created_date")
+    columns = ("booking_id", "counts_as", "is_held", "start_date", "end_date", "created_date")
     same(month.mart("fct_bookings"), truth, *columns)
 
 
@@ -41,6 +47,9 @@ def test_placements_and_fees(month: Recomputed) -> None:
     columns = ("booking_id", "placed_on", "start_date", "company_name", "is_company_deleted")
     money = ("currency", "fee", "reporting_fee")
     same(month.mart("fct_placements"), truth, *columns, *money)
+    contract = ("booking_id", "completed_on", "last_day", "contract_state")
+    same(month.mart("fct_placements"), truth, *contract)
+    assert {"to_come", "running", "ended"} == set(truth.contract_state.dropna())
 
     truth["month_start"] = truth.start_date.map(first_of_month)
     sure = truth.status.isin(("confirmed", "in_progress", "completed"))
@@ -61,7 +70,7 @@ def test_contracts_by_month_and_by_end(month: Recomputed) -> None:
     contracts = month.placements[month.placements.booking_type == "contract"]
     rows: list[Any] = []
     for id, row in contracts.iterrows():
-        last = row.end_date or TODAY
+        last = row.last_day or TODAY
         if row.start_date > last:
             continue
         for begin in pd.date_range(row.start_date.replace(day=1), last, freq="MS"):
@@ -71,19 +80,18 @@ def test_contracts_by_month_and_by_end(month: Recomputed) -> None:
             rate = None if row.day_rate is None or np.isnan(row.day_rate) else row.day_rate
             worth = None if rate is None else rate * int(days)
             rows.append((id, begin.date(), int(days), worth, row.currency))
-    columns = ["booking_id", "month_start", "working_days", "revenue", "currency"]
+    columns = ["booking_id", "month_start", "working_days", "billings", "currency"]
     truth = pd.DataFrame(rows, columns=columns)
-    truth["revenue"] = truth.revenue.astype(float)
+    truth["billings"] = truth.billings.astype(float)
     same(month.mart("fct_contract_months"), truth, *columns)
     summed = truth.groupby(["month_start", "currency"], dropna=False, as_index=False).agg(
         contracts=("booking_id", "size"),
         working_days=("working_days", "sum"),
-        revenue=("revenue", "sum"),
+        billings=("billings", "sum"),
     )
-    same(month.mart("sum_contract_revenue"), summed, *summed.columns)
+    same(month.mart("sum_contract_billings"), summed, *summed.columns)
 
-    ending = contracts[contracts.status != "completed"]
-    ending = ending[[end is None or end >= TODAY for end in ending.end_date]]
+    ending = contracts[contracts.contract_state.isin(("running", "to_come"))]
     rows = []
     for id, row in ending.iterrows():
         after = month.placements[month.placements.candidate_id == row.candidate_id]
@@ -102,14 +110,18 @@ def test_contracts_by_month_and_by_end(month: Recomputed) -> None:
 
 def test_funnels_and_interviews(month: Recomputed) -> None:
     met = month.bookings[month.bookings.counts_as.isin(("interview_held", "interview_to_come"))]
-    pairs = set(zip(met.job_id, met.candidate_id, strict=True))
+    held = met[met.is_held.astype(bool)]
+    booked, pairs = (set(zip(each.job_id, each.candidate_id, strict=True)) for each in (met, held))
+    assert pairs < booked
     placed = set(zip(month.placements.job_id, month.placements.candidate_id, strict=True))
     live = [*month.jobs.index]
     truth = pd.DataFrame(
         {
             "job_id": live,
             "interviews": [sum(met.job_id == job) for job in live],
+            "interviews_held": [sum(held.job_id == job) for job in live],
             "placements": [sum(month.placements.job_id == job) for job in live],
+            "candidates_with_interview": [sum(j == job for j, _ in booked) for job in live],
             "candidates_interviewed": [sum(j == job for j, _ in pairs) for job in live],
             "candidates_placed": [sum(j == job for j, _ in placed) for job in live],
             "candidates_placed_after_interview": [
@@ -119,12 +131,15 @@ def test_funnels_and_interviews(month: Recomputed) -> None:
     )
     same(month.mart("fct_job_funnel"), truth, *truth.columns)
     whole = truth.drop(columns="job_id").sum().to_frame().T
-    whole.columns = pd.Index(
-        ["interviews", "placements", "interviewed", "placed", "placed_after_interview"]
-    )
-    same(month.mart("sum_job_funnel", "dimension = 'all'"), whole, *whole.columns)
+    kinds = ("with_interview", "interviewed", "placed", "placed_after_interview")
+    pairs_of = [f"candidate_job_pairs_{kind}" for kind in kinds]
+    whole.columns = pd.Index(["interviews", "interviews_held", "placements", *pairs_of])
+    same(month.mart("sum_job_funnel", "group_by = 'all'"), whole, *whole.columns)
     coming = met[met.counts_as == "interview_to_come"].job_id.value_counts()
-    shown = month.mart("fct_pipeline_jobs").set_index("job_id").interviews_upcoming
+    open_now = month.mart("fct_pipeline_jobs").set_index("job_id")
+    funnels = month.mart("fct_job_funnel").set_index("job_id").candidates_interviewed
+    assert open_now.candidates_interviewed.to_dict() == funnels[open_now.index].to_dict()
+    shown = open_now.interviews_upcoming
     open_jobs = month.jobs.index[month.jobs.status.isin(("published", "on_hold"))]
     assert {job: int(coming.get(job, 0)) for job in open_jobs} == shown.to_dict()
     outcomes = month.bookings[month.bookings.booking_type == "interview"]
@@ -160,10 +175,17 @@ def test_clients(month: Recomputed) -> None:
     rows: list[Any] = []
     for id, row in month.companies[~month.companies.is_deleted.astype(bool)].iterrows():
         theirs = month.jobs[month.jobs.company_id == id]
-        ours = (len(theirs), sum(theirs.status == "published"), sum(sure.client == id))
+        ours = (len(theirs), sum(theirs.status == "published"), sum(sure.company_id == id))
+        changed = month.changed_at(str(id))
+        is_read = changed is None or month.read_at(str(id)) > changed
         for name, count in zip(("jobs", "active_jobs", "placements"), ours, strict=True):
-            rows.append((id, f"{name}_count", row[f"{name}_count"], count))
-    counters = pd.DataFrame(rows, columns=["company_id", "counter", "platform_count", "our_count"])
+            shown = row[f"{name}_count"]
+            is_shown = is_read and shown is not None and not np.isnan(shown)
+            difference = shown - count if is_shown else None
+            rows.append((id, f"{name}_count", shown, count, is_shown, difference))
+    columns = ["company_id", "counter", "platform_count", "our_count", "is_comparable"]
+    counters = pd.DataFrame(rows, columns=[*columns, "difference"])
+    assert {True, False} == set(counters.is_comparable)
     same(month.mart("fct_company_counters"), counters, *counters.columns)
 
 
@@ -181,9 +203,7 @@ def test_activity(month: Recomputed) -> None:
         if row.counts_as in ("interview_held", "interview_to_come"):
             rows.append((row.consultant, row.created_date, "interviews_booked"))
         column = done.get(row.counts_as) or f"{row.counts_as}s_held"
-        if row.counts_as == "interview_held" or (
-            row.counts_as in ("consultation", "site_visit") and row.start_at <= NOW
-        ):
+        if row.is_held:
             rows.append((row.consultant, row.start_date, column))
     rows += [(r.consultant, r.placed_on, "placements") for _, r in month.placements.iterrows()]
     frame = pd.DataFrame(rows, columns=["consultant_id", "day", "what"])
@@ -205,7 +225,7 @@ def test_times_to_hire_and_leads(month: Recomputed) -> None:
     truth = pd.DataFrame(rows, columns=columns)
     truth["days_to_hire"] = truth.days_to_hire.astype(float)
     same(month.mart("fct_time_to_hire"), truth, *columns)
-    (whole,) = month.mart("sum_time_to_hire", "dimension = 'all'").itertuples()
+    (whole,) = month.mart("sum_time_to_hire", "group_by = 'all'").itertuples()
     known = truth.days_to_hire.dropna()
     assert (len(truth), len(known)) == (whole.placements, whole.measured)
     assert round(known.quantile(0.5), 2) == whole.p50_days
@@ -215,13 +235,13 @@ def test_times_to_hire_and_leads(month: Recomputed) -> None:
     for each in seen:
         last = [now for at in month.looks if (now := each.at(at))][-1]
         is_won, is_gone = last["lead_status_id"] == "s2", each.at(NOW) is None
-        if is_won or not is_gone:
-            begun = first_of_month(local(last["created"]))
-            rows.append((each.id, is_won, last["lead_status_id"] == "s3", begun))
-    columns = ["lead_id", "is_converted", "is_lost", "created_month"]
+        begun = first_of_month(local(last["created"]))
+        rows.append((each.id, is_won, last["lead_status_id"] == "s3", begun, is_gone))
+    columns = ["lead_id", "is_converted", "is_lost", "created_month", "is_deleted"]
     leads = pd.DataFrame(rows, columns=columns)
+    assert (leads.is_deleted & ~leads.is_converted).any()
     same(month.mart("fct_lead_conversion"), leads, *columns)
-    (told,) = month.mart("sum_lead_conversion", "dimension = 'all'").itertuples()
+    (told,) = month.mart("sum_lead_conversion", "group_by = 'all'").itertuples()
     assert (len(leads), leads.is_converted.sum(), leads.is_lost.sum()) == (
         *(told.leads, told.converted, told.lost),
     )
@@ -236,7 +256,8 @@ def test_sources(month: Recomputed) -> None:
         {
             "source": source,
             "candidates": 1,
-            "candidates_interviewed": people.index.isin(met.candidate_id),
+            "candidates_with_interview": people.index.isin(met.candidate_id),
+            "candidates_interviewed": people.index.isin(met.candidate_id[met.is_held.astype(bool)]),
             "candidates_placed": people.index.isin(month.placements.candidate_id),
             "placements": [sum(month.placements.candidate_id == id) for id in people.index],
             "reporting_fee": [
@@ -266,5 +287,5 @@ def test_open_jobs_age(month: Recomputed) -> None:
         last = max([opened[id], *(local(at) for at in booked.created)])
         ages = (max((TODAY - day).days, 0) for day in (opened[id], last))
         rows.append((id, *ages, len(booked)))
-    columns = ["job_id", "age_days", "days_without_booking", "bookings"]
+    columns = ["job_id", "age_days", "days_since_last_booking", "bookings"]
     same(month.mart("fct_job_ageing"), pd.DataFrame(rows, columns=columns), *columns)

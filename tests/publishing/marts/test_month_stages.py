@@ -32,7 +32,7 @@ ORDER = {stage: place for place, stage in enumerate(STAGES[:7], 1)}
 
 def test_visits_are_what_the_looks_show(month: Recomputed) -> None:
     columns = ("id", "number", "status", "entered_at", "left_at", "left_by", "hides", "is_new")
-    renamed = {"visit_number": "number", "may_hide_return": "hides", "is_entry_observed": "is_new"}
+    renamed = {"visit_number": "number", "may_contain_gap": "hides", "is_entry_observed": "is_new"}
     for resource, mart, key, status in (
         ("candidates", "fct_candidate_stages", "candidate_id", "stage"),
         ("jobs", "fct_job_statuses", "job_id", "job_status"),
@@ -96,11 +96,21 @@ def test_survival_is_the_product_limit(month: Recomputed) -> None:
             rows.append((stage, days, at_risk, gone, share))
             if medians[str(stage)] is None and share <= 0.5 + 1e-9:
                 medians[str(stage)] = days
-    columns = ["stage", "days", "at_risk", "left_stage", "share_staying"]
+    columns = ["stage", "days", "at_risk", "exits", "survival_probability"]
     same(month.mart("sum_stage_survival"), pd.DataFrame(rows, columns=columns), *columns)
-    shown = month.mart("sum_time_in_stage").set_index("stage").p50_days
-    assert medians == {stage: plain(shown[stage]) for stage in medians}
+    shown = month.mart("sum_time_in_stage").set_index("stage")
+    enough = shown.p50_at_risk.fillna(0) >= 20
+    assert {stage: days if enough[stage] else None for stage, days in medians.items()} == {
+        stage: plain(shown.p50_days[stage]) for stage in medians
+    }
     assert any(medians.values())
+    visits["kept"] = visits.is_new.astype(bool) & (visits.left_by == "change")
+    visits["days_observed"] = visits.days.where(visits.kept)
+    visits["days_at_least"] = visits.days
+    visits["stage_visit_id"] = visits.id + ":" + visits.number.astype(str)
+    ids = "', '".join(visits.stage_visit_id)
+    facts = month.mart("fct_time_in_stage", f"stage_visit_id IN ('{ids}')")
+    same(facts, visits, "stage_visit_id", "days_observed", "days_at_least")
 
 
 def test_conversions_and_offers(month: Recomputed) -> None:
@@ -128,13 +138,15 @@ def test_conversions_and_offers(month: Recomputed) -> None:
     truth = pd.DataFrame(rows, columns=columns)
     same(month.mart("fct_stage_conversion"), truth, *columns)
     summed = truth.groupby(["stage", "outcome"]).size().unstack(fill_value=0).reset_index()
-    shown = month.mart("sum_stage_conversion", "dimension = 'all' AND entered > 0")
+    shown = month.mart("sum_stage_conversion", "group_by = 'all' AND entered > 0")
     same(shown, summed, *summed.columns)
-    made_offers = pd.DataFrame(offers, columns=["member", "outcome"])
-    by_month = made_offers.groupby(["member", "outcome"]).size().unstack(fill_value=0).reset_index()
-    shown = month.mart("sum_offer_acceptance", "dimension = 'month'")
+    made_offers = pd.DataFrame(offers, columns=["group_name", "outcome"])
+    by_month = (
+        made_offers.groupby(["group_name", "outcome"]).size().unstack(fill_value=0).reset_index()
+    )
+    shown = month.mart("sum_offer_acceptance", "group_by = 'month'")
     same(shown, by_month, *by_month.columns)
-    assert "unseen" in set(by_month.member)
+    assert "not_observed" in set(by_month.group_name)
 
 
 def _offers(group: Frame) -> Iterator[tuple[str, str]]:
@@ -147,13 +159,13 @@ def _offers(group: Frame) -> Iterator[tuple[str, str]]:
     accepted = ("offer_accepted", "placed")
     offered = ("offer_made", *accepted)
     for before, visit, after in zip([None, *steps], steps, [*steps[1:], None], strict=False):
-        told = f"{local(visit.entered_at):%Y-%m}" if visit.is_new else "unseen"
+        told = f"{local(visit.entered_at):%Y-%m}" if visit.is_new else "not_observed"
         if visit.status == "offer_made" and after is not None:
             yield told, "accepted" if after.status in accepted else "declined"
         elif visit.status == "offer_made":
-            yield told, "dropped" if ended[-1].left_by == "deletion" else "pending"
+            yield told, "candidate_deleted" if ended[-1].left_by == "deletion" else "pending"
         elif visit.status in accepted and before and before.status not in offered:
-            yield told, "accepted_unseen"
+            yield told, "accepted_offer_not_observed"
 
 
 def test_pipeline_day_by_day(month: Recomputed) -> None:
@@ -189,7 +201,7 @@ def test_pipeline_day_by_day(month: Recomputed) -> None:
                     stood.sum(),
                 )
             )
-    columns = ["day", "stage", "came_in", "found", "went_out", "deleted", "standing"]
+    columns = ["day", "stage", "entered", "initial", "exited", "deleted", "end_of_day_count"]
     same(month.mart("fct_pipeline_days"), pd.DataFrame(rows, columns=columns), *columns)
 
 
@@ -214,7 +226,7 @@ def test_openings_are_filled_when_somebody_is_placed(month: Recomputed) -> None:
     columns = ["job_id", "opening_number", "opened_on", "placements", "outcome", "filled_on"]
     truth = pd.DataFrame(rows, columns=columns, dtype=object)
     same(month.mart("fct_time_to_fill"), truth, *columns)
-    (whole,) = month.mart("sum_time_to_fill", "dimension = 'all'").itertuples()
+    (whole,) = month.mart("sum_time_to_fill", "group_by = 'all'").itertuples()
     assert (truth.outcome == "filled").sum() == whole.openings_filled
     waiting = truth[truth.outcome == "open"]
     assert len(waiting) == whole.openings_open > 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from tests.publishing.marts.world import BuiltWorld, World
 
@@ -44,7 +45,7 @@ def test_days_in_stage_are_bounded(people_world: BuiltWorld) -> None:
         # Only listed: no updated_at, so the first sight, 12 January, is the best moment.
         ("eve", 1, 52.63, 52.62, 55.63, False),
     ] == people_world.table(
-        "SELECT candidate_id, visit_number, days, days_min, days_max, is_measured "
+        "SELECT candidate_id, visit_number, days_at_least, days_min, days_max, is_measured "
         "FROM marts.fct_time_in_stage WHERE (candidate_id, visit_number) IN "
         "(('ann', 1), ('ann', 2), ('bob', 1), ('bob', 2), ('cat', 1), ('dan', 1), ('ann', 5), "
         "('eve', 1)) ORDER BY visit_number = 5 OR candidate_id = 'eve', visit_number = 5 DESC, "
@@ -54,23 +55,32 @@ def test_days_in_stage_are_bounded(people_world: BuiltWorld) -> None:
 
 def test_time_in_stage_is_a_distribution(people_world: BuiltWorld) -> None:
     columns = (
-        *("visits", "ended_visits", "measured_visits", "measured_share", "begun_before_visits"),
-        *("estimated_from", "p25_days", "p50_days", "p75_days", "p50_at_risk", "current_visits"),
+        *("visits", "ended_visits", "measured_visits", "measured_share"),
+        *("visits_started_before_mirror", "exits_observed", "p50_at_risk", "current_visits"),
     )
 
+    def curve(stage: str) -> list[tuple[Any, ...]]:
+        return people_world.table(
+            "SELECT days, at_risk, exits, round(survival_probability, 3) "
+            f"FROM marts.sum_stage_survival WHERE stage = '{stage}' ORDER BY days"
+        )
+
     # ann was seen after 6 days and left after 9, bob after 5 and 14: one of two, then the other.
-    assert [2, 2, 2, 1, 0, 2, 9, 9, 14, 2, 0] == people_world.row(
+    assert [2, 2, 2, 1, 0, 2, 2, 0] == people_world.row(
         "marts.sum_time_in_stage", "stage = 'new_lead'", *columns
     )
+    assert [(9, 2, 1, 0.5), (14, 1, 1, 0)] == curve("new_lead")
     # ann left after 8 days, when bob and dan were there as well: two thirds stay. Until 26 dan was
     # deleted, and bob leaves alone, while cat was first seen after 35: the estimate ends.
-    assert [4, 4, 2, 0.5, 1, 1, 8, None, None, None, 0] == people_world.row(
+    assert [4, 4, 2, 0.5, 1, 1, None, 0] == people_world.row(
         "marts.sum_time_in_stage", "stage = 'screening'", *columns
     )
+    assert [(8, 3, 1, 0.667)] == curve("screening")
     # eve is still there when two of four leave after 10 days, and gus after 11.
-    assert [4, 3, 3, 1, 0, 3, 10, 10, 11, 4, 1] == people_world.row(
+    assert [4, 3, 3, 1, 0, 3, 4, 1] == people_world.row(
         "marts.sum_time_in_stage", "stage = 'interviewing'", *columns
     )
+    assert [(10, 4, 2, 0.5), (11, 2, 1, 0.25)] == curve("interviewing")
 
 
 def test_conversion_counts_candidates_once(people_world: BuiltWorld) -> None:
@@ -91,8 +101,8 @@ def test_conversion_counts_candidates_once(people_world: BuiltWorld) -> None:
         ("placed", 1, 0, 1, 0, 0, 0, None, None, 0),
     ] == people_world.table(
         "SELECT stage, entered, advanced, arrived, lost, in_progress, deleted, "
-        "round(conversion_rate, 3), round(decided_rate, 3), passed_unseen "
-        "FROM marts.sum_stage_conversion WHERE dimension = 'all' ORDER BY stage_order"
+        "round(conversion_rate, 3), round(decided_rate, 3), inferred "
+        "FROM marts.sum_stage_conversion WHERE group_by = 'all' ORDER BY stage_order"
     )
     # Whoever was seen further on has passed: 7, 7, 5, 5, 4, 2 and 1 candidates reached the stages.
     # Beyond screening went five of seven, beyond interviewing four of five, beyond the offer ann
@@ -106,13 +116,13 @@ def test_conversion_counts_candidates_once(people_world: BuiltWorld) -> None:
         ("offer_accepted", 2, 1, 0.5),
         ("placed", 1, 0, None),
     ] == people_world.table(
-        "SELECT stage, reached, went_further, round(pass_through_rate, 3) "
-        "FROM marts.sum_stage_conversion WHERE dimension = 'all' ORDER BY stage_order"
+        "SELECT stage, reached_total, advanced_total, round(pass_through_rate, 3) "
+        "FROM marts.sum_stage_conversion WHERE group_by = 'all' ORDER BY stage_order"
     )
     # Of Ben's candidates bob is lost in screening; dan was his, and nobody's once deleted.
     assert [1, 0, 1] == people_world.row(
         "marts.sum_stage_conversion",
-        "dimension = 'consultant' AND member = 'Ben' AND stage = 'screening'",
+        "group_by = 'consultant' AND group_name = 'Ben' AND stage = 'screening'",
         *("entered", "advanced", "lost"),
     )
 
@@ -126,14 +136,14 @@ def test_offers_are_accepted_declined_or_pending(people_world: BuiltWorld) -> No
         # ann's of 2 February.
         ("2026-02", 1, 1, 0, 0, 1, 1, 0),
     ] == people_world.table(
-        "SELECT member, offers, accepted, declined, pending, decided, acceptance_rate, "
-        "accepted_unseen FROM marts.sum_offer_acceptance WHERE dimension IN ('all', 'month') "
-        "ORDER BY member = 'all' DESC, member"
+        "SELECT group_name, offers, accepted, declined, pending, decided, acceptance_rate, "
+        "accepted_offer_not_observed FROM marts.sum_offer_acceptance "
+        "WHERE group_by IN ('all', 'month') ORDER BY group_name = 'all' DESC, group_name"
     )
     # Nothing is decided: there is no rate.
     assert [1, 0, None] == people_world.row(
         "marts.sum_offer_acceptance",
-        "dimension = 'source_group' AND member = 'Job board'",
+        "group_by = 'source_group' AND group_name = 'Job board'",
         *("offers", "decided", "acceptance_rate"),
     )
 
@@ -154,12 +164,14 @@ def test_pipeline_shows_live_candidates(people_world: BuiltWorld) -> None:
 
 def test_leads_are_converted_where_that_is_known(people_world: BuiltWorld) -> None:
     assert [
+        # Gone, and it counts as a lead all the same.
+        ("gone", None, None, "New", "Referral"),
         ("listed", None, None, "unmapped", "unmapped"),
         ("lost", None, None, "Lost", "not stated"),
         ("open", None, None, "New", "Social network"),
         # Pushed on 10 February at 09:00, created on 31 January at 09:00.
         ("pushed", "pushed", 10, "New", "Referral"),
-        # Gone, but converted by us on 12 February; "gone" is gone and counts for nothing.
+        # Gone, but converted by us on 12 February.
         ("pushed-and-gone", "pushed", 12, "New", "Referral"),
         # The answer says 25 February; created on the 5th.
         ("recorded", "record", 20, "New", "Referral"),
@@ -169,10 +181,10 @@ def test_leads_are_converted_where_that_is_known(people_world: BuiltWorld) -> No
         "SELECT lead_id, evidence, days_to_convert, lead_status_name, source_group "
         "FROM marts.fct_lead_conversion ORDER BY lead_id"
     )
-    # 4 of 7 are converted, 3 with a date: 10, 12 and 20 days.
-    assert [7, 4, 1, 0.571, 3, 12] == people_world.row(
+    # 4 of 8 are converted, 3 with a date: 10, 12 and 20 days.
+    assert [8, 4, 1, 0.5, 3, 12] == people_world.row(
         "marts.sum_lead_conversion",
-        "dimension = 'all'",
+        "group_by = 'all'",
         *("leads", "converted", "lost", "round(conversion_rate, 3)", "converted_with_date"),
         "p50_days_to_convert",
     )
@@ -197,11 +209,11 @@ def test_sources_are_compared(people_world: BuiltWorld) -> None:
     assert [
         # ann and gus; the lead "open". Neither candidate has an interview or a placement.
         ("linkedin", "Social network", 2, 0, 0, 0, 1, 0, 0),
-        ("referral", "Referral", 1, 0, 0, 0, 4, 4, 1),
+        ("referral", "Referral", 1, 0, 0, 0, 5, 4, 0.8),
         # No candidates: no rate of hires.
         ("xing", "unmapped", 0, 0, None, 0, 1, 0, 0),
     ] == people_world.table(
-        "SELECT source, source_group, candidates, candidates_placed, hire_rate, placements, "
+        "SELECT source, source_group, candidates, candidates_placed, placement_rate, placements, "
         "leads, leads_converted, lead_conversion_rate FROM marts.sum_source_effectiveness "
         "WHERE source IN ('linkedin', 'referral', 'xing') ORDER BY source"
     )
@@ -212,17 +224,24 @@ def test_mirror_tells_its_own_health(people_world: BuiltWorld) -> None:
     # the month from 15 February on: 7 + 5 requests. The reading that is longest ago is that of gus,
     # on 19 January at 09:00: 45 days and 15 hours before now.
     assert [6, 5, 1, 0.833, 1, 1, 0, 5, 12, 45.63, 3] == people_world.row(
-        "marts.mirror_health",
+        "marts.data_freshness",
         "resource = 'candidates'",
-        *("live", "hydrated", "listed_only", "round(hydrated_share, 3)", "deleted", "pending"),
-        *("hours_behind", "requests_last_run", "requests_this_month", "scrub_age_days"),
+        *(
+            "current_rows",
+            "fully_read",
+            "summary_only",
+            "round(fully_read_share, 3)",
+            "deleted",
+            "pending",
+        ),
+        *("hours_behind", "requests_last_run", "requests_this_month", "oldest_read_age_days"),
         "anomalies",
     )
     # A run that never came to leads says nothing of them.
     assert [6, None, 0] == people_world.row(
-        "marts.mirror_health",
+        "marts.data_freshness",
         "resource = 'leads'",
-        *("live", "last_outcome", "requests_this_month"),
+        *("current_rows", "last_outcome", "requests_this_month"),
     )
 
 

@@ -142,14 +142,19 @@ def test_who_waits_counts_in_the_time_in_a_stage(world: World) -> None:
         "2026-02-11 09:00", candidates={"s1": {"updated": "2026-02-10 09:00", "status": "rejected"}}
     )
     shown = built(world)
-    columns = ("p25_days", "p50_days", "p50_at_risk", "current_visits", "current_p50_days")
+    columns = ("p25_at_risk", "p50_days", "p50_at_risk", "current_visits", "current_p50_days")
 
     # Nobody else was watched so soon. From 1 June at 09:00 to 6 March are 277 days and 15 hours.
     assert [None, None, None, 20, 277.63] == shown.row(
         "marts.sum_time_in_stage", "stage = 'offer_made'", *columns
     )
-    assert [2, 9, 3, 2, 32.63] == shown.row(
+    # Four and then three were watched: too few for a quantile.
+    assert [4, None, 3, 2, 32.63] == shown.row(
         "marts.sum_time_in_stage", "stage = 'screening'", *columns
+    )
+    assert [(2, 0.75), (9, 0.5)] == shown.table(
+        "SELECT days, survival_probability FROM marts.sum_stage_survival "
+        "WHERE stage = 'screening' ORDER BY days"
     )
 
 
@@ -172,7 +177,7 @@ def test_a_visit_that_may_hide_a_return_is_marked(world: World) -> None:
         ("moved", "submitted", False),
         ("quiet", "screening", False),
     ] == shown.table(
-        "SELECT candidate_id, stage, may_hide_return FROM marts.fct_time_in_stage ORDER BY ALL"
+        "SELECT candidate_id, stage, may_contain_gap FROM marts.fct_time_in_stage ORDER BY ALL"
     )
 
 
@@ -187,9 +192,9 @@ def test_what_is_older_than_the_mirror_is_in_no_month(world: World) -> None:
     )
     shown = built(world)
 
-    assert [("2026-02", 1), ("unseen", 1)] == shown.table(
-        "SELECT member, offers FROM marts.sum_offer_acceptance WHERE dimension = 'month' "
-        "ORDER BY member"
+    assert [("2026-02", 1), ("not_observed", 1)] == shown.table(
+        "SELECT group_name, offers FROM marts.sum_offer_acceptance WHERE group_by = 'month' "
+        "ORDER BY group_name"
     )
     assert [("new", "2026-02-01"), ("old", None)] == shown.table(
         "SELECT candidate_id, entered_month FROM marts.fct_stage_conversion "

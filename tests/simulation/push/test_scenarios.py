@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.seeds import seeds
 from tests.simulation.push.run import run
 from tests.simulation.push.scenario import SCENARIOS
 
@@ -16,7 +17,7 @@ SEEDS = 18
 
 
 def _wrong(name: str) -> list[str]:
-    verdicts = [run(name, seed) for seed in range(SEEDS)]
+    verdicts = [run(name, seed) for seed in seeds(SEEDS)]
     return [str(each) for each in verdicts if each.wrong]
 
 

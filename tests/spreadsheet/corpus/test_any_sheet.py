@@ -282,7 +282,7 @@ def file_of(
         return None
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[*HealthCheck])
+@settings(max_examples=120, suppress_health_check=[*HealthCheck])
 @given(
     sheet=sheets(),
     kind=some.sampled_from(FILES),

@@ -52,7 +52,7 @@ def test_workbook_reports_have_text_and_no_formula(tmp_path: Path) -> None:
     assert {("=1+1", True), ("=b", True), ("+1", True), ("#N/A", False)} < set(texts)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(TRICKY)
 def test_marking_and_unmarking_are_inverse(text: str) -> None:
     assert text == unmark(mark(text))

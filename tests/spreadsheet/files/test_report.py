@@ -140,9 +140,7 @@ CELL = st.text(
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".xlsx"])
-@settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(st.lists(CELL, min_size=1, max_size=5), min_size=1, max_size=5))
 @example(rows=[["1"], ["1", "2", "3", ""], ["(missing)", "(empty)", "x"], ["1", "2", "3"]])
 @example(rows=[[cell, "x", cell] for cell in HOSTILE])

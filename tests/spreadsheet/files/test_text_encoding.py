@@ -248,9 +248,7 @@ CELL = st.text(
 )
 
 
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rows=st.lists(st.lists(CELL, min_size=1, max_size=5), min_size=1, max_size=8),
     delimiter=st.sampled_from(sorted(DELIMITERS.values())),

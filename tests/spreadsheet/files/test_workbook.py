@@ -260,7 +260,7 @@ FORMS += ["><v>1</v><!-- x --></c>", "><v>1</v></c><!-- </row> -->", "><v>1</c>"
 PLACED = st.tuples(st.sampled_from(["A", "B", "C", "AA", "ZZZ"]), st.sampled_from(FORMS))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[*HealthCheck])
+@settings(max_examples=150, suppress_health_check=[*HealthCheck])
 @given(rows=st.lists(st.lists(PLACED, max_size=4), min_size=1, max_size=4), far=st.booleans())
 def test_plain_rows_are_passed_over_and_judged_alike(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[list[tuple[str, str]]], far: bool

@@ -107,7 +107,7 @@ FLAWS: tuple[Flaw, ...] = (
     ("Notice period (days)", "not_whole", "4.5"),
     ("Relocate", "not_true_or_false", "perhaps"),
     ("Portfolio", "url_format", "example.com/work"),
-    ("Current Employer", "spreadsheet_error", "#N/A"),
+    ("Current Employer", "spreadsheet_error", "########"),
     ("Comments", "control_character", "rang\x07 twice"),
 )
 """Every way in which a row is made wrong, but for rows that are there twice."""

@@ -50,7 +50,7 @@ _TYPES = {
 }
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(cell=some.one_of(TEXTS, TYPED))
 def test_any_cell_is_a_value_or_a_documented_problem(
     cell: str | float | bool | date | datetime | time,
@@ -78,7 +78,7 @@ def test_any_cell_is_a_value_or_a_documented_problem(
     assert shown(cell).replace("\n", "").isprintable()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(number=some.one_of(some.integers(), some.floats()), form=FORMS)
 def test_any_number_in_any_format_is_a_value_or_a_documented_problem(
     number: float, form: str
@@ -116,7 +116,7 @@ def test_every_number_field_says_that_a_number_is_too_large(number: float, form:
         assert "at most 18 digits" in str(problem.fix)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(cents=some.integers(-(10**12), 10**12))
 def test_numbers_written_plainly_are_read_exactly(cents: int) -> None:
     (column,) = (
@@ -129,7 +129,7 @@ def test_numbers_written_plainly_are_read_exactly(cents: int) -> None:
     assert float(text) == german.read(text.replace(".", ","))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(day=some.dates(date(1900, 1, 1), date(2199, 12, 31)))
 def test_dates_are_read_as_they_are_declared(day: date) -> None:
     (column,) = (

@@ -146,7 +146,7 @@ REFUSED: list[tuple[str, Cell, CellOptions, str, str]] = [
     ),
     ("jobs.reference_code", "1E+05", AS_WRITTEN, "scientific", "format the column as text"),
     ("expected_salary", "4.5E4", AS_WRITTEN, "scientific", "format the column as text"),
-    ("notes", "#REF!", AS_WRITTEN, "spreadsheet_error", "formula"),
+    ("notes", "########", AS_WRITTEN, "spreadsheet_error", "column wider"),
     ("notes", "a\0b", AS_WRITTEN, "control_character", "enter the text again"),
     ("email", "\u202eanna@b.example", AS_WRITTEN, "hidden_character", "anna@b.example"),
     ("email", "an\tna@b.example", AS_WRITTEN, "hidden_character", "anna@b.example"),

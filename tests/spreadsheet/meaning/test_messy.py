@@ -9,6 +9,7 @@ import pytest
 from connector.spreadsheet.check import CheckedRow
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.problems import PROBLEMS
+from tests.seeds import seeds
 from tests.spreadsheet.meaning.messy import FLAWS, HEADINGS, UNKNOWN, Messy, messy
 from tests.spreadsheet.meaning.sheet import Made, Said, aimed, checked, from_csv, landing
 
@@ -16,7 +17,7 @@ LANDED = tuple(f"landed{n}@people.example" for n in range(20))
 ROWS = 600
 
 
-@pytest.fixture(scope="module", params=[1, 2, 3])
+@pytest.fixture(scope="module", params=seeds(3, first=1))
 def file(request: pytest.FixtureRequest) -> Messy:
     """A messy file of one seed."""
     return messy(request.param, ROWS, landed=LANDED)

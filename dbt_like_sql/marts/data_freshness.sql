@@ -1,42 +1,17 @@
--- model: mirror_health
+-- model: data_freshness
 -- grain: one row per resource
--- How complete, how fresh and how dear the copy of each resource is.
+-- Completeness, freshness and request cost of each resource.
 
 with
-
-landed as (
-    -- each resource, landed: written by `make generate`
-    select 'jobs' as resource, _hydrated_at, _deleted_at
-    from {{ source('landing', 'jobs') }}
-    union all
-    select 'candidates' as resource, _hydrated_at, _deleted_at
-    from {{ source('landing', 'candidates') }}
-    union all
-    select 'companies' as resource, _hydrated_at, _deleted_at
-    from {{ source('landing', 'companies') }}
-    union all
-    select 'bookings' as resource, _hydrated_at, _deleted_at
-    from {{ source('landing', 'bookings') }}
-    union all
-    select 'leads' as resource, _hydrated_at, _deleted_at
-    from {{ source('landing', 'leads') }}
-    union all
-    select 'content_types' as resource, _hydrated_at, _deleted_at
-    from {{ source('landing', 'content_types') }}
-    union all
-    select 'content_items' as resource, _hydrated_at, _deleted_at
-    from {{ source('landing', 'content_items') }}
-    -- end of each resource, landed
-),
 
 counted as (
     select
         resource,
-        count(*) filter (where _deleted_at is null) as live,
-        count(_hydrated_at) filter (where _deleted_at is null) as hydrated,
-        count(_deleted_at) as deleted,
-        min(_hydrated_at) filter (where _deleted_at is null) as oldest_read_at
-    from landed
+        count(*) filter (where is_live) as current_rows,
+        count(hydrated_at) filter (where is_live) as fully_read,
+        count(*) filter (where not is_live) as deleted,
+        min(hydrated_at) filter (where is_live) as oldest_read_at
+    from {{ ref('stg_records') }}
     group by resource
 ),
 
@@ -97,10 +72,10 @@ spent as (
 
 select
     resources.resource,
-    coalesce(counted.live, 0) as live,
-    coalesce(counted.hydrated, 0) as hydrated,
-    coalesce(counted.live - counted.hydrated, 0) as listed_only,
-    counted.hydrated / nullif(counted.live, 0) as hydrated_share,
+    coalesce(counted.current_rows, 0) as current_rows,
+    coalesce(counted.fully_read, 0) as fully_read,
+    coalesce(counted.current_rows - counted.fully_read, 0) as summary_only,
+    counted.fully_read / nullif(counted.current_rows, 0) as fully_read_share,
     coalesce(counted.deleted, 0) as deleted,
     coalesce(queued.pending, 0) as pending,
     proven.proven_at,
@@ -114,7 +89,8 @@ select
     visits.requests as requests_last_run,
     coalesce(spent.requests, 0) as requests_this_month,
     counted.oldest_read_at,
-    round((epoch(as_of.as_of_at) - epoch(counted.oldest_read_at)) / 86400, 2) as scrub_age_days,
+    round((epoch(as_of.as_of_at) - epoch(counted.oldest_read_at)) / 86400, 2)
+        as oldest_read_age_days,
     case when visits.resource is not null
         then coalesce(list_sum(json_extract(visits.anomalies, '$.*')::bigint[]), 0)::bigint
     end as anomalies

@@ -1,4 +1,4 @@
--- model: sum_contract_revenue
+-- model: sum_contract_billings
 -- grain: one row per month and currency
 -- What contracts come to in each month at their day rates, past and to come.
 
@@ -11,8 +11,8 @@ summed as (
         count(*) as contracts,
         count(day_rate) as contracts_with_rate,
         sum(working_days)::bigint as working_days,
-        sum(revenue) as revenue,
-        sum(reporting_revenue) as reporting_revenue,
+        sum(billings) as billings,
+        sum(reporting_billings) as reporting_billings,
         max(reporting_currency) as reporting_currency
     from {{ ref('fct_contract_months') }}
     group by month_start, currency
@@ -30,8 +30,8 @@ select
     summed.contracts_with_rate,
     summed.contracts_with_rate / nullif(summed.contracts, 0) as rate_coverage,
     summed.working_days,
-    coalesce(summed.revenue, 0)::decimal(18, 2) as revenue,
-    summed.reporting_revenue::decimal(18, 2) as reporting_revenue,
+    coalesce(summed.billings, 0)::decimal(18, 2) as billings,
+    summed.reporting_billings::decimal(18, 2) as reporting_billings,
     summed.reporting_currency
 from summed
 cross join {{ ref('as_of') }} as as_of

@@ -1,0 +1,22 @@
+"""Seed of the random tests: 0, so that every run is the same, unless `TEST_SEED` names another.
+
+`make test-all` draws a new seed for each run. A test that fails in it prints the command that
+replays it.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+
+SEED = int(os.environ.get("TEST_SEED", "0"))
+
+
+def seeds(count: int, first: int = 0) -> range:
+    """So many seeds for one test, beginning `first` after the run's own."""
+    return range(SEED + first, SEED + first + count)
+
+
+def seeded_random(name: str) -> random.Random:
+    """Random numbers of the test of that name."""
+    return random.Random(f"{name} {SEED}")

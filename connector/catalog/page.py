@@ -62,7 +62,17 @@ class Page(Generic[I_co]):
 
     def ends_list(self, offset: int) -> bool:
         """Whether no page follows, in a list that has `offset` more rows than its total."""
-        return not self.is_full or self.page * self.per_page >= self.total + offset
+        return not self.is_full or self.page * self.per_page >= self.length(offset)
+
+    def length(self, offset: int) -> int:
+        """Records of the list, by its rows if it ends here, else by its total and `offset`.
+
+        An offset that leaves fewer records than the pages show is out of date, and does not count.
+        """
+        if not self.is_full:
+            return self.count
+        length = self.total + offset
+        return length if length >= self.page * self.per_page else self.total
 
     @property
     def count(self) -> int:

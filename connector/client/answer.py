@@ -62,10 +62,16 @@ def _moment(answer: Answer, header: str) -> datetime | None:
         return None
 
 
+COUNT_MAX = 10**15
+"""The largest number that counts anything; a larger one is garbage."""
+
+
 def whole(value: Any) -> int | None:
     """Count: a whole number from 0, in JSON or as text; None for anything else."""
     number = _number(value)
-    return int(number) if number is not None and number >= 0 and number == int(number) else None
+    if number is None or not 0 <= number <= COUNT_MAX:
+        return None
+    return int(number) if number == int(number) else None
 
 
 def _number(value: Any) -> float | None:

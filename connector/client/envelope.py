@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from connector.catalog import declaration
+from connector.catalog.page import PER_PAGE_MAX
 from connector.client.answer import Answer, parse, served_at, whole
 from connector.client.request import Request
 from connector.engine.fit import misfit_of_create, misfit_of_id
@@ -179,6 +180,11 @@ def read_list(request: Request, answer: Answer) -> ListAnswer:
         if value is None:
             raise UnreadableAnswer(f"{request.where} was answered without a readable {name!r}")
         numbers[name] = value
+    if len(items) > numbers["per_page"] or numbers["per_page"] > PER_PAGE_MAX:
+        raise UnreadableAnswer(
+            f"{request.where} was answered with {len(items)} records and 'per_page' "
+            f"{numbers['per_page']}; the API serves at most {PER_PAGE_MAX}"
+        )
     asked, page = int(request.query["page"]), numbers["page"]
     if numbers["per_page"] >= 1 and page == asked:
         return ListAnswer(tuple(items), **numbers)

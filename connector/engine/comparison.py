@@ -31,6 +31,7 @@ from connector.engine.commands import (
 )
 from connector.engine.first_load import read_too_early
 from connector.engine.listing import Dirtiness, first_clean, ids_of, list_all, predicted, recall
+from connector.engine.totals import with_checked_totals
 
 
 @dataclass(slots=True)
@@ -69,7 +70,8 @@ def compare(resource: Declaration, found: StreamComparison) -> Steps[None]:
         yield from _read(fresh, found)
         return 0
 
-    yield from list_all("created_at" if resource.sortable else None, take)
+    steps = list_all("created_at" if resource.sortable else None, take)
+    yield from with_checked_totals(steps, Bookmark())
     unlisted = sorted((yield from Between(None, None)) - listed)
     for start in range(0, len(unlisted), BATCH_RECORDS_MAX):
         yield from _read(tuple(unlisted[start : start + BATCH_RECORDS_MAX]), found)
@@ -140,6 +142,10 @@ class Price:
 
 def price(resource: Declaration, bookmark: Bookmark) -> Steps[Price]:
     """Find out what a pull of the stream would cost, by a few requests of its own."""
+    return (yield from with_checked_totals(_price(resource, bookmark), bookmark))
+
+
+def _price(resource: Declaration, bookmark: Bookmark) -> Steps[Price]:
     if not resource.sortable or not bookmark.is_sorted:
         return (yield from _price_whole(resource, bookmark))
     if bookmark.proven_at is None:
@@ -156,7 +162,7 @@ def listed_ids(resource: Declaration) -> Steps[tuple[str, ...]]:
         yield from ()
         return 0
 
-    yield from list_all(None, take)
+    yield from with_checked_totals(list_all(None, take), Bookmark())
     return tuple(ids)
 
 

@@ -28,7 +28,7 @@ from connector.engine.commands import (
     Recall,
     Steps,
 )
-from connector.engine.guard import Guard
+from connector.engine.guard import Guard, allowance, remembered
 from connector.engine.listing import PageBatch, ids_of, is_ascending, list_all, recall
 from connector.engine.recheck import commit_few_tombstones, commit_tombstones, read_queue
 from connector.engine.scrub import ScrubRound, read_windows
@@ -66,14 +66,20 @@ def sweep(bookmark: Bookmark) -> Steps[Swept]:
     set at once only if one answer showed everything; otherwise `second_look` sets it.
     """
     requests, is_short, batch = 0, True, PageBatch()
+    last_total: int | None = None
 
     def land(page: Page[Resource]) -> Steps[int]:
-        nonlocal requests, bookmark
+        nonlocal requests, bookmark, last_total
         requests += 1
+        # A total is remembered once a second answer agrees, or once the rows show the list's end.
+        is_certain = page.offset is not None or (
+            last_total is not None and abs(page.total - last_total) <= allowance(page.total)
+        )
+        last_total = page.total
         bookmark = replace(
             measured(page, opened(page, bookmark)),
             load_page=page.page,
-            listed=page.total,
+            listed=page.total if is_certain else bookmark.listed,
             is_sorted=bookmark.is_sorted and is_ascending(page),
         )
         batch.pages.append(page)
@@ -149,7 +155,8 @@ def second_look(
         doubt = TOO_FEW
     events: tuple[Event, ...] = ()
     if doubt is None:
-        bookmark = replace(bookmark, verify_page=None, listed=done.total)
+        listed = remembered(done.total, live)
+        bookmark = replace(bookmark, verify_page=None, listed=listed)
         if (offset := done.offset(live)) is not None:
             events = total_events(bookmark, offset, live)
             bookmark = replace(bookmark, total_offset=offset)
@@ -244,7 +251,7 @@ def read_whole(
         proven_at = max(proven_at or bookmark.opened_at, bookmark.opened_at)
     bookmark = replace(bookmark, proven_at=proven_at, opened_at=None, load_page=None)
     if guard.refused is None:
-        bookmark = replace(bookmark, listed=total)
+        bookmark = replace(bookmark, listed=remembered(total, len(listed)))
     yield from Commit(bookmark=bookmark)
     return bookmark, is_whole, total
 

@@ -36,6 +36,19 @@ SAMPLES_MAX = 3
 """Missing records that a message names, for a person to look at."""
 
 
+def allowance(records: int) -> float:
+    """Number of records by which a list may differ from what was expected of it."""
+    return max(GONE_MIN, GONE_SHARE * records)
+
+
+def remembered(total: int, live: int) -> int:
+    """The total that a bookmark keeps: no more than the landed rows support.
+
+    A total that is too high would make the next list look much shorter than it was.
+    """
+    return total if total <= live + allowance(live) else live
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """Why deletions were kept back.
@@ -63,7 +76,7 @@ class Guard:
         self._accepts = accepts
         self._live, self._listed = live, live if listed is None else listed
         self._is_emptied = False
-        self._max = max(GONE_MIN, GONE_SHARE * live)
+        self._max = allowance(live)
         self._passed = 0
         self._new: set[str] = set()
         self._waiting: set[str] = set()

@@ -142,7 +142,7 @@ class Listing:
 
     def length(self, offset: int) -> int:
         """Number of rows of the list, if they exceed its total by `offset`."""
-        return self.last.total + offset if self.last.is_full else self.last.count
+        return self.last.length(offset)
 
 
 # -- Exponential search --------------------------------------------------------------------------
@@ -190,7 +190,7 @@ def first_clean(
     high = probe
     while high - low > 1:
         middle = (low + high) // 2
-        if (yield from verdict(middle)) == "clean":
+        if (yield from verdict(middle)) in ("clean", "end"):
             high = middle
         else:
             low = middle

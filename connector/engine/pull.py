@@ -31,6 +31,7 @@ from connector.engine.guard import Guard
 from connector.engine.recheck import commit_few_tombstones, read_queue, recheck
 from connector.engine.reconcile import Reconcile
 from connector.engine.scrub import read_windows, scrub
+from connector.engine.totals import with_checked_totals
 from connector.engine.walk import OUT_OF_ORDER, Walk, Walked
 
 
@@ -76,6 +77,10 @@ def pull(
     resource: Declaration, bookmark: Bookmark, options: PullOptions = FEWEST_REQUESTS
 ) -> Steps[Pulled]:
     """Bring one stream up to date with the fewest requests that prove it."""
+    return (yield from with_checked_totals(_pull(resource, bookmark, options), bookmark))
+
+
+def _pull(resource: Declaration, bookmark: Bookmark, options: PullOptions) -> Steps[Pulled]:
     if not resource.sortable or not (bookmark.is_sorted or options.is_full):
         return (yield from _pull_whole(resource, bookmark, options))
     # A full pull tries whether the server sorts by now.
@@ -188,7 +193,7 @@ def _audit(walked: Walked, bookmark: Bookmark, guard: Guard) -> Steps[tuple[Book
     if bookmark.total_offset is None:
         yield from SpendFor("sweep")
         return (yield from _explain(bookmark, guard))
-    total = walked.total + bookmark.total_offset - walked.gone
+    total = walked.length - walked.gone
     if (yield from CountLive()) == total:
         return bookmark, None
     yield from SpendFor("sweep")

@@ -186,6 +186,12 @@ class DetailReads:
         """When the record was last changed, by its detail; None where that was not read."""
         return self.by_id[id].updated_at if id in self.by_id else None
 
+    @property
+    def unlanded_new(self) -> int:
+        """Number of records that wait to be landed and are no live rows yet."""
+        known = self.known
+        return sum(id not in known or known[id].is_deleted for id in self._found)
+
     def is_younger(self, id: str, listing: Listing) -> bool:
         """Whether the record's detail was read after the listing last showed it."""
         return id in self.by_id and self.by_id[id].step > listing.step[id]

@@ -61,7 +61,7 @@ class Reconcile:
     """
 
     def __init__(self, total: int, per_page: int, bookmark: Bookmark, guard: Guard) -> None:
-        self._total, self._per_page, self._guard = total, per_page, guard
+        self._total, self._per_page, self._guard = max(0, total), per_page, guard
         self.bookmark = bookmark
         self._listed: dict[int, frozenset[str]] = {}
         self._recognised = 0
@@ -110,6 +110,11 @@ class Reconcile:
         while self.is_sorted and (number := self._middle(low, high)) is not None:
             page = yield from self._read(number)
             cuts = list(_cuts(page, self._per_page))
+            if not page.is_full:
+                # The list ends here, or before an empty page, whatever its total is.
+                rank = (number - 1) * self._per_page + len(page.items)
+                end = number + bool(page.items)
+                high = Cut(end, rank if page.items else min(rank, high.rank), None)
             if cuts:
                 return [(low, cuts[0]), (cuts[-1], high)]
         yield from self._compare_together(low, high)
@@ -117,9 +122,14 @@ class Reconcile:
 
     def _middle(self, low: Cut, high: Cut) -> int | None:
         """Unread page nearest to the middle of two cuts, if possible with a cut itself."""
-        middle = (low.page + high.page) / 2
-        unread = [n for n in range(low.page + 1, high.page) if n not in self._listed]
-        return min(unread, key=lambda n: (n in self._tied, abs(n - middle), n), default=None)
+        nearest: int | None = None
+        for number in _outward(low.page + 1, high.page - 1):
+            if number in self._listed:
+                continue
+            if number not in self._tied:
+                return number
+            nearest = nearest or number
+        return nearest
 
     def _read(self, number: int) -> Steps[Page[Resource]]:
         """Read one page: missing records land and are queued, what differs is queued."""
@@ -153,6 +163,20 @@ class Reconcile:
         landed = yield from Between(after, before)
         self._absent |= dict.fromkeys(landed - listed)
         self._guard.check_absent(len(self._absent), self._recognised)
+
+
+def _outward(first: int, last: int) -> Iterator[int]:
+    """The numbers from `first` to `last`, from their middle outward, the lower of two first."""
+    below = (first + last) // 2
+    above = below + 1
+    while below >= first or above <= last:
+        is_below_nearer = below + above >= first + last
+        if above > last or (below >= first and is_below_nearer):
+            yield below
+            below -= 1
+        else:
+            yield above
+            above += 1
 
 
 def _cuts(page: Page[Resource], per_page: int) -> Iterator[Cut]:

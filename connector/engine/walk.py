@@ -33,6 +33,7 @@ from connector.catalog.resource import Declaration, Resource
 from connector.engine.bookmark import SECOND, Bookmark, clocked, floor_of, future_of, opened
 from connector.engine.commands import (
     BetweenUpdated,
+    CountLive,
     Differing,
     Event,
     LandedRow,
@@ -40,7 +41,7 @@ from connector.engine.commands import (
     Steps,
     Undated,
 )
-from connector.engine.guard import Guard
+from connector.engine.guard import Guard, allowance, remembered
 from connector.engine.listing import Dirtiness, Listing, first_clean, ids_of, predicted, recall
 from connector.engine.recheck import DetailReads
 
@@ -66,6 +67,7 @@ WITNESSES_MAX = 5
 class Walked:
     """End of a walk. `reason` says why it is not proven; `total` is the last list's.
 
+    `length` is the number of records in that list, by its rows if it shows its end.
     `gone` counts the records that were listed and then found to be deleted. `suspects` are landed
     ids that must be read because of what the list shows, or because it does not show them.
     """
@@ -73,6 +75,7 @@ class Walked:
     bookmark: Bookmark
     reason: str | None
     total: int
+    length: int
     per_page: int
     gone: int
     suspects: dict[str, str]
@@ -140,8 +143,12 @@ class Walk:
         # A list that hides records may hide changes as well, so R must not move.
         reason = (distrust := self._guard.distrust) or reason
         bookmark = replace(self._details.bookmark, opened_at=None)
+        if _is_outdated(bookmark.total_offset, listing.last):
+            bookmark = replace(bookmark, total_offset=None)
         if reason is None:
-            bookmark = replace(self._proven(bookmark, listing), alarms=0, listed=total)
+            live = (yield from CountLive()) + self._details.unlanded_new
+            listed = remembered(total, live)
+            bookmark = replace(self._proven(bookmark, listing), alarms=0, listed=listed)
         elif reason == OUT_OF_ORDER:
             alarms = bookmark.alarms + 1
             bookmark = replace(bookmark, alarms=alarms, is_sorted=alarms < ALARMS_MAX)
@@ -154,7 +161,8 @@ class Walk:
         event = Event("unproven", reason) if reason not in (None, distrust) else None
         yield from self._details.close(bookmark, event)
         gone = len(self._details.gone)
-        return Walked(bookmark, reason, total, listing.last.per_page, gone, suspects)
+        length = listing.length(bookmark.total_offset or 0)
+        return Walked(bookmark, reason, total, length, listing.last.per_page, gone, suspects)
 
     def _proven(self, bookmark: Bookmark, listing: Listing) -> Bookmark:
         """Bookmark with R := T0, and with what the next walk must know about this one."""
@@ -381,6 +389,15 @@ class Walk:
             return listing.rank[id] < need
         updated_at = self._details.updated_at(id)
         return updated_at is not None and self._floor < updated_at <= until
+
+
+def _is_outdated(offset: int | None, page: Page[Resource]) -> bool:
+    """Return True if the total's offset does not fit the records that the page shows."""
+    if offset is None:
+        return False
+    if page.offset is not None:
+        return abs(page.offset - offset) > allowance(page.count)
+    return page.total + offset < (page.page - 1) * page.per_page + len(page.items)
 
 
 # -- Order checks --------------------------------------------------------------------------------

@@ -199,6 +199,7 @@ def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Account:
     return Account(tmp_path, monkeypatch)
 
 
+@pytest.mark.slow
 def test_whatever_changes_it_is_as_built_from_nothing(account: Account) -> None:
     chance = random.Random(f"carried {SEED}")
     first = made(account.publish())
@@ -211,6 +212,7 @@ def test_whatever_changes_it_is_as_built_from_nothing(account: Account) -> None:
     assert len(copied) > 15
 
 
+@pytest.mark.slow
 def test_a_quiet_night_builds_what_depends_on_the_moment(account: Account) -> None:
     chance = random.Random(SEED)
     account.publish()

@@ -232,6 +232,7 @@ def test_the_report_of_some_rows_keeps_their_cells(tmp_path: Path, *, is_workboo
         assert report.counts == counts
 
 
+@pytest.mark.slow
 def test_pandas_is_not_imported(tmp_path: Path) -> None:
     with Sandbox() as sandbox:
         applied(sandbox, tmp_path / "old", 20)
@@ -249,6 +250,7 @@ def test_pandas_is_not_imported(tmp_path: Path) -> None:
         assert "True False\n" == told
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_small_portions")
 def test_applying_keeps_no_rows_in_memory(tmp_path: Path) -> None:
     def peak(count: int) -> int:

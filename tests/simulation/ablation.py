@@ -18,8 +18,8 @@ import pytest
 
 from connector.client.rate_limiter import RateLimiter
 from connector.engine import bookmark as bookmarks
+from connector.engine import first_load, scrub, walk
 from connector.engine import pull as pulls
-from connector.engine import scrub, walk
 from connector.engine.bookmark import Bookmark
 from connector.engine.commands import Commit, Gone, Steps
 from connector.engine.listing import Listing
@@ -210,6 +210,17 @@ def any_detail_fits(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(world, "misfit_of_id", lambda *_: None)
 
 
+def huge_totals_are_remembered(patch: pytest.MonkeyPatch) -> None:
+    """A list's total is used and remembered, whatever it is."""
+
+    def unchecked(steps: Steps[Any], *_: Any) -> Steps[Any]:
+        return (yield from steps)
+
+    patch.setattr(pulls, "with_checked_totals", unchecked)
+    for owner in (walk, first_load):
+        patch.setattr(owner, "remembered", lambda total, *_: total)
+
+
 # -- the rate limiter ------------------------------------------------------------------------------
 
 
@@ -235,6 +246,7 @@ SHOWN_IN: Mapping[str, str] = {
     "no_verify_sweep": "E",
     "tombstones_without_evidence": "B",
     "any_detail_fits": "crossed",
+    "huge_totals_are_remembered": "total-huge-guarded",
 }
 """The faults planted in the pull, each with the scenario that is made to show it."""
 

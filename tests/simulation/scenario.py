@@ -74,6 +74,7 @@ class Scenario:
     # What goes wrong with requests and with the machine.
     error_share: float = 0.0
     crossed_share: float = 0.0
+    huge_share: float = 0.0
     drop_share: float = 0.0
     limited_share: float = 0.0
     kill_share: float = 0.0
@@ -197,6 +198,19 @@ SCENARIOS: Mapping[str, Scenario] = {
     ),
     "total-low": replace(
         _B, about="B, totals too low by one", total_offset=-1, promise="honest"
+    ),
+    "total-huge": replace(
+        _F, about="F, with huge totals now and then", huge_share=0.05, pulls=5,
+    ),
+    "total-huge-guarded": replace(
+        _SPARED, about="huge totals now and then, and few deletions", huge_share=0.1,
+    ),
+    "total-huge-types": replace(
+        _B, about="content types, with huge totals now and then", resource="content_types",
+        records=25, huge_share=0.1,
+    ),
+    "total-always-huge": replace(
+        _B, about="B, totals too high by a billion", total_offset=10**9, promise="honest",
     ),
     "blind-empty": replace(_SPARED, about="the list is empty for a while", blind="empty"),
     "blind-half": replace(_SPARED, about="half of the records out of sight", blind="half"),

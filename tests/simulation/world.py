@@ -25,6 +25,7 @@ from tests.simulation.twin import WHOLE, Sandboxed, Sight, Twin
 START = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
 WARM_SECONDS = 7200.0
 ANSWER_SECONDS = 0.02
+HUGE_TOTALS = (300, 1_000, 100_000, 20_000_000, 10**12)
 
 
 @dataclass(frozen=True)
@@ -187,12 +188,15 @@ class World:
         answer = self.server.page(page, sort, order, self._sight(is_list=True))
         served_at = self._served_at()
         self._receive()
+        total = answer.total
+        if self._happens(self.scenario.huge_share):
+            total = self.chance.choice(HUGE_TOTALS)
         return Page(
             items=tuple(_dated(each, served_at) for each in answer.items),
             page=answer.page,
             per_page=answer.per_page,
-            total=answer.total,
-            total_pages=-(-answer.total // answer.per_page),
+            total=total,
+            total_pages=-(-total // answer.per_page),
             served_at=served_at if self.scenario.has_date else None,
             round_trip_seconds=(self.now - sent_at).total_seconds(),
             heard_at=self.own_now(),

@@ -1,0 +1,87 @@
+"""Totals that the records contradict: they decide nothing, and no bookmark keeps them."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from connector.pulls.price import plan
+from connector.sandbox.faults import SamePage, TotalHuge
+from connector.sandbox.server import Sandbox
+from tests.pulls.landed import differences, published, pulled, settings_of
+
+LIST = "/api/v1/candidates"
+HUGE = (5_000, 100_000, 20_000_000, 10**12, 1e300)
+
+
+@pytest.mark.parametrize("total", HUGE)
+@pytest.mark.parametrize("nth", [1, 2])
+def test_one_huge_total_costs_one_request(total: float, nth: int, tmp_path: Path) -> None:
+    with Sandbox(counts={"candidates": 230}) as sandbox:
+        pulled(sandbox, tmp_path, "candidates")
+        first, second, *_ = sandbox.store.records("candidates")
+        sandbox.store.remove("candidates", first)
+        usual = _lists(sandbox, tmp_path)
+        sandbox.store.remove("candidates", second)
+        sandbox.faults.add(TotalHuge(total), path=LIST, nth=nth)
+        lists = _lists(sandbox, tmp_path)
+        found = differences(sandbox, published(tmp_path))
+        last = pulled(sandbox, tmp_path, "candidates")
+
+    assert [] == found
+    assert usual + 1 == lists
+    assert ("done", True) == (last.outcome, last.resources["candidates"].proven)
+
+
+def _lists(sandbox: Sandbox, folder: Path) -> int:
+    """Number of list requests of a pull that is proven."""
+    report = pulled(sandbox, folder, "candidates").resources["candidates"]
+    assert report.proven, report
+    return report.lists
+
+
+@pytest.mark.parametrize("total", [100_000, 10**12])
+@pytest.mark.parametrize("count", [0, 30, 100, 230])
+def test_a_total_that_is_always_huge_does_not_decide_what_is_read(
+    total: int, count: int, tmp_path: Path
+) -> None:
+    with Sandbox(counts={"candidates": count}) as sandbox:
+        sandbox.faults.add(TotalHuge(total), path=LIST, times=None)
+        first = pulled(sandbox, tmp_path, "candidates")
+        for id in [*sandbox.store.records("candidates")][:3]:
+            sandbox.store.touch("candidates", id, {"notes": "Changed"})
+        second = pulled(sandbox, tmp_path, "candidates")
+        found = differences(sandbox, published(tmp_path))
+        priced = asyncio.run(plan(settings_of(sandbox, tmp_path), ["candidates"]))
+        sandbox.faults.clear()
+        last = pulled(sandbox, tmp_path, "candidates")
+        after = differences(sandbox, published(tmp_path))
+
+    assert ([], []) == (found, after)
+    assert "done" == last.outcome
+    assert first.requests <= count + 20
+    assert second.requests <= 40
+    assert priced.requests <= 40
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_list_that_shows_the_same_page_for_ever_is_unreadable(
+    is_first: bool, tmp_path: Path
+) -> None:
+    with Sandbox(counts={"candidates": 230}) as sandbox:
+        if not is_first:
+            pulled(sandbox, tmp_path, "candidates")
+            for id in [*sandbox.store.records("candidates")][:3]:
+                sandbox.store.remove("candidates", id)
+        sandbox.faults.add(SamePage(), path=LIST, times=None)
+        report = pulled(sandbox, tmp_path, "candidates")
+        lists = report.resources["candidates"].lists
+        sandbox.faults.clear()
+        last = pulled(sandbox, tmp_path, "candidates")
+        found = differences(sandbox, published(tmp_path))
+
+    assert "unreadable_answer" == report.resources["candidates"].error_code
+    assert lists <= 6
+    assert ("done", []) == (last.outcome, found)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,7 +53,8 @@ def test_dates_that_may_be_swapped_are_sent_once_you_agree(
     told = language(code).gettext(
         "A spreadsheet program may have swapped day and month of the dates in this column:"
     )
-    with signed_in(sandbox, tmp_path, **{"Accept-Language": code}) as (page, ann):
+    headers: dict[str, Any] = {"Accept-Language": code}
+    with signed_in(sandbox, tmp_path, **headers) as (page, ann):
         ann.client.get(page.access.new_link())
         path = ann.begin("dates.csv", "\n".join(lines).encode())
         ann.post(f"{path}/columns", {**COLUMNS, "c:4": "available_from"})

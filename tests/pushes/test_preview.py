@@ -118,6 +118,7 @@ def _small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, name, small)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_small_portions")
 def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
     def peak(count: int) -> int:

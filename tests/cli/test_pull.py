@@ -220,6 +220,7 @@ def test_interrupt_keeps_what_has_landed(tmp_path: Path) -> None:
     assert 0 < resumed.object["resources"]["candidates"]["new"] < 150
 
 
+@pytest.mark.slow
 def test_all_accounts_are_pulled_and_one_that_cannot_be_stops_no_other(tmp_path: Path) -> None:
     environ = variables(None, tmp_path / "data") | {"CONNECTOR_MODELS": "off"}
     del environ["CONNECTOR_API_KEY"]

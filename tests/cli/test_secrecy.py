@@ -22,6 +22,7 @@ def command_lines() -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="there is no /proc here")
 @pytest.mark.parametrize("is_accepted", [True, False], ids=["accepted", "refused"])
 def test_the_key_is_nowhere(tmp_path: Path, *, is_accepted: bool) -> None:

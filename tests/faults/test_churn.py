@@ -13,6 +13,7 @@ from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from tests.faults.simulated_time import Time, pulled
 from tests.pulls.landed import differences, published
+from tests.tiers import first_fast
 
 COUNTS = {"later pull": 104, "first load": 130}
 
@@ -45,7 +46,7 @@ class Churn:
         store.create("candidates", {**person, "email": email})
 
 
-@pytest.mark.parametrize(("when", "precision", "ties"), CASES)
+@pytest.mark.parametrize(("when", "precision", "ties"), first_fast(CASES))
 def test_whatever_changed_between_any_two_requests_the_quiet_pull_is_exact(
     tmp_path: Path, when: str, precision: str, ties: str
 ) -> None:

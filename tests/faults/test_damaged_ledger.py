@@ -23,6 +23,7 @@ from connector.sandbox.server import Sandbox
 from tests.cli.calling import call, variables
 from tests.faults.sampling import SHARES, sample_points
 from tests.seeds import SEED, seeded_random
+from tests.tiers import first_fast
 
 EMAIL = "olwen.zz@mail.example"
 PERSON = {"first_name": "O", "last_name": "Z", "email": EMAIL, "employment_type": "permanent"}
@@ -181,7 +182,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield Site(sandbox, tmp_path_factory.mktemp("site"))
 
 
-@pytest.mark.parametrize("share", range(SHARES))
+@pytest.mark.parametrize("share", first_fast(range(SHARES)))
 def test_flipped_bytes_are_no_unexpected_error(site: Site, share: int) -> None:
     for point in sample_points(range(POINTS), 10, share):
         chance = seeded_random(f"damaged ledger {point}")
@@ -199,7 +200,7 @@ def test_flipped_bytes_are_no_unexpected_error(site: Site, share: int) -> None:
         assert status in (0, 1, 3), told
 
 
-@pytest.mark.parametrize("damage", MALFORMED)
+@pytest.mark.parametrize("damage", first_fast(MALFORMED, 3))
 def test_malformed_values_are_a_damaged_ledger(site: Site, damage: str) -> None:
     codes = set()
     for words in site.commands:

@@ -20,6 +20,7 @@ from tests.faults.sampling import SHARES, sample_points
 from tests.faults.simulated_time import pulled
 from tests.pulls.landed import differences, published, settings_of
 from tests.seeds import SEED, seeded_random
+from tests.tiers import first_fast
 
 COUNTS = {"jobs": 30}
 POINTS = 100
@@ -78,8 +79,8 @@ def flipped(log: bytes, at: int) -> bytes:
     return log[:at] + bytes([log[at] ^ 0xFF]) + log[at + 1 :]
 
 
-@pytest.mark.parametrize("share", range(SHARES))
-@pytest.mark.parametrize("damage", [cut, flipped])
+@pytest.mark.parametrize("share", first_fast(range(SHARES)))
+@pytest.mark.parametrize("damage", first_fast([flipped, cut]))
 def test_a_damaged_log_is_recovered_from(
     tmp_path: Path, damage: Callable[[bytes, int], bytes], share: int
 ) -> None:

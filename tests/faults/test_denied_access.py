@@ -15,6 +15,7 @@ from connector.sandbox.server import Sandbox
 from tests.faults.network_faults import DETAILS, LISTS, Edited, From, plan
 from tests.faults.simulated_time import Time, pulled, tombstones, work_rows
 from tests.pulls.landed import differences, published, rows
+from tests.tiers import first_fast
 
 COUNTS = {"candidates": 60, "jobs": 6, "leads": 5, "bookings": 4}
 IN_FLIGHT_MAX = 4
@@ -76,7 +77,9 @@ def hide_half(document: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("hide", [hide_all, hide_half])
-@pytest.mark.parametrize("is_denied_too", [False, True], ids=["details shown", "details 404"])
+@pytest.mark.parametrize(
+    "is_denied_too", first_fast([False, True]), ids=["details shown", "details 404"]
+)
 def test_a_key_that_loses_sight_deletes_nothing(
     tmp_path: Path, hide: Any, is_denied_too: bool
 ) -> None:
@@ -111,7 +114,7 @@ ELSEWHERE: Mapping[str, Fault] = {
 }
 
 
-@pytest.mark.parametrize("is_loading", [False, True], ids=["loaded", "half loaded"])
+@pytest.mark.parametrize("is_loading", first_fast([False, True]), ids=["loaded", "half loaded"])
 @pytest.mark.parametrize("variant", ELSEWHERE)
 def test_a_wrong_address_deletes_nothing(tmp_path: Path, variant: str, is_loading: bool) -> None:
     time = Time()

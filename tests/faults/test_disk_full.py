@@ -13,6 +13,7 @@ from tests.faults.sampling import SHARES, sample_points
 from tests.faults.simulated_time import pulled
 from tests.pulls.landed import differences, published, rows
 from tests.seeds import SEED
+from tests.tiers import first_fast
 
 COUNTS = {"candidates": 40, "jobs": 6}
 RESOURCES = ("jobs", "candidates")
@@ -20,7 +21,7 @@ STEP_BYTES = 16 * 1024
 """Files grow by a multiple of this, and the log by less: from here on the points are finer."""
 
 
-@pytest.mark.parametrize("share", range(SHARES))
+@pytest.mark.parametrize("share", first_fast(range(SHARES)))
 def test_a_full_disk_is_a_clean_end_wherever_it_is_met(tmp_path: Path, share: int) -> None:
     with Sandbox(counts=COUNTS) as sandbox, PullForkServer() as fork_server:
         base = tmp_path / "base"

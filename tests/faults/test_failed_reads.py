@@ -17,6 +17,7 @@ from connector.sandbox.server import Sandbox
 from tests.faults.network_faults import DETAILS, LISTS, Bytes, Cut, Edited, Where, plan
 from tests.faults.simulated_time import Time, pulled, pulled_until_done, tombstones, work_rows
 from tests.pulls.landed import differences, published
+from tests.tiers import first_fast
 
 COUNTS = {"candidates": 110, "jobs": 6, "content_types": 2, "content_items": 4}
 FEW = {"candidates": 40, "jobs": 4}
@@ -45,7 +46,7 @@ def test_server_errors_at_thirty_percent_leave_an_exact_copy(tmp_path: Path) -> 
         assert 0 == tombstones(tmp_path)
 
 
-@pytest.mark.parametrize("is_reset", [True, False], ids=["reset", "closed"])
+@pytest.mark.parametrize("is_reset", first_fast([True, False]), ids=["reset", "closed"])
 @pytest.mark.parametrize("where", get_args(Where))
 def test_lost_answers_are_read_again(tmp_path: Path, where: Where, is_reset: bool) -> None:
     time = Time()
@@ -88,7 +89,7 @@ FOREIGN: Mapping[str, Fault] = {
 """Successes that are no answers of this API."""
 
 
-@pytest.mark.parametrize("path", [LISTS, DETAILS], ids=["list", "detail"])
+@pytest.mark.parametrize("path", first_fast([LISTS, DETAILS]), ids=["list", "detail"])
 @pytest.mark.parametrize("variant", FOREIGN)
 def test_foreign_successes_change_nothing(tmp_path: Path, variant: str, path: str) -> None:
     time = Time()

@@ -157,6 +157,7 @@ def committed(
     return int(ended.said.splitlines()[-1])
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments_of_a_long_load(
     tmp_path: Path, fork_server: PullForkServer
 ) -> None:

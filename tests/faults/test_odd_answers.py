@@ -16,6 +16,7 @@ from connector.sandbox.server import Sandbox
 from tests.faults.network_faults import DETAILS, LISTS, Edited, plan
 from tests.faults.simulated_time import Time, pulled, tombstones
 from tests.pulls.landed import differences, published, rows
+from tests.tiers import first_fast
 
 COUNT = 110
 
@@ -70,7 +71,7 @@ def landed_ids(folder: Path) -> set[str]:
     return {row["id"] for row in rows(published(folder), query)}
 
 
-@pytest.mark.parametrize("by", [-1, 1])
+@pytest.mark.parametrize("by", first_fast([-1, 1]))
 @pytest.mark.parametrize("when", ["at the first load", "afterwards"])
 def test_a_total_that_is_off_by_one_deletes_nothing(tmp_path: Path, when: str, by: int) -> None:
     time = Time()
@@ -111,7 +112,7 @@ ODD: Mapping[str, tuple[Oddity, str]] = {
 """What is odd about a record's detail, and the kind of event that tells of it."""
 
 
-@pytest.mark.parametrize("oddity", ODD)
+@pytest.mark.parametrize("oddity", first_fast([*ODD], 2))
 def test_odd_records_land_as_received_and_are_told(tmp_path: Path, oddity: str) -> None:
     time = Time()
     edit, kind = ODD[oddity]

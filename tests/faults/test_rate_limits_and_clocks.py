@@ -14,6 +14,7 @@ from connector.sandbox.store import Store
 from tests.faults.network_faults import Refused
 from tests.faults.simulated_time import Time, pulled
 from tests.pulls.landed import differences, published
+from tests.tiers import first_fast
 
 COUNTS = {"candidates": 90, "jobs": 4, "content_types": 1, "content_items": 2}
 IN_FLIGHT_MAX = 4
@@ -30,7 +31,7 @@ ODD_REFUSALS: Mapping[str, Refused] = {
 }
 
 
-@pytest.mark.parametrize("variant", ODD_REFUSALS)
+@pytest.mark.parametrize("variant", first_fast([*ODD_REFUSALS], 3))
 def test_odd_429s_are_waited_for_sanely(tmp_path: Path, variant: str) -> None:
     time = Time()
     refused: list[datetime] = []
@@ -131,7 +132,8 @@ SKEWS: Mapping[str, tuple[int, ...]] = {
 
 
 @pytest.mark.parametrize(
-    ("skews", "window"), list(zip(SKEWS, 2 * ("aligned", "first_request", "sliding"), strict=True))
+    ("skews", "window"),
+    first_fast(list(zip(SKEWS, 2 * ("aligned", "first_request", "sliding"), strict=True)), 3),
 )
 def test_a_servers_clock_costs_no_429(tmp_path: Path, skews: str, window: str) -> None:
     time = Time()
@@ -164,7 +166,7 @@ def test_a_servers_clock_costs_no_429(tmp_path: Path, skews: str, window: str) -
         assert report.requests - 120 <= time.seconds <= report.requests + 180
 
 
-@pytest.mark.parametrize("skews", SKEWS)
+@pytest.mark.parametrize("skews", first_fast([*SKEWS], 2))
 def test_changes_under_an_odd_clock_are_found(tmp_path: Path, skews: str) -> None:
     time = Time()
     first, *steps = SKEWS[skews]
@@ -202,7 +204,7 @@ def test_our_own_clock_decides_nothing(tmp_path: Path) -> None:
         assert [] == differences(sandbox, published(tmp_path))
 
 
-@pytest.mark.parametrize("window", ["aligned", "first_request", "sliding"])
+@pytest.mark.parametrize("window", first_fast(["aligned", "first_request", "sliding"]))
 def test_beside_a_client_that_takes_half_of_every_window_the_pull_ends_exact(
     tmp_path: Path, window: str
 ) -> None:

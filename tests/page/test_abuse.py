@@ -69,6 +69,7 @@ def test_links_and_cookies_let_nobody_else_in(sandbox: Sandbox, tmp_path: Path) 
             assert 403 == thief.shown.status_code
 
 
+@pytest.mark.slow
 def test_a_thousand_logins_are_held_up(sandbox: Sandbox, tmp_path: Path) -> None:
     passwords = tmp_path / "people.txt"
     add_person(passwords, "Ann", "a long enough word")
@@ -174,6 +175,7 @@ def test_markup_in_an_error_is_text(sandbox: Sandbox, tmp_path: Path) -> None:
             assert "<img" not in ann.shown.text
 
 
+@pytest.mark.slow
 def test_two_tabs_and_two_people_on_one_draft(sandbox: Sandbox, tmp_path: Path) -> None:
     with (
         served(sandbox, tmp_path) as (page, address),

@@ -56,6 +56,7 @@ def looked_at(person: Person, *lines: str) -> str:
     return path
 
 
+@pytest.mark.slow
 def test_one_prepares_and_another_sends(sandbox: Sandbox, tmp_path: Path) -> None:
     with served(sandbox, tmp_path, approvals="on") as (page, address):
         with Person(address, page.access.new_link()) as ann, Person(address) as cy:
@@ -131,6 +132,7 @@ def test_begun_on_the_page_and_ended_by_the_command(sandbox: Sandbox, tmp_path: 
         assert 2 == len(emails(sandbox))
 
 
+@pytest.mark.slow
 def test_rows_in_doubt_are_settled_by_a_person(
     sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,6 +164,7 @@ def test_rows_in_doubt_are_settled_by_a_person(
         assert ["al@example.com", "bo@example.com"] == emails(sandbox)
 
 
+@pytest.mark.slow
 def test_changes_are_shown_from_and_to_and_taken_back(sandbox: Sandbox, tmp_path: Path) -> None:
     body = {"first_name": "Bo", "last_name": "Li", "email": "bo@example.com"}
     sandbox.store.create("candidates", {**body, "employment_type": "permanent"})
@@ -182,6 +185,7 @@ def test_changes_are_shown_from_and_to_and_taken_back(sandbox: Sandbox, tmp_path
         assert ["Li"] == [e["last_name"] for e in sandbox.store.records("candidates").values()]
 
 
+@pytest.mark.slow
 def test_rows_keep_their_numbers_when_mended(sandbox: Sandbox, tmp_path: Path) -> None:
     rows = (
         "Bo,Li,bo,permanent",
@@ -226,6 +230,7 @@ def test_a_sheet_is_chosen(sandbox: Sandbox, tmp_path: Path) -> None:
         assert "bo1@example.com" in ann.shown.text
 
 
+@pytest.mark.slow
 def test_what_was_left_out_is_mended_and_sent(sandbox: Sandbox, tmp_path: Path) -> None:
     with signed_in(sandbox, tmp_path) as (_, ann):
         lines = "Bo,Li,bo@example.com,permanent", "Cy,Lo,cy,permanent"
@@ -244,6 +249,7 @@ def test_what_was_left_out_is_mended_and_sent(sandbox: Sandbox, tmp_path: Path) 
         assert ["bo@example.com", "cy@example.com"] == emails(sandbox)
 
 
+@pytest.mark.slow
 def test_hidden_columns_are_sent_once_a_person_agrees(sandbox: Sandbox, tmp_path: Path) -> None:
     book = openpyxl.Workbook()
     sheet = book.active

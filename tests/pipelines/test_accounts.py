@@ -105,6 +105,7 @@ def _numbers(event: dg.EventLogRecord) -> Iterator[str]:
             yield name
 
 
+@pytest.mark.slow
 def test_each_run_is_of_its_own_account(tmp_path: Path, sandboxes: dict[str, Sandbox]) -> None:
     account = project(tmp_path, *(each.base_url for each in sandboxes.values()))
     made = define(account)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import dagster as dg
+import pytest
 
 from connector import CATALOG
 from pipelines.definitions import definitions
@@ -55,6 +56,7 @@ def test_every_resource_is_an_asset_with_a_check() -> None:
         assert {"duckdb"} == specs[KEYS[name]].kinds
 
 
+@pytest.mark.slow
 def test_workspace_leads_to_the_definitions(tmp_path: Path) -> None:
     validated = subprocess.run(
         [sys.executable, "-m", "dagster", "definitions", "validate"],
@@ -70,6 +72,7 @@ def test_workspace_leads_to_the_definitions(tmp_path: Path) -> None:
     assert "Validation successful for code location pipelines.definitions" in shown
 
 
+@pytest.mark.slow
 def test_instance_of_the_project_is_valid_and_sends_nothing(tmp_path: Path) -> None:
     (tmp_path / "dagster.yaml").write_text((ROOT / "dagster.yaml").read_text(encoding="utf-8"))
     program = (

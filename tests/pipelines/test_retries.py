@@ -102,6 +102,7 @@ def test_a_repeat_pulls_only_what_failed(tmp_path: Path, monkeypatch: pytest.Mon
     assert 1 == len(Warehouse(tmp_path).publications(5))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("impatient")
 def test_what_landed_is_published_after_the_last_repeat(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
@@ -177,6 +178,7 @@ def test_a_run_in_place_of_a_killed_one_waits_for_its_lease(
 PAST = datetime(2020, 1, 1, tzinfo=UTC).isoformat()
 
 
+@pytest.mark.slow
 def test_from_failure_leaves_out_what_landed(tmp_path: Path) -> None:
     scopes = [f"{each.scope}.read" for each in CATALOG.values() if each.name != "leads"]
     keys: dict[str, Any] = {KEY: scopes, "with-leads": ("*",)}

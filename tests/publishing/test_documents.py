@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from connector.cli.demo import COUNTS
 from tests.publishing.demonstration import publish_agency
 from tests.publishing.questions import PAGE, answered, questions
@@ -19,6 +21,7 @@ def test_every_column_has_a_meaning() -> None:
     assert [] == [row for row in rows if row[0].startswith("| `") and not row[2].strip(" |")]
 
 
+@pytest.mark.slow
 def test_ten_questions_are_answered_as_the_page_says(tmp_path: Path) -> None:
     page = PAGE.read_text(encoding="utf-8")
     file = publish_agency(tmp_path, COUNTS)

@@ -36,6 +36,7 @@ def change(agency: Agency, number: int) -> None:
         connection.execute("INSERT INTO sync.events (detail) VALUES (?)", [f"{number:04}"])
 
 
+@pytest.mark.slow
 def test_readers_meet_no_error_and_no_mixed_state(tmp_path: Path) -> None:
     agency = Agency(tmp_path, CONNECTOR_MODELS="off")
     change(agency, 0)

@@ -22,6 +22,7 @@ from connector.sandbox.server import Sandbox
 from connector.settings.model import Settings, load_settings
 from tests.faults.simulated_time import Time
 from tests.pulls.landed import differences, published, rows
+from tests.tiers import only_fast
 
 COUNTS = {"jobs": 4, "candidates": 22, "leads": 3, "content_types": 1, "content_items": 3}
 
@@ -51,6 +52,7 @@ def pulled(
     return report
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [16])
 def test_budgets_bring_a_load_to_its_end(tmp_path: Path, budget: int) -> None:
     with Sandbox(counts=COUNTS) as sandbox:
@@ -96,7 +98,7 @@ def test_what_was_under_way_at_the_limit_lands(tmp_path: Path) -> None:
     assert 40 - len(paid) == report.resources["candidates"].pending
 
 
-@pytest.mark.parametrize("monthly", [1, 6, 17])
+@pytest.mark.parametrize("monthly", only_fast([1, 6, 17], [6]))
 def test_the_month_ends_anywhere(tmp_path: Path, monthly: int) -> None:
     with Sandbox(counts=COUNTS) as sandbox:
         report = pulled(
@@ -117,6 +119,7 @@ def test_the_month_ends_anywhere(tmp_path: Path, monthly: int) -> None:
         assert [] == differences(sandbox, published(tmp_path))
 
 
+@pytest.mark.slow
 def test_the_apis_own_month_ends_anywhere(tmp_path: Path) -> None:
     for number in (1, 9):
         folder = tmp_path / str(number)

@@ -16,6 +16,7 @@ from connector.pulls.outcome import PullReport
 from connector.sandbox.behaviour import Behaviours
 from connector.sandbox.server import Sandbox
 from tests.pulls.landed import COUNTS, SMALL, differences, published, pulled
+from tests.tiers import first_fast
 
 RESOURCES = tuple(COUNTS)
 
@@ -129,7 +130,7 @@ def test_every_value_of_every_behaviour_is_among_the_combinations() -> None:
     assert every - {FORBIDS_A_WALK} == {pair for each in combinations() for pair in each.items()}
 
 
-@pytest.mark.parametrize("behaviours", list(combinations()), ids=range(COMBINATIONS))
+@pytest.mark.parametrize("behaviours", first_fast(list(combinations())), ids=range(COMBINATIONS))
 def test_every_behaviour_gives_an_exact_and_cheap_copy(
     tmp_path: Path, behaviours: dict[str, str]
 ) -> None:

@@ -109,6 +109,7 @@ def test_a_pull_that_fails_at_any_commit_leaves_no_change_unread(
         assert fails_at > 1
 
 
+@pytest.mark.slow
 def test_killed_again_and_again_a_first_load_loses_nothing(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS) as sandbox:
         kills = (23, 24, 60, 130, 110, 33)

@@ -14,6 +14,7 @@ import pytest
 from connector.pulls.price import PlanReport, plan
 from connector.sandbox.server import Sandbox
 from tests.pulls.landed import SMALL, published, pulled, settings_of
+from tests.tiers import first_fast
 
 COUNT = 300
 PAGES = math.ceil(COUNT / 100)
@@ -48,13 +49,16 @@ def delete(count: int) -> Callable[[Sandbox], None]:
 
 @pytest.mark.parametrize(
     ("happen", "probes"),
-    [
-        (change(0), 2),
-        (change(1), 2 + 2),
-        (change(250), 2 + 4 * math.log2(250)),
-        (change(COUNT), 2 + 4 * math.log2(COUNT)),
-    ],
-    ids=["nothing", "1 changed", "250 changed", "all changed"],
+    first_fast(
+        [
+            (change(250), 2 + 4 * math.log2(250)),
+            (change(0), 2),
+            (change(1), 2 + 2),
+            (change(COUNT), 2 + 4 * math.log2(COUNT)),
+        ],
+        2,
+    ),
+    ids=["250 changed", "nothing", "1 changed", "all changed"],
 )
 def test_a_plan_is_within_five_percent_of_what_the_pull_spends(
     tmp_path: Path, happen: Callable[[Sandbox], None], probes: float
@@ -92,6 +96,7 @@ def test_a_plan_counts_what_was_deleted(tmp_path: Path) -> None:
         assert spent <= found.requests <= spent + 3 * math.log2(PAGES) + 6
 
 
+@pytest.mark.slow
 def test_a_schedule_is_priced_until_the_month_ends(tmp_path: Path) -> None:
     with Sandbox(counts=SMALL) as sandbox:
         pulled(sandbox, tmp_path)

@@ -87,6 +87,7 @@ def test_a_sweep_finds_what_cancels_out_in_every_count(tmp_path: Path) -> None:
         assert missing in {each["id"] for each in landed}
 
 
+@pytest.mark.slow
 def test_scrubs_find_what_the_api_does_not_date(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS) as sandbox:
         pulled(sandbox, tmp_path, "candidates")

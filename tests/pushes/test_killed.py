@@ -166,6 +166,7 @@ def faulty(sandbox: Sandbox, point: Point, mode: str) -> PlannedFault | None:
     return sandbox.faults.add(fault, method="POST", path=CANDIDATES, nth=point.writes)
 
 
+@pytest.mark.slow
 def test_killed_again_and_again(tmp_path: Path, fork_server: PushForkServer) -> None:
     time, chance = WallTime(), random.Random(f"again {SEED}")
     with Sandbox(clock=time.servers) as sandbox:

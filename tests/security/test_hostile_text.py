@@ -123,6 +123,7 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Called], 
 Left = tuple[Path, list[Called], Sandbox]
 
 
+@pytest.mark.slow
 def test_no_terminal_obeys_them(left: Left) -> None:
     texts = [text for each in left[1] for text in (each.out, each.err)]
 
@@ -130,6 +131,7 @@ def test_no_terminal_obeys_them(left: Left) -> None:
     assert [] == [text for text in texts if unsafe(text)]
 
 
+@pytest.mark.slow
 def test_no_page_runs_them(left: Left) -> None:
     text = (left[0] / "report.html").read_text(encoding="utf-8")
     page = Document.of(text)
@@ -139,6 +141,7 @@ def test_no_page_runs_them(left: Left) -> None:
     assert [] == [e for e in page.root.all() for name in e.attributes if name.startswith("on")]
 
 
+@pytest.mark.slow
 def test_no_table_is_lost_to_them(left: Left) -> None:
     with duckdb.connect(str(left[0] / "data" / "recruitment.duckdb"), read_only=True) as published:
         names = published.execute("SELECT first_name FROM landing.candidates").fetchall()
@@ -155,6 +158,7 @@ def test_no_table_is_lost_to_them(left: Left) -> None:
     assert [] == [name for name in named if not re.fullmatch(r"[a-z_0-9]+", name)]
 
 
+@pytest.mark.slow
 def test_no_file_has_them_raw_and_no_path_is_theirs(left: Left) -> None:
     files = [path for path in left[0].rglob("*") if path.is_file()]
     seeds = list((left[0] / "data" / "seeds").glob("*.csv"))

@@ -14,6 +14,7 @@ import pytest
 from connector.sandbox.server import Sandbox
 from tests.cli.calling import COUNTS, KEY, Called, call, variables
 from tests.pulls.landed import differences
+from tests.tiers import first_fast
 
 OPERATIONS = Path(__file__).parents[2] / "docs" / "OPERATIONS.md"
 ALL = ("*",)
@@ -89,7 +90,7 @@ def site(tmp_path: Path, pattern: Path) -> Iterator[Site]:
         yield Site(sandbox, tmp_path)
 
 
-@pytest.mark.parametrize("has_backup", [True, False])
+@pytest.mark.parametrize("has_backup", first_fast([True, False]))
 def test_a_work_file_that_is_none(site: Site, has_backup: bool) -> None:
     site.work.write_bytes(b"no database any more")
     site.fails("not_a_warehouse")
@@ -99,7 +100,7 @@ def test_a_work_file_that_is_none(site: Site, has_backup: bool) -> None:
     site.is_well_after()
 
 
-@pytest.mark.parametrize("has_backup", [True, False])
+@pytest.mark.parametrize("has_backup", first_fast([True, False]))
 def test_a_ledger_that_is_none(site: Site, has_backup: bool) -> None:
     for each in site.data.glob("ledger.sqlite*"):
         each.unlink()

@@ -17,6 +17,9 @@ from tests.simulation.world import World
 BATCH = 7
 """Records of one batch, so that small pulls have several."""
 
+EVERY = 1_000_000
+"""More points than any pull has steps."""
+
 _QUIET = Scenario("nothing happens", {"create": 1}, records=33)
 _CHURN = {"update": 10.0, "create": 3.0, "delete": 3.0}
 
@@ -52,13 +55,16 @@ def _steps_and_requests(kind: str, seed: int) -> tuple[int, int]:
     return mirror.steps, mirror.world.requests
 
 
+@pytest.mark.parametrize("points", [3, pytest.param(EVERY, marks=pytest.mark.slow, id="every")])
 @pytest.mark.parametrize("is_after", [False, True])
 @pytest.mark.parametrize("kind", ["load", "changes", "content load", "content changes"])
-def test_a_kill_at_any_step_costs_one_batch_and_two_requests(kind: str, is_after: bool) -> None:
+def test_a_kill_at_any_step_costs_one_batch_and_two_requests(
+    kind: str, is_after: bool, points: int
+) -> None:
     with small_batches():
         steps, least = _steps_and_requests(kind, 0)
         dear = {}
-        for step in range(1, steps + 1):
+        for step in range(1, steps + 1, max(1, steps // points)):
             mirror = _world(kind, 0)
             mirror.kill = Kill(step, is_after)
             assert mirror.pull().pulled is None
@@ -72,6 +78,7 @@ def test_a_kill_at_any_step_costs_one_batch_and_two_requests(kind: str, is_after
         assert {} == dear
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", ["F", "content"])
 def test_a_kill_at_any_step_of_a_busy_pull_loses_nothing(name: str, seed: int) -> None:

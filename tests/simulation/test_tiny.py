@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.tiny import Chooser, Shape, explore, play, shapes
+from tests.tiers import first_fast
 
-PARTS = 8
+PARTS = first_fast(range(8))
+"""Shares of the shapes: the first is a fast test."""
 
 
 def _wrong(every: list[Shape], mutations: int, pulls: int) -> list[str]:
@@ -18,18 +20,18 @@ def _wrong(every: list[Shape], mutations: int, pulls: int) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", PARTS)
 def test_two_mutations_in_any_gaps_of_a_first_load(part: int) -> None:
     every = [each for each in shapes((1, 2)) if each.landing == "empty"]
 
-    assert [] == _wrong(every[part::PARTS], mutations=2, pulls=1)
+    assert [] == _wrong(every[part :: len(PARTS)], mutations=2, pulls=1)
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", PARTS)
 def test_two_mutations_in_any_gaps_of_two_pulls(part: int) -> None:
     every = [each for each in shapes((1, 2, 3)) if each.landing == "proven"]
 
-    assert [] == _wrong(every[part::PARTS], mutations=2, pulls=2)
+    assert [] == _wrong(every[part :: len(PARTS)], mutations=2, pulls=2)
 
 
 def test_every_tape_is_played_once() -> None:

@@ -76,6 +76,7 @@ def row_groups(connection: duckdb.DuckDBPyConnection, table: str) -> list[int]:
     return [count for (count,) in found]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("made_the_real_way")
 def test_small_commits_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warehouse_module, "RUNS_UNTIL_COMPACTION", 5)

@@ -17,6 +17,7 @@ from connector.sandbox.server import Sandbox
 from connector.warehouse.warehouse import Warehouse
 from tests.cli.calling import Called, call, variables
 from tests.pulls.landed import differences, reading
+from tests.tiers import first_fast, only_fast
 
 COUNTS = {"jobs": 3, "candidates": 20}
 RESOURCES = ("jobs", "candidates")
@@ -105,7 +106,7 @@ def test_what_is_taken_back_is_the_work_file_as_it_was(site: Site) -> None:
 
 @pytest.mark.parametrize(
     "setting",
-    [{"CONNECTOR_PUBLISH_PERSONAL": "drop"}, {"CONNECTOR_PUBLISH_WITHOUT": "history"}],
+    first_fast([{"CONNECTOR_PUBLISH_PERSONAL": "drop"}, {"CONNECTOR_PUBLISH_WITHOUT": "history"}]),
     ids=["personal", "schema"],
 )
 def test_a_published_file_that_lacks_something_is_not_published_over(
@@ -152,7 +153,7 @@ def test_processes_that_begin_together_make_it_once(site: Site) -> None:
 
 
 @pytest.mark.usefixtures("made_the_real_way")
-@pytest.mark.parametrize("has_published", [False, True])
+@pytest.mark.parametrize("has_published", only_fast([False, True], [True]))
 def test_a_disk_that_fills_while_the_file_is_made(site: Site, has_published: bool) -> None:
     site.warehouse.work.unlink()
     if not has_published:
@@ -185,7 +186,7 @@ def room_for(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-@pytest.mark.parametrize("size", [0, 4096, 8192])
+@pytest.mark.parametrize("size", only_fast([0, 4096, 8192], [4096]))
 def test_a_half_made_file_of_an_earlier_version(site: Site, size: int) -> None:
     content = site.warehouse.work.read_bytes()[:size]
     shutil.rmtree(site.warehouse.folder)

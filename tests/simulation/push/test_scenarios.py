@@ -12,18 +12,20 @@ import pytest
 from tests.seeds import seeds
 from tests.simulation.push.run import run
 from tests.simulation.push.scenario import SCENARIOS
+from tests.tiers import only_fast
 
-SEEDS = 18
+SEEDS = {"fast": seeds(3), "slow": seeds(15, first=3)}
 
 
-def _wrong(name: str) -> list[str]:
-    verdicts = [run(name, seed) for seed in seeds(SEEDS)]
+def _wrong(name: str, tier: str) -> list[str]:
+    verdicts = [run(name, seed) for seed in SEEDS[tier]]
     return [str(each) for each in verdicts if each.wrong]
 
 
+@pytest.mark.parametrize("tier", only_fast([*SEEDS], ["fast"]))
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_every_row_is_written_once_or_held(name: str) -> None:
-    assert [] == _wrong(name)
+def test_every_row_is_written_once_or_held(name: str, tier: str) -> None:
+    assert [] == _wrong(name, tier)
 
 
 def test_a_play_is_the_same_each_time() -> None:

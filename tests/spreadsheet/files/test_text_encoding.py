@@ -216,6 +216,7 @@ def test_trailing_delimiters_are_no_columns(tmp_path: Path, content: str) -> Non
     assert not any(row.problems for row in table.rows())
 
 
+@pytest.mark.slow
 def test_nul_and_huge_cells(tmp_path: Path) -> None:
     huge = "x" * 10_000_000
     table = open_table(text_file(tmp_path, f'a,b\n1,x\0y\n2,"{huge}"\n3,z\n'.encode()))

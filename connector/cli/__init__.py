@@ -15,6 +15,7 @@ from types import ModuleType
 
 import click
 
+from connector.cli.stopping import interruption, stoppable
 from connector.system.extras import extra_missing
 
 COMMANDS: Mapping[str, str] = {
@@ -71,10 +72,6 @@ _HOMES: Mapping[str, str] = {
 _EXTRAS: Mapping[str, str] = {"page": "page"}
 """Commands that an extra of the project makes possible, with its name."""
 
-INTERRUPTED = 130
-"""The exit status after Ctrl-C, as shells have it."""
-
-
 _UNUSED = ("numpy", "pandas", "pyarrow.dataset", "httpx._main")
 """What others import though no command uses it, and what takes longer than most commands.
 
@@ -121,10 +118,12 @@ class _Commands(click.Group):
         without = WithoutUnused()
         sys.meta_path.insert(0, without)
         try:
-            return super().invoke(ctx)
+            with stoppable():
+                return super().invoke(ctx)
         except KeyboardInterrupt:
-            click.echo("Interrupted.", err=True)
-            raise SystemExit(INTERRUPTED) from None
+            said, status = interruption()
+            click.echo(said, err=True)
+            raise SystemExit(status) from None
         finally:
             sys.meta_path.remove(without)
 
@@ -134,6 +133,16 @@ class _Commands(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
+def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    """Print the version, and end."""
+    if not value or ctx.resilient_parsing:
+        return
+    from connector.system.version import full_version  # noqa: PLC0415
+
+    click.echo(f"connector, version {full_version()}")
+    ctx.exit()
+
+
 @click.group(
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -141,7 +150,14 @@ class _Commands(click.Group):
     " done, 1 failed, 2 wrong usage or settings, 3 done in part, 4 stopped at a limit (run again to"
     " continue).",
 )
-@click.version_option(package_name="recruitment-connector", prog_name="connector")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version and, from a checkout, the commit.",
+)
 def main() -> None:
     """Keep a recruitment platform's API and a DuckDB warehouse in step.
 

@@ -17,9 +17,9 @@ from connector.cli import session as options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.engine.quota import shown
-from connector.errors import ConnectorError, count_noun
+from connector.errors import ConnectorError, Misused, count_noun
 from connector.operations.backup import make_backup
-from connector.operations.backup_file import check_backup
+from connector.operations.backup_file import check_backup, newest_backup
 from connector.operations.doctor import FOLDERS, Check, Examination, diagnose
 from connector.operations.renaming import rename_account
 from connector.operations.restore import Restored, RestoreOptions
@@ -31,11 +31,14 @@ from connector.settings.model import Settings, load_settings
 
 @click.command(
     cls=Command,
+    begins_accounts=True,
     examples=(
         "connector doctor",
         "connector doctor --account acme --json",
         "connector doctor --all",
         "connector doctor --repair",
+        "connector doctor --new-ledger",
+        "connector doctor --moved-to https://acme-london.example",
     ),
 )
 @click.option(
@@ -44,19 +47,40 @@ from connector.settings.model import Settings, load_settings
     is_flag=True,
     help="Set a damaged log of the work file aside, and keep it.",
 )
+@click.option(
+    "--new-ledger",
+    "renews_ledger",
+    is_flag=True,
+    help="Replace a lost or damaged ledger, and list what is forgotten.",
+)
+@click.option(
+    "--moved-to",
+    metavar="ADDRESS",
+    help="New address of the workspace whose records are in the data folder.",
+)
 @options.all_accounts
-def doctor(session: Session, *, repairs: bool, is_for_all: bool) -> int:
+def doctor(
+    session: Session, *, repairs: bool, renews_ledger: bool, moved_to: str | None, is_for_all: bool
+) -> int:
     """Check settings, data folder, address, key, scopes, clock, limits, upkeep.
 
     Among the latter are the age of the last backup, permissions, room on the disk, erasures that
     were cut off, and whether somebody listens where alerts go. It spends one request for each
-    scope, and shows the key as "set" and in no other way. It changes nothing, unless --repair asks
+    scope, one to three to find a record of the data folder in the workspace, and shows the key as
+    "set" and in no other way. It changes nothing unless --repair, --new-ledger or --moved-to asks
     for it. With --all it has a line for each account and each thing that is not well.
     """
 
     def examined(settings: Settings) -> Examination:
         with session.terminal.progress(f"examine {settings.account.value or ''}".rstrip()):
-            return asyncio.run(diagnose(settings, repairs=repairs))
+            return asyncio.run(
+                diagnose(settings, repairs=repairs, renews_ledger=renews_ledger, moved_to=moved_to)
+            )
+
+    if is_for_all and (renews_ledger or moved_to is not None):
+        raise Misused(
+            "--new-ledger and --moved-to are for one account", action="Choose it with --account."
+        )
 
     if is_for_all:
         return _print_all(session.terminal, session.for_each(examined, is_for_all=True))
@@ -168,6 +192,7 @@ def backup(session: Session, *, to: Path, keep: int | None, is_for_all: bool) ->
 
 @click.command(
     cls=Command,
+    makes_folders=True,
     examples=(
         "connector restore /mnt/backups/connector-unnamed-20261121T030000Z.tar --check",
         "connector restore /mnt/backups/connector-unnamed-20261121T030000Z.tar",
@@ -176,7 +201,7 @@ def backup(session: Session, *, to: Path, keep: int | None, is_for_all: bool) ->
     if_interrupted="Run it again: what was moved aside is in the folder replaced-... of the data"
     " folder.",
 )
-@click.argument("source", type=click.Path(path_type=Path, dir_okay=False), metavar="FROM")
+@click.argument("source", type=click.Path(path_type=Path), metavar="FROM")
 @click.option(
     "--check", "checks", is_flag=True, help="Only read the backup, and say if it is whole."
 )
@@ -209,6 +234,8 @@ def restore(
 ) -> int:
     """Put the account's folder back as it was when the backup FROM was made.
 
+    If FROM is a folder, its newest backup of the account is used.
+
     The backup is read and checked before anything is touched, and nothing is done while a pull or a
     push is under way. The ledger that is here stays where it can: it knows what was pushed, spent
     and erased since. Whoever was erased since is erased again before analysts see the file. Then
@@ -216,7 +243,9 @@ def restore(
     """
     terminal = session.terminal
     if checks:
-        found = check_backup(source)
+        found = check_backup(
+            newest_backup(source, session.load().account.value) if source.is_dir() else source
+        )
         terminal.print_object({"whole": True, **found.as_json()})
         whose = found.account or "the unnamed account"
         terminal.print_line(
@@ -225,6 +254,7 @@ def restore(
         )
         return 0
     settings = session.load()
+    source = newest_backup(source, settings.account.value)
     with terminal.progress("restore"):
         done = run_restore(settings, source, RestoreOptions(replaces, takes_ledger, receipts))
     terminal.print_object(done.as_json())

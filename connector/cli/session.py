@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from connector.cli import INTERRUPTED
+from connector.cli.stopping import interruption
 from connector.cli.terminal import Meter, Terminal
 from connector.errors import ConnectorError, Misused, count_noun
 from connector.settings.accounts import Configured, configured_accounts, require_account
@@ -77,7 +77,8 @@ class Command(click.Command):
     Its callback is given a `Session` first, and its own parameters; it returns an exit status.
     `examples` are lines to type, shown by `--help`; `if_interrupted` is what Ctrl-C leaves;
     `is_for_account` says whether the command works on a configured account, `checks_alerts`
-    whether what it has done may be a reason for alerts.
+    whether what it has done may be a reason for alerts. A command that `begins_accounts` has
+    `--create` for an account that has no files yet; one that `makes_folders` needs no such option.
     """
 
     def __init__(
@@ -87,14 +88,19 @@ class Command(click.Command):
         if_interrupted: str = "",
         is_for_account: bool = True,
         checks_alerts: bool = False,
+        begins_accounts: bool = False,
+        makes_folders: bool = False,
         **options: Any,
     ) -> None:
         super().__init__(*args, **options)
         self.examples, self.if_interrupted = examples, if_interrupted
-        self.checks_alerts = checks_alerts
+        self.checks_alerts, self.makes_folders = checks_alerts, makes_folders
         if is_for_account:
             about = "A configured account; without: the unnamed one, where none is named."
             self.params.append(click.Option(["--account"], metavar="NAME", help=about))
+        if begins_accounts:
+            about = "Begin the account if it has no files yet and is not configured."
+            self.params.append(click.Option(["--create", "creates"], is_flag=True, help=about))
         about = "Print one JSON object on stdout."
         self.params.append(click.Option(["--json", "is_json"], is_flag=True, help=about))
         about = "Show the log on stderr."
@@ -110,6 +116,7 @@ class Command(click.Command):
     def invoke(self, ctx: click.Context) -> NoReturn:
         """Call the command, and leave with its exit status."""
         account = ctx.params.pop("account", None)
+        creates = ctx.params.pop("creates", False) or self.makes_folders
         is_json, is_debug = ctx.params.pop("is_json"), ctx.params.pop("is_debug")
         terminal = Terminal(sys.stdout, sys.stderr, os.environ, is_json=is_json)
         if account is not None and ctx.params.get("is_for_all"):
@@ -118,14 +125,14 @@ class Command(click.Command):
         loaded: list[Settings] = []
 
         def load() -> Settings:
-            loaded.append(_load(terminal, account, is_debug))
+            loaded.append(_load(terminal, account, is_debug, creates=creates))
             return loaded[-1]
 
         session = Session(terminal, is_debug, load)
         assert self.callback is not None
         call = partial(self.callback, session, **ctx.params)
-        status = _perform(terminal, call, self.if_interrupted)
-        if self.checks_alerts and status != INTERRUPTED:
+        status, is_interrupted = _perform(terminal, call, self.if_interrupted)
+        if self.checks_alerts and not is_interrupted:
             flags = {"account": account}
             settings = loaded[-1] if loaded else load_for_alerts(flags, os.environ, Path.cwd())
             if settings is not None:
@@ -133,31 +140,32 @@ class Command(click.Command):
         raise SystemExit(status)
 
 
-def _perform(terminal: Terminal, call: Callable[[], int], if_interrupted: str) -> int:
-    """The exit status of the call, whatever happens in it."""
+def _perform(terminal: Terminal, call: Callable[[], int], if_interrupted: str) -> tuple[int, bool]:
+    """Return the exit status of the call, and whether it was interrupted."""
     try:
-        return call()
+        return call(), False
     except ConnectorError as error:
         _LOGGER.debug("the command failed", exc_info=True)
-        return terminal.fail(error)
+        return terminal.fail(error), False
     except KeyboardInterrupt:
-        said = f"Interrupted. {if_interrupted}".rstrip()
-        told = {"code": "interrupted", "message": said, "exit_status": INTERRUPTED}
+        what, status = interruption()
+        said = f"{what} {if_interrupted}".rstrip()
+        told = {"code": "interrupted", "message": said, "exit_status": status}
         terminal.print_object({"error": told})
         terminal.say(said)
-        return INTERRUPTED
+        return status, True
     except BrokenPipeError:
         # Whoever read the output has left, as `head` does. Nothing more can be said to them.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return 1, False
     except Exception as error:  # a mistake of ours is told in a sentence as well
         _LOGGER.debug("the command failed", exc_info=True)
-        return terminal.fail(ConnectorError(f"an unexpected error: {_place(error)}"))
+        return terminal.fail(ConnectorError(f"an unexpected error: {_place(error)}")), False
 
 
-def _load(terminal: Terminal, account: str | None, is_debug: bool) -> Settings:
-    """Read the settings, say their warnings, and begin to log if that was asked for."""
-    settings = require_account(load_settings({"account": account}))
+def _load(terminal: Terminal, account: str | None, is_debug: bool, *, creates: bool) -> Settings:
+    """Read the settings, print their warnings, and begin to log if that was requested."""
+    settings = require_account(load_settings({"account": account}), creates=creates)
     terminal.form, terminal.name_places = settings.log.value, settings.name_places
     for warning in settings.warnings:
         terminal.warn(warning)

@@ -512,7 +512,7 @@ LISTS = (
         "SELECT consultant_name AS name, "
         "coalesce(arg_max(is_entry_observed, days_in_stage), true) AS is_dated, "
         "if(count(*) = 1, '1 offer', 'the longest of ' || count(*) || ' offers') "
-        "|| if(is_dated, '', ', since the last edit before the first pull') AS about, "
+        "AS about, "
         "if(is_dated, '', 'at least ') "
         "|| format('{:,} days', round(max(days_in_stage))::BIGINT) AS figure, "
         "count(*) OVER () AS all "

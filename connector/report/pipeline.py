@@ -232,8 +232,8 @@ def _met(rows: list[Row]) -> Drawing | None:
         return None
     steps = [
         {"step": "interviewed", "pairs": whole["candidate_job_pairs_interviewed"]},
-        {"step": "interviewed again", "pairs": whole["candidate_job_pairs_interviewed_again"]},
-        {"step": "placed afterwards", "pairs": whole["candidate_job_pairs_placed_after_interview"]},
+        {"step": "twice or more", "pairs": whole["candidate_job_pairs_interviewed_again"]},
+        {"step": "placed after", "pairs": whole["candidate_job_pairs_placed_after_interview"]},
     ]
     after = whole["candidate_job_pairs_placed_after_interview"]
     interviewed = whole["candidate_job_pairs_interviewed"]

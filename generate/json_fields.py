@@ -47,10 +47,12 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         " unpublished? " + _ROW_OUTCOMES,
     },
     "undo": {"": "outcome batch applied rows counts requests seconds error unpublished"},
-    "models list": {"": "models"},
-    "models build": {"": "models checks"},
-    "models test": {"": "checks"},
+    "models list": {"": "models undeclared"},
+    "models build": {"": "models checks undeclared"},
+    "models test": {"": "checks undeclared"},
     "models seeds": {"": "unmapped written"},
+    "models init": {"": "folder written kept"},
+    "models dbt": {"": "folder written kept"},
     "publish": {
         "": "outcome file true_of models checks failed_checks personal bytes seconds lakehouse?"
         " parquet?"

@@ -311,7 +311,9 @@ def models_of(accounts: Accounts) -> dg.AssetsDefinition:
             for name in selected:
                 yield dg.MaterializeResult(asset_key=key_of(PROJECT, name), metadata=off)
         for each in made.built.models:
-            if key_of(PROJECT, each.name) in context.selected_asset_keys:
+            # Models of the account's own are built with all others, and are not assets.
+            is_shipped = each.name in PROJECT.parents
+            if is_shipped and key_of(PROJECT, each.name) in context.selected_asset_keys:
                 told = of_model(PROJECT, shown[each.name], each, made)
                 told |= figures.get(each.name, {})
                 yield dg.MaterializeResult(

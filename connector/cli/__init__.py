@@ -30,7 +30,7 @@ COMMANDS: Mapping[str, str] = {
     "page": "Serve the import page: prepare, send and take back a file in a browser.",
     "resolve": "Show the rows of pushes that are in doubt, and settle them.",
     "undo": "Take back what a push did, where nobody has touched it since.",
-    "models": "List, build and test the models, and fill in the seeds.",
+    "models": "List, build and test the models, fill in the seeds, and write models of your own.",
     "publish": "Build the models over what has landed, check them, and publish the file.",
     "lakehouse": "Publish to the shared lakehouse, and look after it.",
     "report": "Write a page for an agency's director, made from the published file alone.",

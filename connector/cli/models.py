@@ -24,13 +24,15 @@ from connector.errors import ConnectorError, NothingPublished, count_noun
 from connector.publishing.build import check
 from connector.publishing.dictionary import Shown, inventory_of
 from connector.publishing.exports import Exported, export
+from connector.publishing.mask import Undeclared, undeclared
 from connector.publishing.project import Checked, ModelBuilt
 from connector.publishing.publication import Published, project_of
 from connector.publishing.publication import publish as run_publish
 from connector.publishing.seeds import SeedCopy, UnmappedValues, unmapped, write_copies
+from connector.publishing.starter import Starter, write_dbt_project, write_own_models
 from connector.report.page import REPORT_FILE, as_json, write_report
 from connector.report.period import PERIOD_DEFAULT
-from connector.settings.layers import SEEDS_FOLDER, Setting
+from connector.settings.layers import CONFIG_NAME, SEEDS_FOLDER, Setting
 from connector.settings.model import SCHEMAS, Settings, Treatment
 from connector.warehouse.warehouse import Warehouse
 
@@ -48,7 +50,7 @@ selection = click.argument("select", nargs=-1, metavar="[SELECT]...")
 
 @click.group()
 def models() -> None:
-    """List, build and test the models, and fill in the seeds.
+    """List, build and test the models, fill in the seeds, and write models of your own.
 
     A SELECT is a model, a seed or a folder: 'marts', 'fct_placements', '+fct_placements' with all
     that it is made of, 'stg_jobs+' with all that is made of it. Without one, all are meant.
@@ -73,7 +75,8 @@ def build_models(session: Session, *, select: tuple[str, ...]) -> int:
     """
     settings, terminal = session.load(), session.terminal
     # A name that is none is told before anything is copied.
-    project_of(settings).selected(select)
+    project = project_of(settings)
+    project.selected(select)
     if settings.models.value == "off":
         terminal.warn(f"models are off (from {settings.models.origin}): the file goes without.")
     with terminal.progress("build") as meter:
@@ -85,8 +88,16 @@ def build_models(session: Session, *, select: tuple[str, ...]) -> int:
             _print_built(terminal, seen)
             return terminal.fail(error)
     built = [dict(zip(BUILT, _built_row(each), strict=True)) for each in seen.models]
-    terminal.print_object({"models": built, "checks": _checks_json(seen.checks)})
+    missing = undeclared(project)
+    terminal.print_object(
+        {
+            "models": built,
+            "checks": _checks_json(seen.checks),
+            "undeclared": _undeclared_json(missing),
+        }
+    )
     _print_built(terminal, seen)
+    _warn_undeclared(terminal, missing)
     terminal.end(None, unshared=done.unshared)
     made = f"{count_noun(len(built), 'model')}, {count_noun(len(seen.checks), 'check')}"
     terminal.say(f"Published {done.file} ({made}).")
@@ -106,6 +117,24 @@ def _print_built(terminal: Terminal, seen: Follower) -> None:
 def _built_row(model: ModelBuilt) -> tuple[object, ...]:
     seconds = f"{model.seconds:.2f}"
     return model.name, model.schema, model.kind, model.rows, seconds, model.is_carried
+
+
+def _warn_undeclared(terminal: Terminal, missing: Sequence[Undeclared]) -> None:
+    for each in missing:
+        terminal.warn(each.sentence)
+
+
+def _undeclared_json(missing: Sequence[Undeclared]) -> list[dict[str, object]]:
+    return [
+        {
+            "model": each.table,
+            "column": each.column,
+            "is_masked": each.is_masked,
+            "file": each.file,
+            "about": each.sentence,
+        }
+        for each in missing
+    ]
 
 
 def _checks_json(checks: Sequence[Checked]) -> list[dict[str, object]]:
@@ -128,13 +157,17 @@ def list_models(session: Session, *, select: tuple[str, ...]) -> int:
     project, terminal = project_of(session.load()), session.terminal
     names = project.selected(select)
     found = [each for each in inventory_of(project) if each.name in names]
-    terminal.print_object({"models": [_model_json(each) for each in found]})
+    missing = undeclared(project)
+    terminal.print_object(
+        {"models": [_model_json(each) for each in found], "undeclared": _undeclared_json(missing)}
+    )
     tests = Counter(check.about for check in project.checks)
     rows = [
         (each.name, each.schema, each.kind, len(each.columns), tests[each.name], each.grain)
         for each in found
     ]
     terminal.print_table(LISTED, rows)
+    _warn_undeclared(terminal, missing)
     seeds = count_noun(len(project.seeds), "seed")
     terminal.say(f"{count_noun(len(project.models), 'model')}, {seeds}.")
     return 0
@@ -175,13 +208,16 @@ def test_models(session: Session, *, select: tuple[str, ...]) -> int:
     settings, terminal = session.load(), session.terminal
     with terminal.progress("test") as meter:
         file = _published(settings)
-        done = check(file, project_of(settings), select=select, watch=Follower(meter))
-    terminal.print_object({"checks": _checks_json(done)})
+        project = project_of(settings)
+        done = check(file, project, select=select, watch=Follower(meter))
+    missing = undeclared(project)
+    terminal.print_object({"checks": _checks_json(done), "undeclared": _undeclared_json(missing)})
     failed = [each for each in done if not each.passed]
     rows = [(e.name, e.model, e.severity, e.failing, ", ".join(e.examples)) for e in failed]
     terminal.print_table(CHECKED, rows)
     for each in failed:
         terminal.warn(f"{each.name}: {each.about}")
+    _warn_undeclared(terminal, missing)
     terminal.say(f"{count_noun(len(done), 'check')}, {len(failed):,} of them failed.")
     return 1 if any(each.severity == "error" for each in failed) else 0
 
@@ -271,6 +307,52 @@ def _say_unwritten(terminal: Terminal, found: Sequence[UnmappedValues]) -> None:
         terminal.say("Every value has its row.")
 
 
+# -- Own models ------------------------------------------------------------------------------------
+
+
+@models.command("init", cls=Command, examples=("connector models init my_models",))
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), metavar="DIR")
+def init_models(session: Session, *, folder: Path) -> int:
+    """Write a commented model of your own and its tests to DIR.
+
+    Name DIR in connector.toml as 'folder' under [models]. Files that exist are kept.
+    """
+    settings, terminal = session.load(), session.terminal
+    written = write_own_models(folder.absolute())
+    _say_started(terminal, written)
+    if settings.models_folder.value != written.folder:
+        terminal.say(f'Add to {CONFIG_NAME}: [models] and below it folder = "{folder}".')
+    terminal.say("Then run 'connector models build'.")
+    return 0
+
+
+@models.command("dbt", cls=Command, examples=("connector models dbt analysis",))
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), metavar="DIR")
+def write_dbt(session: Session, *, folder: Path) -> int:
+    """Write a dbt project to DIR that reads the published file.
+
+    Its sources.yml lists all tables with their descriptions and is written again at every call.
+    Other files that exist are kept.
+    """
+    settings, terminal = session.load(), session.terminal
+    written = write_dbt_project(
+        folder.absolute(), _published(settings), settings.models_schema.value
+    )
+    _say_started(terminal, written)
+    terminal.say(f"Install dbt-duckdb, then run 'dbt build' in {folder}.")
+    return 0
+
+
+def _say_started(terminal: Terminal, written: Starter) -> None:
+    terminal.print_object(
+        {"folder": written.folder, "written": written.written, "kept": written.kept}
+    )
+    for path in written.written:
+        terminal.say(f"Wrote {path}.")
+    for path in written.kept:
+        terminal.say(f"Kept {path}, which exists.")
+
+
 # -- Publish ---------------------------------------------------------------------------------------
 
 
@@ -339,6 +421,8 @@ def publish(
     for each in () if done.built is None else done.built.warnings:
         rows = count_noun(each.failing, "row")
         terminal.warn(f"{each.name} found {rows} in {each.model}. {each.about}".rstrip())
+    if settings.models.value == "on":
+        _warn_undeclared(terminal, undeclared(project_of(settings)))
     told = done.as_json()
     if exported is not None:
         told["parquet"] = {"folder": exported.folder, "tables": exported.tables}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from itertools import takewhile
 from pathlib import Path
@@ -145,7 +145,8 @@ def _without_line(value: Any) -> Any:
 
 
 _OneLine = Annotated[str, AfterValidator(lambda text: " ".join(text.split()))]
-_Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
+_NAME = r"[a-z][a-z0-9_]{0,62}"
+_Name = Annotated[str, Field(pattern=f"^{_NAME}$")]
 _Paths = tuple[str, ...]
 
 # -- What files may say ----------------------------------------------------------------------------
@@ -247,6 +248,13 @@ class _ColumnEntry(_FileEntry):
     description: _OneLine = ""
     data_tests: tuple[_TestEntry, ...] = ()
 
+    @model_validator(mode="after")
+    def _personal_is_yes_or_no(self) -> _ColumnEntry:
+        said = self.meta.get("personal", False) if isinstance(self.meta, dict) else False
+        if not isinstance(said, bool):
+            raise ValueError(f"meta: personal must be true or false, and not {said!r}")
+        return self
+
     @model_validator(mode="before")
     @classmethod
     def _tests_are_flat(cls, entry: Any) -> Any:
@@ -270,6 +278,12 @@ class _TableEntry(_FileEntry):
     def texts(self) -> dict[str, str]:
         """The text of each column that is listed; some may be empty."""
         return {each.name: each.description for each in self.columns}
+
+    @property
+    def personal(self) -> dict[str, bool]:
+        """The columns of which `meta` says whether they are personal."""
+        said = {each.name: each.meta for each in self.columns if isinstance(each.meta, dict)}
+        return {name: meta["personal"] for name, meta in said.items() if "personal" in meta}
 
 
 class _SeedConfig(_FileEntry):
@@ -335,7 +349,7 @@ def read_header(text: str, path: Path, word: Literal["model", "audit"]) -> tuple
         if found != label or not value.strip():
             raise _wrong(path, number + 1, f"the header must have '-- {label}: ...' here", word)
         values.append(value.strip())
-    if values[0] != path.stem or not re.fullmatch(r"[a-z][a-z0-9_]{0,62}", values[0]):
+    if values[0] != path.stem or not re.fullmatch(_NAME, values[0]):
         told = f"the header names {values[0]!r}, and not the file, of a-z, 0-9 and '_'"
         raise _wrong(path, 1, told, word)
     sentence = " ".join(takewhile(bool, lines[len(labels) :]))
@@ -365,20 +379,30 @@ def shipped_folder() -> Path:
     return Path(str(files("connector"))).parent / FOLDER_NAME
 
 
-def load_project(folder: Path | None = None, *, seeds: Path | None = None) -> Project:
-    """Read the project folder (None: the shipped one).
+@dataclass(frozen=True, slots=True)
+class OwnModels:
+    """The user's folder of models, and the schema that they are built in."""
+
+    folder: Path
+    schema: str = "own"
+
+
+def load_project(
+    folder: Path | None = None, *, seeds: Path | None = None, own: OwnModels | None = None
+) -> Project:
+    """Read the project folder (None: the shipped one), and the user's models after it.
 
     A csv file in `seeds`, the user's folder, wins over the project's own of the same name. Raises a
     `ModelError` that names the file, and the line where there is one.
     """
-    return _Reader(folder or shipped_folder(), seeds).project()
+    return _Reader(folder or shipped_folder(), seeds, own).project()
 
 
 class _Reader:
     """Reads one folder, once."""
 
-    def __init__(self, folder: Path, users_seeds: Path | None) -> None:
-        self._folder, self._users_seeds = folder, users_seeds
+    def __init__(self, folder: Path, users_seeds: Path | None, own: OwnModels | None) -> None:
+        self._folder, self._users_seeds, self._own = folder, users_seeds, own
         self._settings = settings = read_yaml(folder / "dbt_project.yml", ProjectSettings)
         self._models: dict[str, tuple[Path, _TableEntry]] = {}
         self._seeds: dict[str, tuple[Path, _SeedEntry]] = {}
@@ -386,6 +410,8 @@ class _Reader:
         self._source_tables: dict[str, SourceTable] = {}
         folders = (*settings.model_folders, *settings.seed_folders, *settings.audit_folders)
         for path in (*self._files(folders, "yml"), *self._files(folders, "yaml")):
+            self._read(path)
+        for path in (*self._own_files("yml"), *self._own_files("yaml")):
             self._read(path)
 
     def _read(self, path: Path) -> None:
@@ -406,7 +432,7 @@ class _Reader:
         """The whole of it, with every reference looked up."""
         seeds = {each.name: each for each in self._read_seeds()}
         models: dict[str, Model] = {}
-        for model in self._read_models():
+        for model in (*self._read_models(), *self._read_own_models()):
             other = models.get(model.name) or seeds.get(model.name)
             if other is not None:
                 raise ModelTwice(f"{model.name} is also {other.path}", path=model.path)
@@ -430,25 +456,66 @@ class _Reader:
         for folder in dict.fromkeys(folders):
             yield from sorted((self._folder / folder).glob(f"**/*.{suffix}"))
 
+    def _own_files(self, suffix: str) -> list[Path]:
+        return sorted(self._own.folder.glob(f"**/*.{suffix}")) if self._own else []
+
+    def _own_sql(self, word: Literal["model", "audit"]) -> Iterator[Template]:
+        """The user's models, or the user's audits, whose header begins with that word."""
+        for path in self._own_files("sql"):
+            template = _template(path)
+            if template.text.startswith("-- audit:") == (word == "audit"):
+                yield template
+
+    def _read_own_models(self) -> Iterator[Model]:
+        """Read the user's models. They need no header: the name is the file's."""
+        for template in self._own_sql("model"):
+            name, grain, sentence = template.path.stem, "", ""
+            if template.text.startswith("-- model:"):
+                _, grain, sentence = read_header(template.text, template.path, "model")
+            elif not re.fullmatch(_NAME, name):
+                raise ModelInvalid(
+                    f"{name!r} cannot be the name of a table",
+                    path=template.path,
+                    action="Rename the file: a-z, 0-9 and '_', beginning with a letter.",
+                )
+            assert self._own is not None, "there are own files"
+            yield self._model(template, name, grain, sentence, self._own.schema, is_own=True)
+
+    def _model(
+        self,
+        template: Template,
+        name: str,
+        grain: str,
+        sentence: str,
+        schema: str,
+        *,
+        is_own: bool = False,
+    ) -> Model:
+        declared = self._models.get(name)
+        default = "table" if is_own else self._settings.for_models.materialized
+        entry = declared[1] if declared else None
+        return Model(
+            name=name,
+            schema=schema,
+            kind="view" if template.option("materialized", default) == "view" else "table",
+            grain=grain,
+            sentence=sentence,
+            template=template,
+            description=entry.description if entry else "",
+            texts=entry.texts if entry else {},
+            declared=(declared[0], declared[1].line) if declared else None,
+            is_own=is_own,
+            personal=entry.personal if entry else {},
+        )
+
     def _read_models(self) -> Iterator[Model]:
         defaults = self._settings.for_models
         for folder in self._settings.model_folders:
             for path in self._files((folder,), "sql"):
                 template = _template(path)
                 name, grain, sentence = read_header(template.text, path, "model")
-                declared = self._models.get(name)
-                kind = template.option("materialized", defaults.materialized)
-                model = Model(
-                    name=name,
-                    schema=defaults.schema_name or folder,
-                    kind="view" if kind == "view" else "table",
-                    grain=grain,
-                    sentence=sentence,
-                    template=template,
-                    description=declared[1].description if declared else "",
-                    texts=declared[1].texts if declared else {},
-                    declared=(declared[0], declared[1].line) if declared else None,
-                )
+                schema = defaults.schema_name or folder
+                model = self._model(template, name, grain, sentence, schema)
                 if self._settings.at_end and model.table.startswith(CONTENT_VIEW):
                     raise ModelInvalid(
                         f"{model.table} begins as the views of content types do",
@@ -482,8 +549,9 @@ class _Reader:
 
     def _read_audits(self, project: Project) -> Iterator[Audit]:
         seen: dict[str, Path] = {}
-        for path in self._files(self._settings.audit_folders, "sql"):
-            template = _template(path)
+        shipped = self._files(self._settings.audit_folders, "sql")
+        for template in (*map(_template, shipped), *self._own_sql("audit")):
+            path = template.path
             name, _, sentence = read_header(template.text, path, "audit")
             if name in seen:
                 raise ModelTwice(f"{name} is also {seen[name]}", path=path)

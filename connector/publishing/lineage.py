@@ -10,7 +10,7 @@ models, since it begins anew for each column, and which does not know a union by
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -100,10 +100,14 @@ _DIALECT = "duckdb"
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """Columns that one is made of; `is_plain` where it passes one on as it is."""
+    """Columns that one is made of; `is_plain` where it passes one on as it is.
+
+    `is_whole` is False if something in the expression is not known to be a column of a table.
+    """
 
     parents: frozenset[Named] = frozenset()
     is_plain: bool = False
+    is_whole: bool = False
 
 
 class Lineage:
@@ -143,13 +147,19 @@ class Lineage:
                 waiting += () if named[1] in without else self.parents(*named)
         return tuple(sorted(each for each in seen if each[0] not in self._models))
 
+    def is_known(self, table: str, column: str) -> bool:
+        """Return True if everything that the column is made of was found."""
+        if table not in self._models:
+            return any(each.name == column for each in self._shapes.get(table, ()))
+        traced = self._of(table, column)
+        return traced.is_whole and all(self.is_known(*each) for each in traced.parents)
+
     def _of(self, table: str, column: str) -> Traced:
         if table not in self._models:
             return Traced()
         if table not in self._traced:
-            tracer = _Tracer(self._models[table], self._schema)
-            names = (each.name for each in self._shapes.get(table, ()))
-            self._traced[table] = {name: tracer.trace(name) for name in names}
+            names = [each.name for each in self._shapes.get(table, ())]
+            self._traced[table] = _trace(self._models[table], self._schema, names)
         return self._traced[table].get(column, Traced())
 
     @cached_property
@@ -179,6 +189,17 @@ def lineage(project: Project, shapes: Shapes) -> Lineage:
     known = {table: shapes[table] for table in sorted(tables) if table in shapes}
     key = (project.digest, *known.items())
     return _LINEAGES.setdefault(key, Lineage(project, known))
+
+
+def _trace(sql: str, known: Any, names: Iterable[str]) -> dict[str, Traced]:
+    """What each column of the query is made of; nothing where the parser cannot read the query."""
+    from sqlglot.errors import SqlglotError  # noqa: PLC0415  # as above
+
+    try:
+        tracer = _Tracer(sql, known)
+        return {name: tracer.trace(name) for name in names}
+    except SqlglotError:
+        return {}
 
 
 class _Tracer:
@@ -239,7 +260,23 @@ class _Tracer:
 
     def _made_of(self, expression: Any, scope: Scope, *, is_plain: bool) -> Traced:
         found = [self._named(each, scope) for each in expression.find_all(self._exp.Column)]
+        if not all(map(self._is_known, expression.walk())):
+            found.append(Traced())
         return _joined(found, is_plain=is_plain)
+
+    def _is_known(self, node: Any) -> bool:
+        """Return True if the node reads nothing, or reads columns by their names.
+
+        A row as a value, a pattern of names and a place number may be any column.
+        """
+        exp = self._exp
+        if isinstance(node, exp.Star):
+            return isinstance(node.parent, exp.Count)
+        if isinstance(node, exp.TableColumn | exp.Columns | exp.PositionalColumn):
+            return False
+        plain = (exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.DataType, exp.Var)
+        is_leaf = next(node.iter_expressions(), None) is None
+        return not is_leaf or isinstance(node, (*plain, exp.Func, exp.WindowSpec))
 
     def _named(self, column: Any, scope: Scope) -> Traced:
         """What a column that stands in an expression is made of."""
@@ -248,7 +285,7 @@ class _Tracer:
             if isinstance(source, self._exp.Table):
                 # A function in the place of a table is of no schema, and made of no column.
                 named = {(f"{source.db}.{source.name}", column.name)} if source.db else ()
-                return Traced(frozenset(named), bool(named))
+                return Traced(frozenset(named), bool(named), bool(named))
             if source is not None:
                 return self._column(source, column.name.lower())
         return Traced()
@@ -269,7 +306,8 @@ def _names(query: Any) -> list[str]:
 
 def _joined(parts: list[Traced], *, is_plain: bool = True) -> Traced:
     parents = frozenset[Named]().union(*(each.parents for each in parts))
-    return Traced(parents, is_plain and all(each.is_plain for each in parts))
+    is_whole = all(each.is_whole for each in parts)
+    return Traced(parents, is_plain and all(each.is_plain for each in parts), is_whole)
 
 
 # -- Texts -----------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ behind. Views become tables, since what they would look at may be gone.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -19,7 +19,7 @@ from connector.catalog import CATALOG
 from connector.catalog.field import Field
 from connector.catalog.value import Kind
 from connector.publishing.lineage import describe, lineage
-from connector.publishing.project import Project
+from connector.publishing.project import Model, Project
 from connector.settings.model import Settings, Treatment
 from connector.warehouse.duckdb_file import (
     STORAGE_VERSION,
@@ -166,6 +166,92 @@ def origins_of(project: Project) -> Origins:
     }
 
 
+# -- Own models ------------------------------------------------------------------------------------
+# What a user's model makes of personal fields is found by lineage, as for all models. Beyond that
+# it may read anything, so that text is masked until the user's schema file declares its column.
+
+
+@dataclass(frozen=True, slots=True)
+class Undeclared:
+    """Something that the user's schema files do not say of a model, or of a column of it.
+
+    `column` is None for a model without an entry. `is_masked`: the column counts as personal.
+    """
+
+    table: str
+    column: str | None
+    file: Path
+    is_masked: bool
+    is_listed: bool = False
+
+    @property
+    def sentence(self) -> str:
+        """What is missing, and what it leads to."""
+        if self.column is None:
+            return f"{self.table} has no entry in a schema.yml beside {self.file}."
+        name = f"{self.table}.{self.column}"
+        if self.is_listed:
+            return (
+                f"{name} counts as personal and is masked with publish_personal = drop or hash,"
+                f" because what it is made of is not known ({self.file}). If it is not personal,"
+                " declare it with 'meta: {personal: false}'."
+            )
+        masked = (
+            " It counts as personal and is masked with publish_personal = drop or hash."
+            if self.is_masked
+            else ""
+        )
+        return f"{name} ({self.file}) is not declared in a schema.yml.{masked}"
+
+
+def undeclared(project: Project) -> tuple[Undeclared, ...]:
+    """Return what the user's schema files do not say, in building order."""
+    own = [each for each in project.nodes if isinstance(each, Model) and each.is_own]
+    if not own:
+        return ()
+    shapes, hidden = describe(project), hidden_columns(project)
+    found: list[Undeclared] = []
+    for model in own:
+        if model.declared is None:
+            found.append(Undeclared(model.table, None, model.path, is_masked=False))
+        for each in shapes.get(model.table, ()):
+            is_masked = (model.table, each.name) in hidden
+            is_listed = each.name in model.texts
+            if not is_listed or (is_masked and not model.personal.get(each.name)):
+                found.append(Undeclared(model.table, each.name, model.path, is_masked, is_listed))
+    return tuple(found)
+
+
+def hidden_columns(project: Project) -> frozenset[tuple[str, str]]:
+    """Return table and column of each column that is masked whatever its origins are.
+
+    These are columns declared as `meta: {personal: true}`. Of a user's models they are also text
+    that no schema file declares, and whatever has an origin that is not known, unless it is
+    declared as `meta: {personal: false}`.
+    """
+    shapes = describe(project)
+    traced = lineage(project, shapes)
+    found = set[tuple[str, str]]()
+    for model in project.models.values():
+        for each in shapes.get(model.table, ()):
+            said = model.personal.get(each.name)
+            is_text = model.is_own and not _is_figure(each.type) and each.name not in model.texts
+            is_unknown = (
+                model.is_own
+                and said is None
+                and each.type != "BOOLEAN"
+                and not traced.is_known(model.table, each.name)
+            )
+            if said or is_text or is_unknown:
+                found.add((model.table, each.name))
+    return frozenset(found)
+
+
+def _is_figure(type: str) -> bool:
+    """Return True for a type that holds no text: a number, a date, a truth value."""
+    return type == "BOOLEAN" or (type.startswith(_FIGURES) and not type.endswith("]"))
+
+
 # -- Copy ------------------------------------------------------------------------------------------
 
 TOKEN_CHARACTERS = 32
@@ -206,7 +292,10 @@ def write_masked(draft: Path, copy: Path, mask: Mask, project: Project | None) -
 
     `project` are the models in it. Raises `DiskFull` or another `WarehouseError`.
     """
-    origins = {} if project is None or mask.personal == "keep" else origins_of(project)
+    origins: Origins = {}
+    hidden = frozenset[tuple[str, str]]()
+    if project is not None and mask.personal != "keep":
+        origins, hidden = origins_of(project), hidden_columns(project)
     with opened(draft) as connection, naming_errors(copy):
         connection.execute(
             f"ATTACH {literal(str(copy))} AS masked (STORAGE_VERSION '{STORAGE_VERSION}')"
@@ -218,19 +307,24 @@ def write_masked(draft: Path, copy: Path, mask: Mask, project: Project | None) -
             schema = table.name.partition(".")[0]
             if schema not in mask.without:
                 connection.execute(f"CREATE SCHEMA IF NOT EXISTS masked.{quoted(schema)}")
-                _copy_table(connection, table, mask, origins)
+                _copy_table(connection, table, mask, origins, hidden)
         connection.execute("CHECKPOINT masked")
         connection.execute("DETACH masked")
 
 
 def _copy_table(
-    connection: duckdb.DuckDBPyConnection, table: _DraftTable, mask: Mask, origins: Origins
+    connection: duckdb.DuckDBPyConnection,
+    table: _DraftTable,
+    mask: Mask,
+    origins: Origins,
+    hidden: Collection[tuple[str, str]],
 ) -> None:
     shown: list[str] = []
     comments: dict[str, str | None] = {}
     for column, comment in table.columns.items():
         name = quoted(column.name)
-        if mask.personal == "keep" or not is_personal(column, origins):
+        is_hidden = (column.table, column.name) in hidden or is_personal(column, origins)
+        if mask.personal == "keep" or not is_hidden:
             shown.append(name)
             comments[name] = comment
         elif mask.personal == "hash" and is_token(column):

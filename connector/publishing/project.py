@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from textwrap import shorten
 from typing import Literal, Protocol
 
 import duckdb
@@ -198,17 +199,17 @@ class Template:
 def read_template(text: str, path: Path) -> Template:
     """Find what stands in braces. Raises `ModelInvalid` for what may not."""
     try:
-        for line, token, _ in _JINJA.lex(text):
+        for _, token, _ in _JINJA.lex(text):
             if token in ("block_begin", "comment_begin", "raw_begin"):
-                raise _refused(text, path, line)
+                raise _refused(text, path)
         found = [node for each in _JINJA.parse(text).find_all(nodes.Output) for node in each.nodes]
-    except TemplateSyntaxError as error:
-        raise _refused(text, path, error.lineno) from None
+    except TemplateSyntaxError:
+        raise _refused(text, path) from None
     parts: list[tuple[int, str | Call]] = []
     for node in found:
         part = node.data if isinstance(node, nodes.TemplateData) else _read_call(node)
         if part is None:
-            raise _refused(text, path, node.lineno)
+            raise _refused(text, path)
         parts.append((node.lineno, part))
     return Template(text, path, tuple(parts))
 
@@ -229,17 +230,34 @@ def _read_call(node: nodes.Expr) -> Call | None:
     return Call(word, ".".join(names), options, node.lineno)
 
 
-def _refused(text: str, path: Path, line: int) -> ModelInvalid:
-    lines = text.splitlines()
-    shown = lines[min(line, len(lines)) - 1].strip()[:80]
+_BRACES = re.compile(r"\{\{.*?(?:\}\}|\Z)|\{%.*?(?:%\}|\Z)|\{#.*?(?:#\}|\Z)", re.DOTALL)
+
+
+def _refused(text: str, path: Path) -> ModelInvalid:
+    """Return the error for the first braces in the text that are not allowed."""
+    spans = list(_BRACES.finditer(text))
+    culprit = next((each for each in spans if not _is_allowed(each.group())), spans[0])
+    begun = text.rfind("\n", 0, culprit.start()) + 1
+    shown = " ".join(culprit.group().split())
     return ModelInvalid(
-        f"what stands in braces is not understood: {shown}",
+        f"these braces are not allowed: {shorten(shown, 120, placeholder=' ...')}",
         path=path,
-        line=line,
+        line=text.count("\n", 0, begun) + 1,
+        column=culprit.start() - begun + 1,
         action="Write plain SQL with {{ ref('model') }}, {{ source('schema', 'table') }} and "
         "{{ config(materialized='table' or 'view') }}, in an audit {{ config(severity='error' or "
         "'warn') }}.",
     )
+
+
+def _is_allowed(braces: str) -> bool:
+    try:
+        found = [
+            node for each in _JINJA.parse(braces).find_all(nodes.Output) for node in each.nodes
+        ]
+    except TemplateSyntaxError:
+        return False
+    return len(found) == 1 and isinstance(found[0], nodes.Expr) and _read_call(found[0]) is not None
 
 
 # -- Declared --------------------------------------------------------------------------------------
@@ -324,7 +342,8 @@ class Model:
     """SQL file, with its header's words and those of its schema file.
 
     `sentence` and `grain` are the header's. `description`, the `texts` of columns and their place,
-    `declared`, are the schema file's.
+    `declared`, are the schema file's. `is_own` is True for a model of the user's folder. `personal`
+    has the columns of which `meta` in the schema file says whether they are personal.
     """
 
     name: str
@@ -336,6 +355,8 @@ class Model:
     description: str = ""
     texts: Mapping[str, str] = field(default_factory=dict)
     declared: tuple[Path, int] | None = None
+    is_own: bool = False
+    personal: Mapping[str, bool] = field(default_factory=dict)
 
     @property
     def table(self) -> str:
@@ -350,7 +371,8 @@ class Model:
     @property
     def about(self) -> str:
         """What the rows are, as comments and catalogs show it."""
-        return self.description or f"{self.sentence}\nGrain: {self.grain}."
+        grain = f"Grain: {self.grain}." if self.grain else ""
+        return self.description or "\n".join(each for each in (self.sentence, grain) if each)
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,8 +438,10 @@ class Project:
         """
         made_of: dict[str, tuple[str, ...]] = dict.fromkeys(self.seeds, ())
         made_of |= {name: each.template.names("ref") for name, each in self.models.items()}
+        own = {name for name, each in self.models.items() if each.is_own}
         try:
-            order = tuple(TopologicalSorter(made_of).static_order())
+            # Own models are last, since they may name a shipped table without a ref().
+            order = sorted(TopologicalSorter(made_of).static_order(), key=own.__contains__)
         except CycleError as error:
             # The ring as found begins and ends with the same model, each made of the one before.
             ring = error.args[1][:0:-1]
@@ -496,7 +520,8 @@ class Project:
     def digest(self) -> str:
         """Digest of all content, by which what is derived from it may be kept."""
         parts = [
-            f"{m.table} {m.kind} {m.texts} {self.sql(m.template)}" for m in self.models.values()
+            f"{m.table} {m.kind} {m.texts} {m.personal} {self.sql(m.template)}"
+            for m in self.models.values()
         ]
         parts += [f"{each.table} {each.columns}" for each in self.seeds.values()]
         parts += [f"{each.table} {each.texts}" for each in self.sources.values()]
@@ -523,6 +548,7 @@ def _reached(names: Iterable[str], steps: Mapping[str, Sequence[str]]) -> set[st
 
 
 _LINE = re.compile(r"^LINE (\d+): ", re.MULTILINE)
+_EXPRESSION = re.compile(r"\w+(?:\.\w+)*|[^\w\s]")
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _ABOUT_THE_TEXT = (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException)
 _MISSING = re.compile(r"(?:Table|View) with name \"?([\w.]+)\"? does not exist", re.IGNORECASE)
@@ -538,13 +564,35 @@ def naming_line(path: Path, doing: str) -> Iterator[None]:
         yield
     except (duckdb.ProgrammingError, duckdb.DataError, duckdb.NotSupportedError) as error:
         message = str(error)
-        line = _LINE.search(message)
+        line, column, expression = _place(message, path)
+        told = _told(error, message)
+        near = f" (at {expression})" if expression and expression not in told else ""
         raise ModelFailed(
-            f"{doing}: {_told(error, message)}",
-            path=path,
-            line=int(line.group(1)) if line else None,
-            action=_action(message),
+            f"{doing}: {told}{near}", path=path, line=line, column=column, action=_action(message)
         ) from None
+
+
+def _place(message: str, path: Path) -> tuple[int | None, int | None, str]:
+    """Return line and column in the file, and the expression that DuckDB points at.
+
+    DuckDB quotes the line of the statement, where tables stand instead of braces, and may cut it.
+    The column is known if the expression is in the file's line, and only once.
+    """
+    quoted = _LINE.search(message)
+    if quoted is None:
+        return None, None, ""
+    line = int(quoted.group(1))
+    shown, _, pointer = message[quoted.start() :].partition("\n")
+    found = _EXPRESSION.match(shown, pointer.find("^")) if "^" in pointer else None
+    expression = found.group() if found else ""
+    try:
+        text = path.read_text(encoding="utf-8").splitlines()[line - 1]
+    except (OSError, ValueError, IndexError):
+        return line, None, expression
+    if found and shown[quoted.end() - quoted.start() :] == text:
+        return line, found.start() - (quoted.end() - quoted.start()) + 1, expression
+    places = [each.start() for each in _EXPRESSION.finditer(text) if each.group() == expression]
+    return line, places[0] + 1 if len(places) == 1 else None, expression
 
 
 def _told(error: duckdb.Error, message: str) -> str:

@@ -23,10 +23,10 @@ from connector.lakehouse.connect import LakehouseAccount
 from connector.lakehouse.publish import LakePublication, publish_and_record
 from connector.publishing.build import Earlier, build
 from connector.publishing.carry import read_record, write_record
-from connector.publishing.folder import load_project
+from connector.publishing.folder import OwnModels, load_project
 from connector.publishing.mask import Mask, write_masked
 from connector.publishing.project import Building, Built, Project
-from connector.settings.layers import SEEDS_FOLDER
+from connector.settings.layers import SEEDS_FOLDER, refuse
 from connector.settings.model import Settings
 from connector.system.log import new_id
 from connector.warehouse.duckdb_file import locked, naming_errors, transaction
@@ -182,9 +182,17 @@ def prepare(
 
 
 def project_of(settings: Settings) -> Project:
-    """The models, with the account's own seeds over those that are shipped."""
-    seeds = settings.folder / SEEDS_FOLDER
-    return load_project(seeds=seeds if seeds.is_dir() else None)
+    """The models, with the account's own seeds over those that are shipped, and its own models.
+
+    Raises a `ModelError`, and `SettingsError` where the folder of own models is not a folder.
+    """
+    seeds, own = settings.folder / SEEDS_FOLDER, settings.models_folder
+    if own.value is not None and not own.value.is_dir():
+        refuse("models_folder", own.value, "a folder that exists", own.origin)
+    return load_project(
+        seeds=seeds if seeds.is_dir() else None,
+        own=OwnModels(own.value, settings.models_schema.value) if own.value else None,
+    )
 
 
 def _check_landed(settings: Settings) -> None:

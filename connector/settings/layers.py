@@ -54,6 +54,9 @@ OWN_PREFIXES: Mapping[str, str] = {
 }
 """Beginnings of such folders' names that a time stamp follows."""
 
+GROUPS = ("models",)
+"""Tables of the project file whose keys are settings: `folder` in `[models]` is `models_folder`."""
+
 _TABLES_ALLOWED = "must be tables such as [accounts.acme]"
 _SHOWN_CHARACTERS_MAX = 120
 
@@ -243,6 +246,7 @@ def read_project_file(layers: Layers) -> None:
     tables = content.pop("accounts", {})
     if not isinstance(tables, dict):
         raise SettingsError(f"accounts in {where} {_TABLES_ALLOWED}")
+    content = _ungrouped(content, layers.rules, where)
     _check_keys({**layers.rules, "accounts": Spec(dict)}, content, where)
     of_accounts = {name: rule for name, rule in layers.rules.items() if not rule.is_of_all}
     broken: dict[str, SettingsError | UnknownName] = {}
@@ -251,10 +255,29 @@ def read_project_file(layers: Layers) -> None:
             RawValue("account", name, where, layers.rules["account"]).read()
             if not isinstance(table, dict):
                 raise SettingsError(f"accounts in {where} {_TABLES_ALLOWED}")
-            _check_keys(of_accounts, table, f"{where} [accounts.{name}]")
+            table_of = f"{where} [accounts.{name}]"
+            tables[name] = _ungrouped(table, layers.rules, table_of)
+            _check_keys(of_accounts, tables[name], table_of)
         except (SettingsError, UnknownName) as error:
             broken[name] = error
     layers.config, layers.top, layers.tables, layers.broken = path, content, tables, broken
+
+
+def _ungrouped(table: Mapping[str, Any], rules: Mapping[str, Spec], where: str) -> dict[str, Any]:
+    """Return the table with the keys of its groups under the names of their settings.
+
+    Raises `UnknownName` for a key that is not one of its group.
+    """
+    found = dict(table)
+    for group in GROUPS:
+        if not isinstance(found.get(group), dict):
+            continue
+        known = [name.removeprefix(f"{group}_") for name in rules if name.startswith(f"{group}_")]
+        for key, value in found.pop(group).items():
+            if key not in known:
+                raise UnknownName(f"setting of {where} [{group}]", key, known)
+            found[f"{group}_{key}"] = value
+    return found
 
 
 def _check_keys(rules: Mapping[str, Spec], table: Mapping[str, Any], where: str) -> None:

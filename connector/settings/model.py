@@ -116,6 +116,8 @@ class Settings:
     reserve_requests: Annotated[Setting[int], Spec(values.whole(0, 10**6), 0)]
 
     models: Annotated[Setting[OnOff], Spec(values.one_of(OnOff), "on")]
+    models_folder: Annotated[Setting[Path | None], Spec(values.read_path, is_located=True)]
+    models_schema: Annotated[Setting[str], Spec(values.read_schema(SCHEMAS), "own")]
     publish_personal: Annotated[Setting[Treatment], Spec(values.one_of(Treatment), "keep")]
     publish_without: Annotated[
         Setting[tuple[str, ...]], Spec(values.some_of(SCHEMAS, at_least=0), ())

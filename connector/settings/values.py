@@ -69,6 +69,26 @@ def read_path(raw: object) -> Path:
     return raw
 
 
+def read_schema(taken: tuple[str, ...]) -> Callable[[object], str]:
+    """Return a reader of a schema's name that is not one of `taken`."""
+    read_name = matching("[a-z][a-z0-9_]{0,62}", "")
+    reserved = (*taken, "main", "temp", "pg_catalog", "information_schema")
+
+    def read(raw: object) -> str:
+        try:
+            name = read_name(raw)
+        except ValueError:
+            name = ""
+        if not name or name in reserved:
+            raise ValueError(
+                "a name of a-z, 0-9 and '_' that begins with a letter, other than "
+                + ", ".join(reserved)
+            )
+        return name
+
+    return read
+
+
 def read_retention(raw: object) -> Mapping[str, str]:
     """Rules on retention in text, by resource; read where they are carried out."""
     if not isinstance(raw, dict) or not all(isinstance(each, str) for each in raw.values()):

@@ -125,6 +125,8 @@ def test_writing_commands_print_the_listed_fields(tmp_path: Path) -> None:
         check("models build", "models build", CONNECTOR_MODELS="on")
         check("models test", "models test sum_coverage", CONNECTOR_MODELS="on")
         check("models seeds", "models seeds --write")
+        check("models init", f"models init {tmp_path / 'own'}")
+        check("models dbt", f"models dbt {tmp_path / 'analysis'}")
         check("report", "report")
         check("publish", f"publish --parquet {tmp_path / 'lake'}")
 

@@ -34,9 +34,20 @@ def test_only_three_words_may_stand_in_braces(small: Small, braces: str) -> None
     with pytest.raises(ModelInvalid) as caught:
         small.project()
 
-    assert str(caught.value).startswith(f"{path}:8: ")
-    assert braces in str(caught.value)
+    shown = braces.removesuffix(" x")
+    assert str(caught.value).startswith(f"{path}:8:6: these braces are not allowed: {shown}")
     assert "{{ ref('model') }}" in caught.value.action
+
+
+def test_refused_braces_are_shown_whole_behind_a_long_line(small: Small) -> None:
+    before = f"select job_id, '{'x' * 100}' as filler, {{{{ ref('stg_jobs') }}}}.title\nfrom "
+    sql = f"{before}{{{{ ref('stg_jobs') }}}} as a, {{{{ref('b')|upper}}}} as c\n"
+    path = small.write("marts/fct_jobs.sql", FCT_JOBS.partition("select")[0] + sql)
+
+    with pytest.raises(ModelInvalid) as caught:
+        small.project()
+
+    assert str(caught.value) == f"{path}:6:34: these braces are not allowed: {{{{ref('b')|upper}}}}"
 
 
 WRONG = {

@@ -28,6 +28,7 @@ STAGES = (
     *("new_lead", "screening", "submitted", "interviewing", "offer_made"),
     *("offer_accepted", "placed", "on_hold", "rejected", "withdrawn"),
 )
+PLACED = ("permanent", "contract")
 GOALS = (
     "u1,,2026-03-01,placements,2",
     "u1,,2026-02-01,interviews_held,1000",
@@ -238,7 +239,7 @@ def _booking(draw: random.Random, number: int, people: tuple[str | None, ...]) -
         "annual_salary": draw.choice((None, 52_000)),
         "placement_fee": draw.choice((None, None, 1_500.5)),
         "day_rate": draw.choice((None, 400, 512.5)) if kind == "contract" else None,
-        "probation_period_months": (None, 1, 3)[number % 3] if kind == "permanent" else None,
+        "probation_period_months": (None, 1, 6)[number % 3] if kind in PLACED else None,
     }
     truth = Truth(f"booking-{number}", [(born, fields)])
     for at in _later(draw, born, 25):

@@ -91,17 +91,24 @@ def define_everywhere(account: Account) -> dg.Definitions:
     for kind in KINDS:
         cron, zone = kind.times(accounts.common)
         if cron != OFF:
-            schedules.append(
-                dg.ScheduleDefinition(
-                    name=f"{kind.name}_everywhere",
-                    job=jobs[kind.job],
-                    cron_schedule=cron,
-                    execution_timezone=zone,
-                )
-            )
+            schedules.append(_schedule(f"{kind.name}_everywhere", jobs[kind.job], cron, zone))
     return dg.Definitions.merge(
         single, dg.Definitions(jobs=list(jobs.values()), schedules=schedules)
     )
+
+
+def _schedule(name: str, job: dg.JobDefinition, cron: str, zone: str) -> dg.ScheduleDefinition:
+    running = [f"{each}_everywhere" for each in PULLING]
+
+    @dg.schedule(name=name, job=job, cron_schedule=cron, execution_timezone=zone)
+    def start(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        """Start a run, unless a run of all accounts is under way."""
+        for run in context.instance.get_runs(dg.RunsFilter(statuses=UNDER_WAY)):
+            if run.job_name in running:
+                return dg.SkipReason(f"Run {run.run_id} is already under way.")
+        return dg.RunRequest()
+
+    return start
 
 
 definitions = define_everywhere(Account())

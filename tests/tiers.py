@@ -18,7 +18,7 @@ def first_fast(cases: Sequence[Any], count: int = 1) -> list[ParameterSet]:
 
 
 def only_fast(cases: Sequence[Any], fast: Collection[Any]) -> list[ParameterSet]:
-    """Return the cases of a parametrized test, of which only those in `fast` are fast."""
+    """Return the cases of a parametrized test: those in `fast` are fast, the others slow."""
     return [
         pytest.param(
             *(case if isinstance(case, tuple) else (case,)),

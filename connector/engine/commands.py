@@ -206,7 +206,8 @@ class Commit(EngineCommand[None]):
 
     `items` land as rows that were only listed, and are queued, unless a row is there already;
     `records` replace their rows and leave the queue; `gone` become tombstones and leave the queue;
-    `enqueue` maps ids to reasons; `bookmark`, where given, replaces the stream's.
+    `enqueue` maps ids to reasons; `bookmark`, where given, replaces the stream's. With
+    `ends_stream` the stream has no bookmark any more.
     """
 
     items: tuple[Resource, ...] = ()
@@ -215,3 +216,4 @@ class Commit(EngineCommand[None]):
     enqueue: Mapping[str, str] = field(default_factory=dict)
     bookmark: Bookmark | None = None
     events: tuple[Event, ...] = ()
+    ends_stream: bool = False

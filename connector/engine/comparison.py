@@ -77,6 +77,11 @@ def compare(resource: Declaration, found: StreamComparison) -> Steps[None]:
         yield from _read(tuple(unlisted[start : start + BATCH_RECORDS_MAX]), found)
 
 
+def compare_vanished(found: StreamComparison) -> Steps[None]:
+    """Compare the landed rows of a stream whose parent is deleted, into `found`."""
+    yield from _read(tuple(sorted((yield from Between(None, None)))), found)
+
+
 def _read(ids: tuple[str, ...], found: StreamComparison) -> Steps[None]:
     """Read these records and compare them with the landed rows."""
     left = ids

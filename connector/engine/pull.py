@@ -17,7 +17,17 @@ from dataclasses import dataclass, replace
 
 from connector.catalog.resource import Declaration
 from connector.engine.bookmark import Bookmark
-from connector.engine.commands import Commit, CountLive, Event, Recall, SpendFor, Steps
+from connector.engine.commands import (
+    Between,
+    Commit,
+    CountLive,
+    Event,
+    Gone,
+    ListPage,
+    Recall,
+    SpendFor,
+    Steps,
+)
 from connector.engine.first_load import (
     TOO_FEW,
     Swept,
@@ -27,12 +37,13 @@ from connector.engine.first_load import (
     total_events,
     unsorted_event,
 )
-from connector.engine.guard import Guard
+from connector.engine.guard import Guard, Refusal
 from connector.engine.recheck import commit_few_tombstones, read_queue, recheck
 from connector.engine.reconcile import Reconcile
 from connector.engine.scrub import read_windows, scrub
 from connector.engine.totals import with_checked_totals
 from connector.engine.walk import OUT_OF_ORDER, Walk, Walked
+from connector.errors_api import NotFound
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +112,35 @@ def _pull(resource: Declaration, bookmark: Bookmark, options: PullOptions) -> St
     if not bookmark.is_sorted:
         return (yield from _pull_whole(resource, bookmark, options))
     return (yield from _walk(resource, bookmark, guard, options))
+
+
+def pull_vanished(*, accepts_deletes: bool = False) -> Steps[Pulled]:
+    """Mark the records of a stream as deleted, because its parent is.
+
+    The list's own 404 is the proof for all of them. Many deletions at once are kept back until a
+    person accepts them.
+    """
+    live = yield from Between(None, None)
+    if not live:
+        yield from Commit(ends_stream=True)
+        return Pulled(True, None, 0)
+    try:
+        page = yield from ListPage(1, "created_at", "desc")
+    except NotFound as error:
+        if not error.is_api_error or error.served_at is None:
+            raise
+        gone = Gone(error.served_at)
+    else:
+        reason = "the content type is deleted, and the API still lists its items"
+        return Pulled(False, reason, page.total)
+    guard = Guard(len(live), None, accepts=accepts_deletes)
+    allowed = guard.allow(dict.fromkeys(sorted(live), gone))
+    if allowed:
+        yield from Commit(gone=allowed, ends_stream=True)
+        return Pulled(True, None, 0)
+    message = f"{len(live)} records are missing at once: their content type is deleted"
+    guard.refused = Refusal("list_shrank", message)
+    return (yield from _concluded(Pulled(False, message, 0), guard))
 
 
 def pull_ids(bookmark: Bookmark, ids: tuple[str, ...]) -> Steps[Pulled]:

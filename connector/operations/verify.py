@@ -12,13 +12,14 @@ from typing import Any
 
 from connector.catalog import declaration
 from connector.client.client import Client
-from connector.engine.comparison import StreamComparison, compare
+from connector.engine.bookmark import Stream
+from connector.engine.comparison import StreamComparison, compare, compare_vanished
 from connector.errors import ConnectorError
-from connector.errors_api import Stopped
+from connector.errors_api import NotFound, Stopped
 from connector.privacy.harm import harmed
 from connector.pulls.driver import Driver
 from connector.pulls.outcome import Progress, Watch
-from connector.pulls.run_context import open_run, select
+from connector.pulls.run_context import RunContext, open_run, select
 from connector.settings.model import Settings
 
 
@@ -91,7 +92,10 @@ async def verify(
                 context.watch(Progress(name))
                 for stream in await context.streams(declaration(name)):
                     found = streams[stream.name] = StreamComparison()
-                    await Driver(context, stream).run(compare(stream.resource, found))
+                    await _compare(context, stream, found)
+                for stream in await context.vanished(declaration(name)):
+                    found = streams[stream.name] = StreamComparison()
+                    await Driver(context, stream).run(compare_vanished(found))
         except ConnectorError as error:
             failed = error
         requests = context.tally.requests
@@ -101,3 +105,13 @@ async def verify(
         resource = name.partition("/")[0]
         lost[resource] += len(each.stale.keys() & set(suspects.get(resource, ())))
     return VerifyReport(streams, requests, time.monotonic() - started, failed, +lost)
+
+
+async def _compare(context: RunContext, stream: Stream, found: StreamComparison) -> None:
+    """Compare a stream; without a list, its parent is deleted, and each landed row is read."""
+    try:
+        await Driver(context, stream).run(compare(stream.resource, found))
+    except NotFound as error:
+        if stream.parent is None or not error.is_api_error:
+            raise
+        await Driver(context, stream).run(compare_vanished(found))

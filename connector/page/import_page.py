@@ -180,7 +180,11 @@ class ImportPage(PreparingScreens):
             "look.html",
             draft,
             preview=preview,
-            consents=[each.code for each in preview.stopping if each.code in _BY_CONSENT],
+            consents=[
+                code
+                for code in dict.fromkeys(each.code for each in preview.stopping)
+                if code in _BY_CONSENT
+            ],
             stopping=stopping,
             settled_by=QUESTIONS,
             warnings=problem_kinds(checked.rows, "warning"),
@@ -365,7 +369,9 @@ class ImportPage(PreparingScreens):
 
 
 _OF_ONE_FILE = (*READ_OPTIONS, "accept_warnings")
-_BY_CONSENT = frozenset(("warnings", "second_table", "hidden_columns", "merged_cells", "headings"))
+_BY_CONSENT = frozenset(
+    ("warnings", "mixed_dates", "second_table", "hidden_columns", "merged_cells", "headings")
+)
 
 
 async def _refused(request: Request, error: Exception) -> Response:

@@ -154,6 +154,10 @@ QUESTIONS: Mapping[str, tuple[str, str]] = {
     ),
     "encoding": (N_("Its letters can be read in more than one way."), "table"),
     "second_table": (N_("Below the table another one seems to begin. It is left out."), "table"),
+    "mixed_dates": (
+        N_("A spreadsheet program may have swapped day and month of the dates in this column:"),
+        "rows",
+    ),
     "hidden_columns": (N_("Columns would be sent that nobody sees in the file:"), "columns"),
     "merged_cells": (
         N_("Merged cells give several rows one value, and only the first row would get it."),

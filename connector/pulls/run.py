@@ -23,7 +23,7 @@ from connector.engine.commands import Between
 from connector.engine.pull import FEWEST_REQUESTS, Pulled, PullOptions
 from connector.engine.quota import Month
 from connector.errors import ConnectorError, Misused, WarehouseError
-from connector.errors_api import Forbidden, NotTheApi, Stopped, Unauthorized, Unreachable
+from connector.errors_api import Forbidden, NotFound, NotTheApi, Stopped, Unauthorized, Unreachable
 from connector.publishing.project import Building
 from connector.publishing.publication import Published, publish
 from connector.pulls.driver import Driver
@@ -222,9 +222,12 @@ class _Pull:
             shares = _shares(self._scrubs.get(name, 0), {each.name: 1 for each in streams})
             for stream in streams:
                 if not self._ids:
-                    tally.add(await self._stream(stream, tally, shares[stream.name]))
+                    tally.add(await self._child(stream, tally, shares[stream.name]))
             if self._ids:
                 await self._records(name, streams, tally)
+            else:
+                for stream in await self._context.vanished(declaration(name)):
+                    tally.add(await self._vanished(stream, tally))
         except ConnectorError as raised:
             error, outcome = raised, _named(raised)
         done = await self._ended(name, before, outcome, error, tally)
@@ -242,6 +245,24 @@ class _Pull:
         bookmark = await self._context.bookmark(stream)
         options = replace(self._options, scrub_requests=scrubs)
         steps = engine.pull(stream.resource, bookmark, options)
+        return await Driver(self._context, stream, tally).run(steps)
+
+    async def _child(self, stream: Stream, tally: ResourceTally, scrubs: int) -> Pulled:
+        """Pull a stream. If its list is gone, its parent may be: then the parents are pulled."""
+        try:
+            return await self._stream(stream, tally, scrubs)
+        except NotFound as error:
+            if stream.resource.parent is None or not error.is_api_error:
+                raise
+            parents = Stream(declaration(stream.resource.parent))
+            await self._stream(parents, ResourceTally(), 0)
+            if stream.parent in {each.parent for each in await self._streams(stream.resource)}:
+                raise
+        return Pulled(True, None, 0)
+
+    async def _vanished(self, stream: Stream, tally: ResourceTally) -> Pulled:
+        """Mark the records of a stream as deleted whose parent is."""
+        steps = engine.pull_vanished(accepts_deletes=self._options.accepts_deletes)
         return await Driver(self._context, stream, tally).run(steps)
 
     async def _records(self, name: str, streams: tuple[Stream, ...], tally: ResourceTally) -> None:
@@ -309,6 +330,7 @@ class _Pull:
             done = _with_state(done, await asyncio.to_thread(self._warehouse.status_of, name))
             if outcome == "done" and not self._ids:
                 done = _judged(done, tally.is_proven)
+                done = await self._withdrawn(done)
             elif outcome == "done" and tally.reason != engine.ONLY_THESE:
                 done = replace(done, outcome="partial")
             done = await asyncio.to_thread(
@@ -318,6 +340,23 @@ class _Pull:
             if error is None:
                 raise
         return done
+
+    async def _withdrawn(self, done: ResourceRun) -> ResourceRun:
+        """Withdraw the proof if the counts differ for the second time in a row.
+
+        Once, a record may have come or gone while the lists were read.
+        """
+        if not done.proven or done.total is None or done.live == done.total:
+            return done
+        streams = await self._context.streams(declaration(done.resource))
+        bookmarks = [await self._context.bookmark(each) for each in streams]
+        if done.live == done.total + sum(each.total_offset or 0 for each in bookmarks):
+            return done
+        last = await asyncio.to_thread(self._warehouse.last_run_of, done.resource)
+        if last is None or last.total is None or last.live - last.total != done.live - done.total:
+            return done
+        message = f"the API counts {done.total} records, and {done.live} are landed, twice in a row"
+        return replace(done, outcome="partial", proven=False, message=message)
 
     @staticmethod
     def _outcome(done: dict[str, ResourceRun], fatal: ConnectorError | None) -> RunOutcome:

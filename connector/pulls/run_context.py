@@ -73,6 +73,13 @@ class RunContext:
         ids = await asyncio.to_thread(self.warehouse.live_ids, parents)
         return tuple(Stream(resource, id) for id in ids)
 
+    async def vanished(self, resource: Declaration) -> tuple[Stream, ...]:
+        """Streams whose parent is deleted and whose records are still live."""
+        if resource.parent is None:
+            return ()
+        ids = await asyncio.to_thread(self.warehouse.vanished, resource)
+        return tuple(Stream(resource, id) for id in ids)
+
     async def month(self) -> Month:
         """Requests of the month, after this run's own are written down."""
         lease, budget = self.lease, self.lease.budget

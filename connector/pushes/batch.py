@@ -110,7 +110,10 @@ async def _declared(client: Client, row: PendingRow, said: DeclaredRecord) -> Mo
     try:
         record = await endpoint.get(id)
     except NotFound as error:
-        if task.operation == "convert" and error.is_api_error:
+        if not error.is_api_error:
+            # A proxy's page says nothing about the record.
+            raise
+        if task.operation == "convert":
             # A converted lead may be gone (API 3.5).
             return Move("declared_applied", "declared", record_id=id)
         raise Misused(

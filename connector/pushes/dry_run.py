@@ -461,7 +461,9 @@ def preview(
         limit = ledger.server().limit_per_minute
         proven_at = landing.proven_at(asked.resource)
     at = proven_at.isoformat() if proven_at else None
-    warned = () if asked.accepts_warnings else of_warnings(rows.summary.warned, table, columns)
+    warned: Iterable[FileQuestion] = ()
+    if not asked.accepts_warnings:
+        warned = (*meanings.mixed_dates(), *of_warnings(rows.summary.warned, table, columns))
     questions = (*table.questions, *lost.questions(), *meanings.questions, *warned)
     notices = (*table.notices, *filter(None, [told]), *meanings.settled)
     notices = (*notices, *table.left_out.notices())

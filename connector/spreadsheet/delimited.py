@@ -530,7 +530,7 @@ class _Quotes:
                 return [self._first("quote_not_closed", self._opened)]
             self._opened = 0
         if len(lines) == 1 and any('"' in each for each in cells):
-            stray = sum(map(_stray_quotes, _unquoted(lines[0], self._delimiter)))
+            stray = sum(map(_has_stray_quote, _unquoted(lines[0], self._delimiter)))
             if stray > 1:
                 return [self._first("quote_in_cell", self._row)]
         return []
@@ -567,8 +567,8 @@ _PAIRED = re.compile(r'(?<![^\s(\[])"[^"]+"(?![^\s)\].,;:!?])')
 _INCHES = re.compile(r'(?<=[0-9])"')
 
 
-def _stray_quotes(cell: str) -> int:
-    return _INCHES.sub("", _PAIRED.sub("", cell)).count('"')
+def _has_stray_quote(cell: str) -> bool:
+    return '"' in _INCHES.sub("", _PAIRED.sub("", cell))
 
 
 def _unquoted(line: str, delimiter: str) -> Iterator[str]:

@@ -8,15 +8,17 @@ chooses with one word. The file is read once more for that, and only if a cell a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date, datetime
 from typing import Literal
 
 from connector.catalog.value import Kind
 from connector.spreadsheet.dates import ORDERS, date_meanings
 from connector.spreadsheet.mapping import MappedColumn
 from connector.spreadsheet.numbers import Decimal, number_meanings
-from connector.spreadsheet.problems import FileQuestion, SheetRow, Unreadable
+from connector.spreadsheet.problems import Cell, FileQuestion, PartlyShown, SheetRow, Unreadable
 
 UNSETTLED = frozenset(("ambiguous_date", "ambiguous_number"))
 """Codes of cells that other cells may settle."""
@@ -64,6 +66,59 @@ def _meanings_of(sort: Sort, text: str) -> dict[str, object]:
     return {k: v for k, v in day.dates.items() if k in ("dmy", "mdy")} if day is not None else {}
 
 
+_DAYS_EITHER = 12
+
+
+@dataclass(slots=True)
+class _DateMix:
+    """Dates and texts of one column, of which a program may have swapped half.
+
+    A program that reads dates month first converts 3/4/2026 to 4 March, and leaves 25/12/2026 a
+    text. So a column in which every date could be swapped, and every text could not, was probably
+    read in the wrong order. One other cell proves that it was not.
+    """
+
+    date: str = ""
+    text: str = ""
+    is_proven: bool = False
+
+    def add(self, cell: Cell) -> None:
+        """Take in a cell."""
+        day = _day_of(cell)
+        if day is not None:
+            self.is_proven |= day.day > _DAYS_EITHER
+            if day.day != day.month:
+                self.date = self.date or day.isoformat()
+        elif isinstance(cell, str) and (text := cell.strip()):
+            read = [each for each in _meanings_of("date", text).values() if isinstance(each, date)]
+            self.is_proven |= any(each.day <= _DAYS_EITHER for each in read)
+            if read:
+                self.text = self.text or text
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether day and month of the dates may be swapped."""
+        return bool(self.date and self.text) and not self.is_proven
+
+
+def _day_of(cell: Cell) -> date | None:
+    """The day of a cell that a program has made a date of, or written as one."""
+    if isinstance(cell, PartlyShown):
+        cell = cell.value
+    if isinstance(cell, datetime):
+        return cell.date()
+    if isinstance(cell, str):
+        found = _ISO_DAY(cell.strip())
+        try:
+            return date.fromisoformat(found[1]) if found else None
+        except ValueError:
+            return None
+    return cell if isinstance(cell, date) else None
+
+
+_ISO_DAY = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ][0-9:.]+Z?)?").fullmatch
+
+
 class ColumnMeanings:
     """ColumnMeanings of one file, settled once when the first cell asks for it.
 
@@ -75,8 +130,30 @@ class ColumnMeanings:
         self, rows: Callable[[], Iterator[SheetRow]], columns: Sequence[MappedColumn]
     ) -> None:
         self._rows, self._columns = rows, columns
+        self._mixes: dict[str, _DateMix] = {}
         self.settled: list[str] = []
         self.questions: list[FileQuestion] = []
+
+    def watch(self, column: MappedColumn) -> Callable[[Cell], None] | None:
+        """Return what takes in each cell of a column of dates; None for another column."""
+        if _SORTS.get(column.target.field.kind) != "date":
+            return None
+        return self._mixes.setdefault(column.heading, _DateMix()).add
+
+    def mixed_dates(self) -> Iterator[FileQuestion]:
+        """The columns in which a program may have swapped day and month, once they were read."""
+        for heading, mix in self._mixes.items():
+            if mix.is_mixed:
+                yield FileQuestion(
+                    "mixed_dates",
+                    f"column {heading!r} has dates, for example {mix.date}, and texts, for example"
+                    f" {mix.text!r}: a spreadsheet program may have swapped day and month of every"
+                    " date",
+                    "Compare the dates with their source. If they are right, run again with"
+                    " --accept-warnings.",
+                    column=heading,
+                    received=mix.date,
+                )
 
     def settle(self) -> tuple[MappedColumn, ...]:
         """The columns with the meanings that are certain as their options."""

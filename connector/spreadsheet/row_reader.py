@@ -86,6 +86,7 @@ class RowReader:
         self, target: PushTarget, columns: ColumnMap, meanings: ColumnMeanings | None = None
     ) -> None:
         self._target, self._meanings = target, meanings
+        self._watch = meanings.watch if meanings is not None else _watch_none
         self._drops_cleared = target.mode == "create"
         self._take_columns(columns.columns)
         self._currencies = _currencies(target)
@@ -96,7 +97,7 @@ class RowReader:
 
     def _take_columns(self, columns: Sequence[MappedColumn]) -> None:
         self._columns = [
-            (each.index, each.target.key, _cell_reader(each, self._target), each)
+            (each.index, each.target.key, _cell_reader(each, self._target, self._watch(each)), each)
             for each in columns
         ]
 
@@ -235,7 +236,13 @@ class RowReader:
             draft.values[key] = None
 
 
-def _cell_reader(column: MappedColumn, target: PushTarget) -> Callable[[Cell], Any]:
+def _watch_none(column: MappedColumn) -> None:
+    """Watch no column."""
+
+
+def _cell_reader(
+    column: MappedColumn, target: PushTarget, watch: Callable[[Cell], None] | None
+) -> Callable[[Cell], Any]:
     """The reader of a column's cells, which reads a cell that comes again once.
 
     It gives None for a cell that leaves the field alone, or raises `Unreadable`.
@@ -245,6 +252,8 @@ def _cell_reader(column: MappedColumn, target: PushTarget) -> Callable[[Cell], A
     # A truth value is no number, though Python calls them equal.
     @lru_cache(_CELLS_REMEMBERED, typed=True)
     def read(cell: Cell) -> Any:
+        if watch is not None:
+            watch(cell)
         if not isinstance(cell, str):
             if isinstance(cell, PartlyShown) and not cell.shown:
                 return noted(None, "hidden_value")

@@ -281,8 +281,9 @@ def _check_declared(source: SourceFile, members: list[zipfile.ZipInfo]) -> None:
         ratio = member.file_size / max(1, member.compress_size)
         if member.file_size > _RATIO_FROM_BYTES and ratio > _RATIO_MAX:
             raise UnsafeWorkbook(
-                f"{source.path}: {member.filename!r} would grow {ratio:.0f}-fold when read,"
-                f" to {member.file_size:,} bytes"
+                f"{source.path} is unusually large when unpacked: {member.filename!r} would take"
+                f" {member.file_size / 1e6:,.0f} MB",
+                action="Copy the table to a new workbook, and give that file.",
             )
     if sum(member.file_size for member in members) > INFLATED_BYTES_MAX:
         raise _too_large(source)
@@ -290,8 +291,9 @@ def _check_declared(source: SourceFile, members: list[zipfile.ZipInfo]) -> None:
 
 def _too_large(source: SourceFile) -> UnsafeWorkbook:
     return UnsafeWorkbook(
-        f"{source.path} has more than {INFLATED_BYTES_MAX:,} bytes when inflated",
-        action="Save the sheet as csv in UTF-8, which may be of any size, and give that file.",
+        f"{source.path} is too large: unpacked, it has more than"
+        f" {INFLATED_BYTES_MAX / 1e6:,.0f} MB",
+        action="Save the sheet as csv in UTF-8, which may have any size, and give that file.",
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import lru_cache, partial
 from itertools import islice, pairwise
+from typing import Any
 
 from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook
 
@@ -359,11 +360,14 @@ class SheetFile:
         forms = {column: iter(each) for column, each in within.items()}
         stretches = {column: next(each) for column, each in forms.items()}
         for index in range(self.outline.rows):
-            cells: list[Cell] = [""] * first[1]
-            read = next(values, ())
-            cells += [_retyped(v) if isinstance(v, (float, timedelta)) else v for v in read]
-            cells += [""] * (width - len(cells))
-            for column, (begin, end, form) in list(stretches.items()):
+            # The plain case needs to be fast: there may be a million rows.
+            cells: list[Any] = [
+                _retyped(v) if v.__class__ in _RETYPED else v for v in next(values, ())
+            ]
+            if len(cells) != width:
+                cells = [*[""] * first[1], *cells]
+                cells += [""] * (width - len(cells))
+            for column, (begin, end, form) in list(stretches.items()) if stretches else ():
                 if begin <= index:
                     cells[column] = as_shown(cells[column], form)
                 if index >= end:
@@ -515,7 +519,11 @@ def forget_sheet() -> None:
     _read.cache_clear()
 
 
-def _retyped(value: float | timedelta) -> Cell:
+_RETYPED = frozenset((float, timedelta))
+"""Types of values that are not the cell as it was typed."""
+
+
+def _retyped(value: Any) -> Cell:
     """The number as it was typed, or a length of time as text."""
     if isinstance(value, float):
         return as_typed(value)

@@ -176,6 +176,7 @@ class History:
         # The rows are written once more, since they lie all over the table: for each place and
         # column of an update, DuckDB takes half a megabyte until the transaction ends.
         with staged(self._connection, stage):
+            self._assert_forward("stored.rowid = stage.place", "stage.valid_to")
             self._connection.execute(
                 f"INSERT INTO {self._name} SELECT stored.* REPLACE (stage.valid_to AS _valid_to, "
                 "stored._observed_to AS _ended_after, stage.before AS _ended_before, "
@@ -194,11 +195,21 @@ class History:
         before = pa.array([each.number - 1 for each in moved.values()], pa.int64())
         at = moments(each.valid_from for each in moved.values())
         stage = ids_table(moved, number=before, at=at)
+        is_before = "stored.id = stage.id AND stored._version = stage.number"
         with staged(self._connection, stage):
+            self._assert_forward(is_before, "stage.at")
             self._connection.execute(
                 f"UPDATE {self._name} AS stored SET _valid_to = stage.at FROM stage "
-                "WHERE stored.id = stage.id AND stored._version = stage.number"
+                f"WHERE {is_before}"
             )
+
+    def _assert_forward(self, is_ended: str, valid_to: str) -> None:
+        """No version that the stage ends may end before it began."""
+        ((backward,),) = self._connection.execute(
+            f"SELECT count(*) FROM {self._name} AS stored JOIN stage ON {is_ended} "
+            f"WHERE {valid_to} < stored._valid_from"
+        ).fetchall()
+        assert not backward, f"{self._name}: {backward} versions would end before they began"
 
     def _observe(self, seen: Mapping[str, datetime], stored: Mapping[str, ExistingRow]) -> None:
         """Extend the open versions to these moments, at which they were seen once more."""

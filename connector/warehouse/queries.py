@@ -112,6 +112,21 @@ def stored_rows(
     return stored
 
 
+def vanished_parents(
+    connection: duckdb.DuckDBPyConnection, resource: Declaration
+) -> tuple[str, ...]:
+    """Ids of parents that are not live and have live records, or a bookmark of their stream."""
+    parents, rows = quoted(resource.parent or ""), quoted(resource.name)
+    found = connection.execute(
+        f"SELECT parent FROM (SELECT _content_type_id AS parent FROM landing.{rows} "
+        "WHERE _deleted_at IS NULL UNION SELECT parent FROM sync.bookmarks WHERE resource = ?) "
+        f"WHERE parent NOT IN (SELECT id FROM landing.{parents} WHERE _deleted_at IS NULL) "
+        "ORDER BY parent",
+        [resource.name],
+    ).fetchall()
+    return tuple(parent for (parent,) in found)
+
+
 class StreamQueries:
     """One stream's rows, to be asked about, over an open connection."""
 

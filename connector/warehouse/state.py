@@ -78,6 +78,14 @@ def write_bookmark(
     _BOOKMARKS.insert(connection, bookmark, resource=resource, parent=parent, run_id=run_id)
 
 
+def remove_bookmark(connection: duckdb.DuckDBPyConnection, stream: Stream) -> None:
+    """Remove the bookmark of a stream that does not exist any more."""
+    connection.execute(
+        "DELETE FROM sync.bookmarks WHERE resource = ? AND parent = ?",
+        [stream.resource.name, stream.parent or ""],
+    )
+
+
 def write_events(
     connection: duckdb.DuckDBPyConnection,
     stream: Stream,

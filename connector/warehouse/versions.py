@@ -9,9 +9,10 @@ second s was made between s and s + 1.
     the version: all of it, or what lists show for one that lists alone have shown.
 -   A version *began* after `began_after`, the second in which the record was last seen with other
     values, and before `began_before`, the end of the second `observed_from`. A first version began
-    no earlier than the record's creation, and one that follows a deletion no earlier than the
-    deletion was known. A list with the values of the version before counts as an observation of
-    that version only if a changed field is one that the list would have shown.
+    no earlier than the record's creation, one that follows another no earlier than that one, and
+    one that follows a deletion no earlier than the deletion was known. A list with the values of
+    the version before counts as an observation of that version only if a changed field is one that
+    the list would have shown.
 -   It *ended* after `observed_to`, and before the end of the second in which the next version was
     first seen, or the record was known to be gone. A later list does not prove that the fields
     which it does not show were still the same.
@@ -127,8 +128,9 @@ def following(
     """
     at = max(sighting.at, before.observed_to)
     seen = before.observed_to if listed_at is None else max(before.observed_to, listed_at)
-    version = _begun(before.number + 1, sighting, at, min(seen, at), tuple(changed))
-    return replace(version, valid_from=max(version.valid_from, before.valid_from))
+    # No version begins before the one that it follows, whatever a later detail says of it.
+    began_after = max(min(seen, at), before.valid_from)
+    return _begun(before.number + 1, sighting, at, began_after, tuple(changed))
 
 
 def again(before: Version, sighting: Observation, changed: Iterable[str]) -> Version:

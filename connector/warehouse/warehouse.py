@@ -35,7 +35,7 @@ from connector.warehouse.duckdb_file import (
     transaction,
 )
 from connector.warehouse.landing import Landed, LandingTable, query_without_erased, without_erased
-from connector.warehouse.queries import StreamQueries
+from connector.warehouse.queries import StreamQueries, vanished_parents
 from connector.warehouse.runs import (
     Health,
     Publication,
@@ -203,6 +203,18 @@ class Warehouse:
         with self.reading() as connection:
             return StreamQueries(connection, stream).live_ids()
 
+    def vanished(self, resource: Declaration) -> tuple[str, ...]:
+        """Ids of parents that are not live and whose records are, or whose bookmark is kept."""
+        assert resource.parent is not None, resource.name
+        with self.reading() as connection:
+            return vanished_parents(connection, resource)
+
+    def last_run_of(self, resource: str) -> ResourceRun | None:
+        """How the last recorded run left the resource; None if there was none."""
+        with self.reading() as connection:
+            found = runs.last_resource_runs(connection, resource)
+            return found[resource][1] if resource in found else None
+
     def commit(self, stream: Stream, what: Commit, run_id: str, at: datetime) -> Landed:
         """Carry out a commit in one transaction, bookmark and all; tells the rows' fates.
 
@@ -216,6 +228,8 @@ class Warehouse:
             state.write_events(connection, stream, events, run_id, at)
             if what.bookmark is not None:
                 state.write_bookmark(connection, stream, what.bookmark, run_id)
+            if what.ends_stream:
+                state.remove_bookmark(connection, stream)
         self._rows_written += len(what.items) + len(what.records)
         if self._rows_written >= ROWS_WRITTEN_MAX:
             self._close()

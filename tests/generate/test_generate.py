@@ -149,6 +149,7 @@ def copy(tmp_path: Path) -> Copy:
     return Copy(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_field_is_one_line_and_a_resource_one_page(copy: Copy, tmp_path: Path) -> None:
     page = copy.root / "connector/catalog/candidate.py"
     text = page.read_text(encoding="utf-8")

@@ -104,7 +104,7 @@ def test_nothing_is_needed_of_who_has_no_lake(
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(LakehouseError, match="psycopg") as told:
         publish_to_lakehouse(settings)
-    assert "extra 'lakehouse'" in told.value.action
+    assert "recruitment-connector[lakehouse]" in told.value.action
 
 
 @pytest.mark.parametrize(

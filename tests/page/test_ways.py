@@ -185,6 +185,7 @@ def test_changes_are_shown_from_and_to_and_taken_back(sandbox: Sandbox, tmp_path
         assert ["Li"] == [e["last_name"] for e in sandbox.store.records("candidates").values()]
 
 
+@pytest.mark.slow
 def test_rows_keep_their_numbers_when_mended(sandbox: Sandbox, tmp_path: Path) -> None:
     rows = (
         "Bo,Li,bo,permanent",

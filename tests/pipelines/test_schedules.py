@@ -13,7 +13,7 @@ from dagster._core.definitions.schedule_definition import ScheduleExecutionData 
 
 from pipelines.accounts import PARTITION_TAG, Account, Accounts
 from pipelines.definitions import define, definitions
-from pipelines.everywhere import define_everywhere
+from pipelines.everywhere import ADDRESS, define_everywhere
 from pipelines.jobs import INTRADAY, PULL, SCRUB
 from pipelines.pushes import NAME as PUSH
 from pipelines.schedules import schedules_of
@@ -162,8 +162,9 @@ def test_a_project_file_that_cannot_be_read_is_the_reason(
 
 
 def test_all_accounts_at_once_skip_while_a_run_of_all_is_going(
-    account: Account, instance: dg.DagsterInstance
+    account: Account, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv(ADDRESS, "tcp://127.0.0.1:8786")
     made = define_everywhere(account)
     nightly = "nightly_pull_everywhere"
     assert [""] == asked(made, nightly, instance)

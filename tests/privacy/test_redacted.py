@@ -212,7 +212,7 @@ def test_field_that_was_not_shown_before_is_not_emptied() -> None:
     written = {"notes": "new", "city": "Leeds"}
     deed = Deed(CATALOG["candidates"], "update", "c-1", written, before={"city": None})
 
-    left = reversal(deed, {"notes": "new", "city": "Leeds"})
+    left = reversal(deed, {"id": "c-1", **written})
 
     assert {"city": None} == left.body
     assert [("never_shown", "notes")] == [(each.code, each.field) for each in left.problems]

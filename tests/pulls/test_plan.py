@@ -96,6 +96,7 @@ def test_a_plan_counts_what_was_deleted(tmp_path: Path) -> None:
         assert spent <= found.requests <= spent + 3 * math.log2(PAGES) + 6
 
 
+@pytest.mark.slow
 def test_a_schedule_is_priced_until_the_month_ends(tmp_path: Path) -> None:
     with Sandbox(counts=SMALL) as sandbox:
         pulled(sandbox, tmp_path)

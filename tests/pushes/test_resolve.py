@@ -9,9 +9,10 @@ import pytest
 
 from connector.engine.push_plan import PushPolicy
 from connector.errors import Misused, UnknownName
+from connector.errors_api import NotFound
 from connector.pulls.run import pull
 from connector.pushes.batch_report import DeclaredRecord
-from connector.sandbox.faults import Drop
+from connector.sandbox.faults import Drop, HtmlPage
 from connector.sandbox.server import Sandbox
 from tests.cli.calling import call, variables
 from tests.faults.simulated_time import work_rows
@@ -127,6 +128,17 @@ def test_what_cannot_be_decided_is_refused(tmp_path: Path) -> None:
         sandbox.store.convert("leads", lead(sandbox, "ada"))
         with pusher.journal() as journal:
             assert [(batch, 2)] == [(row.batch, row.number) for row in journal.in_doubt()]
+
+
+def test_a_404_of_a_proxy_does_not_say_that_the_record_does_not_exist(tmp_path: Path) -> None:
+    with Sandbox(counts={"candidates": 1}) as sandbox:
+        (id,) = sandbox.store.records("candidates")
+        pusher = Pusher(sandbox, tmp_path, connections=1)
+        batch = held(pusher, 2)
+        sandbox.faults.add(HtmlPage(404), method="GET", path=f"{CANDIDATES}/{id}")
+
+        with pytest.raises(NotFound):
+            pusher.resolve(batch, 2, DeclaredRecord(id))
 
 
 def test_answers_land_at_once(tmp_path: Path) -> None:

@@ -186,6 +186,18 @@ def _kept(row: Mapping[str, Any]) -> Kept:
     return Kept(version, json.loads(row["_record"]), ending)
 
 
+def backward(chains: Chains) -> set[str]:
+    """Ids of records with a version that ends before it began, or begins before the last one."""
+    found: set[str] = set()
+    for id, chain in chains.items():
+        ends = [each.ending.valid_to if each.ending else FOREVER for each in chain]
+        if any(each.version.valid_from > end for each, end in zip(chain, ends, strict=True)) or any(
+            after.version.valid_from < end for after, end in zip(chain[1:], ends, strict=False)
+        ):
+            found.add(id)
+    return found
+
+
 # -- what must hold -------------------------------------------------------------------------------
 
 

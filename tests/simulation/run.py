@@ -10,7 +10,7 @@ from typing import Literal
 from connector.engine.scrub import DETAILS_PER_WINDOW
 from tests.simulation.account import life
 from tests.simulation.checkers import Broken, differences, judge, quiet_requests, quiet_requests_due
-from tests.simulation.history import landing, untrue
+from tests.simulation.history import backward, landing, untrue
 from tests.simulation.mirror import Endless, Mirror
 from tests.simulation.scenario import Scenario, scenario_of
 from tests.simulation.twin import Twin
@@ -107,6 +107,8 @@ def _untrue_histories(mirror: Mirror) -> list[str]:
     wrong = ["history: the warehouse keeps another"] * any(
         each.chains != remembered.chains for each in others
     )
+    if ids := backward(remembered.chains):
+        wrong.append(f"history runs backwards: {_shown(ids)}")
     if isinstance(server, Twin) and mirror.world.scenario.dates_answers:
         found = untrue(server, remembered.chains)
         wrong += [f"history, {what}: {_shown(ids)}" for what, ids in found.items()]

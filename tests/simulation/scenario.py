@@ -74,6 +74,7 @@ class Scenario:
     # What goes wrong with requests and with the machine.
     error_share: float = 0.0
     crossed_share: float = 0.0
+    false_gone_share: float = 0.0
     huge_share: float = 0.0
     drop_share: float = 0.0
     limited_share: float = 0.0
@@ -89,7 +90,8 @@ class Scenario:
     @property
     def dates_answers(self) -> bool:
         """Whether an answer shows what is so in the second that its `Date` names."""
-        return self.has_date and not self.clock_step_share and not self.lag_seconds_max
+        is_true = not self.clock_step_share and not self.false_gone_share
+        return self.has_date and is_true and not self.lag_seconds_max
 
 
 _B = Scenario("A, with deletions, batches and bulk edits of one stamp", WILD)
@@ -142,6 +144,20 @@ SCENARIOS: Mapping[str, Scenario] = {
     ),
     "crossed": replace(
         _F, about="F, with details of other records", crossed_share=0.05, pulls=5,
+    ),
+    "lying": replace(
+        _B, about="B, with a 404 for records that exist", false_gone_share=0.03,
+        scrub_requests=42, keeps_assumptions=False,
+    ),
+    "content-lying": replace(
+        _B, about="B, with content items, and a 404 for some that exist",
+        resource="content_items", false_gone_share=0.03, scrub_requests=42,
+        keeps_assumptions=False,
+    ),
+    "lying-killed": replace(
+        _B, about="B, with late commits and a 404 for records that exist, killed before or after"
+        " any step", late_seconds_max=5.0, late_share=0.2, false_gone_share=0.03,
+        kill_share=0.01, scrub_requests=42, keeps_assumptions=False,
     ),
     "lag": replace(
         _B, about="B, each answer from a replica of its own, up to 8 s old", lag_seconds_max=8.0,

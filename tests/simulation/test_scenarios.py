@@ -94,6 +94,11 @@ def test_lost_answers_and_errors_lose_nothing(name: str, block: int) -> None:
     assert [] == _play(name, block)
 
 
+@pytest.mark.parametrize(("name", "block"), _blocks(["lying", "content-lying", "lying-killed"]))
+def test_false_404s_are_taken_back_and_history_runs_forward(name: str, block: int) -> None:
+    assert [] == _play(name, block)
+
+
 @pytest.mark.parametrize(("name", "block"), _blocks(["crossed"]))
 def test_details_of_other_records_change_nothing(name: str, block: int) -> None:
     assert [] == _play(name, block)

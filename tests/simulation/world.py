@@ -212,7 +212,8 @@ class World:
             self._receive()
         except (ServerFailed, NoAnswer) as error:
             return Unread(error.code)
-        if record is None or (self.is_blind and scenario.blind == "details"):
+        is_denied = self._happens(scenario.false_gone_share)
+        if record is None or is_denied or (self.is_blind and scenario.blind == "details"):
             return Gone(served_at)
         if self._happens(scenario.crossed_share):
             record = self.server.detail(self.chance.choice(sorted(self.server.born))) or record

@@ -17,7 +17,7 @@ from connector.sandbox.server import Sandbox
 from connector.warehouse.warehouse import Warehouse
 from tests.cli.calling import Called, call, variables
 from tests.pulls.landed import differences, reading
-from tests.tiers import only_fast
+from tests.tiers import first_fast, only_fast
 
 COUNTS = {"jobs": 3, "candidates": 20}
 RESOURCES = ("jobs", "candidates")
@@ -106,7 +106,7 @@ def test_what_is_taken_back_is_the_work_file_as_it_was(site: Site) -> None:
 
 @pytest.mark.parametrize(
     "setting",
-    [{"CONNECTOR_PUBLISH_PERSONAL": "drop"}, {"CONNECTOR_PUBLISH_WITHOUT": "history"}],
+    first_fast([{"CONNECTOR_PUBLISH_PERSONAL": "drop"}, {"CONNECTOR_PUBLISH_WITHOUT": "history"}]),
     ids=["personal", "schema"],
 )
 def test_a_published_file_that_lacks_something_is_not_published_over(

@@ -1,0 +1,104 @@
+"""A deleted content type takes its items with it; a proof with wrong counts is withdrawn."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connector.engine import pull as engine
+from connector.engine.commands import Steps
+from connector.engine.pull import Pulled, PullOptions
+from connector.operations.verify import verify
+from connector.pulls.outcome import PullReport
+from connector.pulls.run import pull
+from connector.sandbox.faults import HtmlPage
+from connector.sandbox.server import Sandbox
+from tests.pulls.landed import differences, published, pulled, rows, settings_of
+
+CONTENT = ("content_types", "content_items")
+
+
+def deleted_type(sandbox: Sandbox, items: int) -> str:
+    """Delete the content type that has so many items, with them; returns its id."""
+    for id in sandbox.store.records("content_types"):
+        held = sandbox.store.records("content_items", type=id)
+        if len(held) == items:
+            for item in held:
+                sandbox.store.remove("content_items", item)
+            sandbox.store.remove("content_types", id)
+            return id
+    raise AssertionError("no content type has so many items")
+
+
+def counts(report: PullReport) -> tuple[str, bool, int, int]:
+    """How the content items ended: outcome, proven, deleted, live."""
+    done = report.resources["content_items"]
+    return done.outcome, done.proven, done.deleted, done.live
+
+
+@pytest.mark.parametrize("resources", [CONTENT, ("content_items",)])
+def test_items_of_a_deleted_type_are_deleted(resources: tuple[str, ...], tmp_path: Path) -> None:
+    with Sandbox(counts={"content_types": 3, "content_items": 30}) as sandbox:
+        pulled(sandbox, tmp_path, *CONTENT)
+        id = deleted_type(sandbox, 10)
+        verified = asyncio.run(verify(settings_of(sandbox, tmp_path), ["content_items"]))
+        report = pulled(sandbox, tmp_path, *resources)
+        again = pulled(sandbox, tmp_path, *CONTENT)
+        found = differences(sandbox, published(tmp_path))
+
+    assert (3, 10) == (verified.exit_status, len(verified.streams[f"content_items/{id}"].extra))
+    assert ("done", True, 10, 20) == counts(report)
+    assert ("done", True, 0, 20) == counts(again)
+    assert [] == found
+    bookmarks = rows(published(tmp_path), "SELECT parent FROM sync.bookmarks WHERE parent <> ''")
+    assert 2 == len(bookmarks)
+
+
+def test_many_items_of_a_deleted_type_wait_for_a_person(tmp_path: Path) -> None:
+    with Sandbox(counts={"content_types": 3, "content_items": 90}) as sandbox:
+        pulled(sandbox, tmp_path, *CONTENT)
+        deleted_type(sandbox, 30)
+        kept = pulled(sandbox, tmp_path, *CONTENT)
+        options = PullOptions(accepts_deletes=True)
+        settings = settings_of(sandbox, tmp_path)
+        accepted = asyncio.run(pull(settings, CONTENT, options=options))
+        found = differences(sandbox, published(tmp_path))
+
+    assert ("partial", False, 0, 90) == counts(kept)
+    assert "list_shrank" == kept.resources["content_items"].error_code
+    assert ("done", True, 30, 60) == counts(accepted)
+    assert [] == found
+
+
+def test_a_page_of_a_proxy_deletes_no_items(tmp_path: Path) -> None:
+    with Sandbox(counts={"content_types": 3, "content_items": 30}) as sandbox:
+        pulled(sandbox, tmp_path, *CONTENT)
+        id = deleted_type(sandbox, 10)
+        sandbox.faults.add(HtmlPage(404), path=f"/api/v1/content/{id}", times=None)
+        report = pulled(sandbox, tmp_path, *CONTENT)
+
+    assert ("failed", False, 0, 30) == counts(report)
+
+
+def test_a_proof_is_withdrawn_if_the_counts_differ_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = engine.pull
+
+    def miscounted(*arguments: Any) -> Steps[Pulled]:
+        found = yield from whole(*arguments)
+        return replace(found, total=found.total - 1)
+
+    with Sandbox(counts={"jobs": 5}) as sandbox:
+        pulled(sandbox, tmp_path, "jobs")
+        monkeypatch.setattr(engine, "pull", miscounted)
+        first, second = (pulled(sandbox, tmp_path, "jobs").resources["jobs"] for _ in range(2))
+        monkeypatch.undo()
+        last = pulled(sandbox, tmp_path, "jobs").resources["jobs"]
+
+    assert [True, False, True] == [each.proven for each in (first, second, last)]
+    assert "the API counts 4 records, and 5 are landed, twice in a row" == second.message

@@ -1,0 +1,70 @@
+"""A column in which a program converted half of the dates with day and month swapped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, datetime
+
+import pytest
+
+from connector.spreadsheet.check import check
+from connector.spreadsheet.mapping import map_headings
+from connector.spreadsheet.meanings import ColumnMeanings
+from connector.spreadsheet.problems import Cell, PartlyShown
+from tests.spreadsheet.meaning.sheet import CANDIDATE, Said, aimed, table
+
+
+def asked(column: str, cells: Sequence[Cell]) -> list[tuple[str, str | None]]:
+    """Codes and columns of the questions about a column with these cells."""
+    made = table(
+        *({**CANDIDATE, "email": f"a{n}@people.example", column: c} for n, c in enumerate(cells))
+    )
+    target = aimed()
+    columns = map_headings(made.headings, target)
+    meanings = ColumnMeanings(made.rows, columns.columns)
+    rows = list(check(made.rows(), columns, target, Said(), meanings=meanings))
+    assert len(cells) == len(rows)
+    return [(each.code, each.column) for each in meanings.mixed_dates()]
+
+
+APRIL, JULY, LATE = date(2026, 4, 3), date(2026, 7, 5), date(2026, 4, 23)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        (APRIL, JULY, "25/12/2026", "31/05/2026"),
+        (APRIL, "25/12/2026"),
+        ("25/12/2026", "2026-04-03"),
+        ("2026-04-03 00:00:00", "31-05-2026"),
+        (datetime(2026, 4, 3), "12/25/2026"),
+        (PartlyShown(APRIL, "03-Apr", "dd-mmm"), "25/12/2026"),
+        (APRIL, date(2026, 5, 5), "13/04/2026", ""),
+    ],
+)
+def test_dates_that_may_be_swapped_are_one_question(cells: Sequence[Cell]) -> None:
+    for column in ("available_from", "date_of_birth"):
+        assert [("mixed_dates", column)] == asked(column, cells)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        (LATE, date(2026, 4, 24)),
+        (APRIL, LATE, "25/12/2026"),
+        (APRIL, JULY),
+        ("25/12/2026", "31/05/2026"),
+        (APRIL, "25/12/2026", "03/04/2026"),
+        (APRIL, "25/12/2026", "04/04/2026"),
+        (date(2026, 5, 5), "25/12/2026"),
+        (APRIL, "1 March 2026"),
+        (APRIL, "03.04.2026", "25.12.2026"),
+        (APRIL, "soon"),
+    ],
+)
+def test_dates_without_doubt_are_no_question(cells: Sequence[Cell]) -> None:
+    assert [] == asked("available_from", cells)
+
+
+def test_numbers_are_no_dates() -> None:
+    assert [] == asked("expected_salary", (45000, "52000"))

@@ -3,6 +3,7 @@
     ConnectorError
     ├── Misused                  change the command or the settings (exit 2)
     │   ├── SettingsError        a setting is missing, malformed or unsafe
+    │   │   └── OtherWorkspace   the data folder has the records of another workspace
     │   └── UnknownName          a resource, field, sort or option that does not exist
     ├── Answered                 an error that the API answered with: Denied, Refused, ServerFailed
     ├── Denied                   ask for access; repeating will not help
@@ -39,6 +40,8 @@
     │   ├── DamagedLog           the log of the last commits cannot be read back
     │   ├── NotALedger           the file is not a ledger of this version
     │   ├── LedgerDamaged        the ledger cannot be read any more
+    │   ├── LedgerLost           the ledger is gone, or an empty one is in its place
+    │   ├── FolderMixed          the work file and the ledger belong to different folders
     │   ├── ErasuresUnknown      the list of erased people, its key or a receipt is lost
     │   ├── WarehouseBusy        another process holds the file
     │   ├── DiskFull             there is no room left to write
@@ -46,7 +49,7 @@
     │   └── MartsMissing         the published file has no marts
     ├── BackupError              a backup cannot be written, or restored here
     │   └── BackupDamaged        the file is no backup, or not as it was written
-    ├── RestoredUnpulled         the ledger came from a backup: pull before pushing
+    ├── RestoredUnpulled         the ledger was replaced and may not know what was pushed
     ├── NotDelivered             an alert did not arrive; it waits and is sent again
     ├── LakehouseError           the lakehouse cannot be used as it is set up
     │   ├── LakehouseOffline     its database or the place of its files did not answer
@@ -125,6 +128,12 @@ class SettingsError(Misused):
     action = "Correct the setting that is named, then run 'connector doctor'."
 
 
+class OtherWorkspace(SettingsError):
+    """The data folder has the records of another workspace; nothing was read or written."""
+
+    action = "Set CONNECTOR_DATA_DIR to another folder."
+
+
 class UnknownName(Misused):
     """A name that is not one of those allowed; the message lists them and the nearest."""
 
@@ -150,7 +159,10 @@ class WarehouseError(ConnectorError):
 class NotAWarehouse(WarehouseError):
     """The file is not a DuckDB database, or one that the connector did not make."""
 
-    action = "Move the file away, or point CONNECTOR_DATA_DIR at another folder, and pull again."
+    action = (
+        "Restore a backup with 'connector restore FILE --replace'. Move the file away if there is "
+        "none, and pull: lost records are taken from recruitment.duckdb, or loaded again."
+    )
 
 
 class WorkLost(WarehouseError):
@@ -171,16 +183,38 @@ class DamagedLog(WarehouseError):
     )
 
 
+_NEW_LEDGER = (
+    "Restore a backup with 'connector restore FILE --replace'. Without a backup run 'connector"
+    " doctor --new-ledger': it keeps the old file and lists what is forgotten."
+)
+
+
 class NotALedger(WarehouseError):
     """The file is no SQLite database, or none that this version can use."""
 
-    action = "Move the file away, or point CONNECTOR_DATA_DIR at another folder."
+    action = _NEW_LEDGER
 
 
 class LedgerDamaged(WarehouseError):
-    """The ledger cannot be read any more; nothing that landed is harmed."""
+    """The ledger cannot be read any more; loaded records are not affected."""
 
-    action = "Put a backup of the file in its place, or move it away: counting then begins anew."
+    action = _NEW_LEDGER
+
+
+class LedgerLost(WarehouseError):
+    """The ledger is gone or empty, and with it the journal of pushes and the month's count."""
+
+    action = _NEW_LEDGER
+
+
+class FolderMixed(WarehouseError):
+    """The work file and the ledger belong to different data folders."""
+
+    action = (
+        "Put back the file that belongs here, or restore a backup with 'connector restore FILE"
+        " --replace'. If the ledger is the wrong file and cannot be found, run 'connector doctor"
+        " --new-ledger'."
+    )
 
 
 class ErasuresUnknown(WarehouseError):
@@ -407,7 +441,7 @@ class BackupDamaged(BackupError):
 
 
 class RestoredUnpulled(ConnectorError):
-    """The resource was not pulled since a restore: creates could be repeated."""
+    """The ledger was replaced and does not know what was pushed: creates could be repeated."""
 
     action = "Run 'connector pull', and push again once the resource is proven."
 

@@ -1,6 +1,6 @@
 """The models: one asset for each SQL file and seed, all of them built in one draft by one step.
 
-One step, since a draft is one file and is published whole: what was not selected is carried over
+One step, since a draft is one file and is published whole: what was not selected is copied
 from the file that analysts have. The step leaves the draft in place, and `published` takes it up.
 What a model is, and how it is built, is the connector's affair.
 """

@@ -16,6 +16,7 @@ import duckdb
 import pytest
 from hypothesis import HealthCheck, settings
 
+from connector.system.identity import Identity
 from connector.warehouse.duckdb_file import make_folder, naming_errors
 from connector.warehouse.warehouse import Warehouse
 from tests.seeds import SEED
@@ -70,13 +71,13 @@ class Pattern:
         self._bytes = made.work.read_bytes()
         self.is_off = False
 
-    def prepare(self, warehouse: Warehouse) -> None:
+    def prepare(self, warehouse: Warehouse, identity: Identity | None = None) -> None:
         """`Warehouse.prepare`, with a copy in place of a file that was never there."""
         make_folder(warehouse.folder)
         if not self.is_off and not warehouse.published.exists():
             with naming_errors(warehouse.work):
                 self._begin(warehouse.work)
-        _prepare(warehouse)
+        _prepare(warehouse, identity)
 
     def _begin(self, work: Path) -> None:
         if work.exists():
@@ -113,8 +114,8 @@ def _pattern(
     with pytest.MonkeyPatch.context() as patch:
         pattern = Pattern(tmp_path_factory.mktemp("pattern"))
 
-        def prepare(warehouse: Warehouse) -> None:
-            pattern.prepare(warehouse)
+        def prepare(warehouse: Warehouse, identity: Identity | None = None) -> None:
+            pattern.prepare(warehouse, identity)
 
         patch.setattr(Warehouse, "prepare", prepare)
         yield pattern

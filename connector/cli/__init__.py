@@ -134,6 +134,16 @@ class _Commands(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
+def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    """Print the version, and end."""
+    if not value or ctx.resilient_parsing:
+        return
+    from connector.system.version import full_version  # noqa: PLC0415
+
+    click.echo(f"connector, version {full_version()}")
+    ctx.exit()
+
+
 @click.group(
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -141,7 +151,14 @@ class _Commands(click.Group):
     " done, 1 failed, 2 wrong usage or settings, 3 done in part, 4 stopped at a limit (run again to"
     " continue).",
 )
-@click.version_option(package_name="recruitment-connector", prog_name="connector")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version and, from a checkout, the commit.",
+)
 def main() -> None:
     """Keep a recruitment platform's API and a DuckDB warehouse in step.
 

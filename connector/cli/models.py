@@ -37,7 +37,7 @@ from connector.settings.model import SCHEMAS, Settings, Treatment
 from connector.warehouse.warehouse import Warehouse
 
 LISTED = ("name", "schema", "kind", "columns", "tests", "rows are")
-BUILT = ("name", "schema", "kind", "rows", "seconds", "carried")
+BUILT = ("name", "schema", "kind", "rows", "seconds", "copied")
 CHECKED = ("check", "model", "severity", "failing", "examples")
 
 _CHECK_FIELDS = (
@@ -70,7 +70,7 @@ def models() -> None:
 def build_models(session: Session, *, select: tuple[str, ...]) -> int:
     """Build models over what has landed, check them, and publish the file.
 
-    Models that SELECT does not mean are carried over from the published file. Where a check that
+    Models that SELECT does not mean are copied from the published file. Where a check that
     blocks fails, nothing is published and the exit status is 1.
     """
     settings, terminal = session.load(), session.terminal
@@ -116,7 +116,7 @@ def _print_built(terminal: Terminal, seen: Follower) -> None:
 
 def _built_row(model: ModelBuilt) -> tuple[object, ...]:
     seconds = f"{model.seconds:.2f}"
-    return model.name, model.schema, model.kind, model.rows, seconds, model.is_carried
+    return model.name, model.schema, model.kind, model.rows, seconds, model.is_copied
 
 
 def _warn_undeclared(terminal: Terminal, missing: Sequence[Undeclared]) -> None:

@@ -17,7 +17,7 @@ from connector.cli import session as options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.engine.quota import shown
-from connector.errors import ConnectorError, count_noun
+from connector.errors import ConnectorError, Misused, count_noun
 from connector.operations.backup import make_backup
 from connector.operations.backup_file import check_backup
 from connector.operations.doctor import FOLDERS, Check, Examination, diagnose
@@ -31,11 +31,14 @@ from connector.settings.model import Settings, load_settings
 
 @click.command(
     cls=Command,
+    begins_accounts=True,
     examples=(
         "connector doctor",
         "connector doctor --account acme --json",
         "connector doctor --all",
         "connector doctor --repair",
+        "connector doctor --new-ledger",
+        "connector doctor --moved-to https://acme-london.example",
     ),
 )
 @click.option(
@@ -44,19 +47,40 @@ from connector.settings.model import Settings, load_settings
     is_flag=True,
     help="Set a damaged log of the work file aside, and keep it.",
 )
+@click.option(
+    "--new-ledger",
+    "renews_ledger",
+    is_flag=True,
+    help="Replace a lost or damaged ledger, and list what is forgotten.",
+)
+@click.option(
+    "--moved-to",
+    metavar="ADDRESS",
+    help="New address of the workspace whose records are in the data folder.",
+)
 @options.all_accounts
-def doctor(session: Session, *, repairs: bool, is_for_all: bool) -> int:
+def doctor(
+    session: Session, *, repairs: bool, renews_ledger: bool, moved_to: str | None, is_for_all: bool
+) -> int:
     """Check settings, data folder, address, key, scopes, clock, limits, upkeep.
 
     Among the latter are the age of the last backup, permissions, room on the disk, erasures that
     were cut off, and whether somebody listens where alerts go. It spends one request for each
-    scope, and shows the key as "set" and in no other way. It changes nothing, unless --repair asks
+    scope, one to three to find a record of the data folder in the workspace, and shows the key as
+    "set" and in no other way. It changes nothing unless --repair, --new-ledger or --moved-to asks
     for it. With --all it has a line for each account and each thing that is not well.
     """
 
     def examined(settings: Settings) -> Examination:
         with session.terminal.progress(f"examine {settings.account.value or ''}".rstrip()):
-            return asyncio.run(diagnose(settings, repairs=repairs))
+            return asyncio.run(
+                diagnose(settings, repairs=repairs, renews_ledger=renews_ledger, moved_to=moved_to)
+            )
+
+    if is_for_all and (renews_ledger or moved_to is not None):
+        raise Misused(
+            "--new-ledger and --moved-to are for one account", action="Choose it with --account."
+        )
 
     if is_for_all:
         return _print_all(session.terminal, session.for_each(examined, is_for_all=True))
@@ -168,6 +192,7 @@ def backup(session: Session, *, to: Path, keep: int | None, is_for_all: bool) ->
 
 @click.command(
     cls=Command,
+    makes_folders=True,
     examples=(
         "connector restore /mnt/backups/connector-unnamed-20261121T030000Z.tar --check",
         "connector restore /mnt/backups/connector-unnamed-20261121T030000Z.tar",

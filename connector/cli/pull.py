@@ -57,6 +57,7 @@ COLUMNS = (
 @click.command(
     cls=Command,
     checks_alerts=True,
+    begins_accounts=True,
     examples=(
         "connector pull",
         "connector pull jobs candidates",
@@ -406,6 +407,7 @@ def _every(text: str) -> timedelta:
 
 @click.command(
     cls=Command,
+    begins_accounts=True,
     examples=("connector plan", "connector plan candidates", "connector plan --every 1h"),
 )
 @options.resources

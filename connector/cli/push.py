@@ -335,8 +335,8 @@ def _closing(report: PushReport) -> Iterator[str]:
     if leads := report.counts.get("convert", 0) + report.counts.get("converted", 0):
         yield f"{count_noun(leads, 'conversion')}: a converted lead cannot be restored."
     if report.is_held_back:
-        count = len(report.preview.stopping)
-        yield f"Nothing was sent. Answer the {count_noun(count, 'question')} above first."
+        questions = "question" if len(report.preview.stopping) == 1 else "questions"
+        yield f"Nothing was sent. Answer the {questions} above first."
         return
     if batch is None and report.error is None:
         yield _preview_text(report.preview)
@@ -368,7 +368,8 @@ def _preview_text(preview: Preview) -> str:
     verb = "is" if preview.sent == 1 else "are"
     first = "Run the command with --apply to send them."
     if preview.stopping:
-        first = "Answer the questions above, then run the command with --apply."
+        questions = "question" if len(preview.stopping) == 1 else "questions"
+        first = f"Answer the {questions} above, then run the command with --apply."
     ready = f"{preview.sent:,} of {count_noun(rows, 'row')} {verb} ready"
     rest = ""
     if preview.rows.reported and preview.sent < rows:

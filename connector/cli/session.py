@@ -77,7 +77,8 @@ class Command(click.Command):
     Its callback is given a `Session` first, and its own parameters; it returns an exit status.
     `examples` are lines to type, shown by `--help`; `if_interrupted` is what Ctrl-C leaves;
     `is_for_account` says whether the command works on a configured account, `checks_alerts`
-    whether what it has done may be a reason for alerts.
+    whether what it has done may be a reason for alerts. A command that `begins_accounts` has
+    `--create` for an account that has no files yet; one that `makes_folders` needs no such option.
     """
 
     def __init__(
@@ -87,14 +88,19 @@ class Command(click.Command):
         if_interrupted: str = "",
         is_for_account: bool = True,
         checks_alerts: bool = False,
+        begins_accounts: bool = False,
+        makes_folders: bool = False,
         **options: Any,
     ) -> None:
         super().__init__(*args, **options)
         self.examples, self.if_interrupted = examples, if_interrupted
-        self.checks_alerts = checks_alerts
+        self.checks_alerts, self.makes_folders = checks_alerts, makes_folders
         if is_for_account:
             about = "A configured account; without: the unnamed one, where none is named."
             self.params.append(click.Option(["--account"], metavar="NAME", help=about))
+        if begins_accounts:
+            about = "Begin the account if it has no files yet and is not configured."
+            self.params.append(click.Option(["--create", "creates"], is_flag=True, help=about))
         about = "Print one JSON object on stdout."
         self.params.append(click.Option(["--json", "is_json"], is_flag=True, help=about))
         about = "Show the log on stderr."
@@ -110,6 +116,7 @@ class Command(click.Command):
     def invoke(self, ctx: click.Context) -> NoReturn:
         """Call the command, and leave with its exit status."""
         account = ctx.params.pop("account", None)
+        creates = ctx.params.pop("creates", False) or self.makes_folders
         is_json, is_debug = ctx.params.pop("is_json"), ctx.params.pop("is_debug")
         terminal = Terminal(sys.stdout, sys.stderr, os.environ, is_json=is_json)
         if account is not None and ctx.params.get("is_for_all"):
@@ -118,7 +125,7 @@ class Command(click.Command):
         loaded: list[Settings] = []
 
         def load() -> Settings:
-            loaded.append(_load(terminal, account, is_debug))
+            loaded.append(_load(terminal, account, is_debug, creates=creates))
             return loaded[-1]
 
         session = Session(terminal, is_debug, load)
@@ -155,9 +162,9 @@ def _perform(terminal: Terminal, call: Callable[[], int], if_interrupted: str) -
         return terminal.fail(ConnectorError(f"an unexpected error: {_place(error)}"))
 
 
-def _load(terminal: Terminal, account: str | None, is_debug: bool) -> Settings:
-    """Read the settings, say their warnings, and begin to log if that was asked for."""
-    settings = require_account(load_settings({"account": account}))
+def _load(terminal: Terminal, account: str | None, is_debug: bool, *, creates: bool) -> Settings:
+    """Read the settings, print their warnings, and begin to log if that was requested."""
+    settings = require_account(load_settings({"account": account}), creates=creates)
     terminal.form, terminal.name_places = settings.log.value, settings.name_places
     for warning in settings.warnings:
         terminal.warn(warning)

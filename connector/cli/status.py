@@ -24,6 +24,7 @@ from connector.ledger.ledger import Ledger, LedgerStatus, allowance_of
 from connector.operations.alert_check import AlertCheck, open_alerts, present_alerts
 from connector.operations.findings import Proof, proof_of
 from connector.pulls.advice import explain
+from connector.pulls.workspace import check_files
 from connector.settings.accounts import Configured, refuse_renamed
 from connector.settings.model import Settings
 from connector.settings.values import Age
@@ -574,6 +575,7 @@ def _wrong(account: Configured, now: datetime, max_age: Age | None) -> Iterator[
     """What is not well with an account, in sentences."""
     try:
         line = AccountLine.of(account.required(), now, max_age)
+        check_files(account.required())
     except ConnectorError as error:
         yield explain(error)
         return

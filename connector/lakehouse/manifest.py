@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 
 import duckdb
 
 from connector.lakehouse.connect import LAKE, LakehouseAccount
 from connector.lakehouse.tables import Part, remove_part
+from connector.system.version import program_version
 from connector.warehouse.duckdb_file import literal
 from connector.warehouse.own_tables import RowsOf
 
@@ -64,7 +64,7 @@ def read_file(
 
     A file that goes without its `sync` is known by when it was put in place.
     """
-    source, own = place.source, version("recruitment-connector")
+    source, own = place.source, program_version()
     try:
         rows = connection.execute(
             "SELECT ?, publication, epoch_us(started_at), epoch_us(true_of), personal, ?, ? "

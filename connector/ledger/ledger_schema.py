@@ -21,7 +21,20 @@ OPEN = """
 write the same.
 """
 
+IDENTITY = """
+CREATE TABLE IF NOT EXISTS identity (
+    only INTEGER PRIMARY KEY CHECK (only = 1), folder TEXT NOT NULL, address TEXT NOT NULL,
+    written_by TEXT NOT NULL
+)
+"""
+"""Statement that makes the table of the folder's identity where a ledger lacks it."""
+
 SCHEMA = f"""
+-- Identity ------------------------------------------------------------------------------------
+
+-- At most one row: which folder the ledger belongs to, and which workspace.
+{IDENTITY};
+
 -- Requests ------------------------------------------------------------------------------------
 
 -- Requests that certainly left, or were answered for: by day (UTC), command and operation.

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +30,13 @@ from connector.operations.backup_file import (
     is_backup_of,
     prefix_of,
 )
+from connector.pulls.workspace import check_files
 from connector.report.page import REPORT_FILE
 from connector.settings.layers import INBOX_FOLDER, MAPS_FOLDER, RECEIPTS_FOLDER, SEEDS_FOLDER
 from connector.settings.model import Settings
 from connector.suppression.identifiers import KEY_FILE, make_key
 from connector.system.atomic_files import FILE_MODE, create, sync_folder
+from connector.system.version import program_version
 from connector.warehouse.duckdb_file import make_folder, naming_errors
 from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE, Warehouse
 from connector.warehouse.work_file import copy_whole
@@ -95,6 +96,8 @@ def make_backup(
             f"{to} is in the folder that is backed up, and would be lost with it",
             action="Name a folder elsewhere, on another disk if there is one.",
         )
+    # A backup without the journal of pushes must not push older, complete backups out.
+    check_files(settings)
     make_folder(to)
     made = _write(settings, to, now().astimezone(UTC).replace(microsecond=0))
     with Ledger(folder) as ledger:
@@ -151,7 +154,7 @@ def _staged(settings: Settings, staging: Path, made_at: datetime) -> Manifest:
         with naming_errors(source):
             if not _holds_secret(source, secrets):
                 _copy(source, staging / source.relative_to(folder))
-    program = version("recruitment-connector")
+    program = program_version()
     entries = tuple(_entries(staging))
     return Manifest(made_at, settings.account.value, program, work, ledger, entries)
 

@@ -38,18 +38,22 @@ from connector.errors import (
 from connector.errors_api import Forbidden, RateLimited, ServerFailed, Stopped, Unauthorized
 from connector.lakehouse.lake_status import read_status
 from connector.ledger.erasures import Backups, Erasures
-from connector.ledger.ledger import Ledger, Spender, allowance_of
+from connector.ledger.ledger import LEDGER_FILE, Ledger, Spender, allowance_of
 from connector.ledger.ledger_schema import LATEST
 from connector.ledger.request_budget import RequestBudget
+from connector.ledger.sqlite_file import check_ledger
 from connector.operations.delivery import sinks_of
+from connector.operations.folder_identity import confirm_move, replace_ledger
 from connector.operations.restore import leftovers
 from connector.privacy.harm import REREAD, counts_of, harmed
 from connector.pulls.outcome import RequestTally
+from connector.pulls.workspace import check_address, check_files, compare_files, find_known
 from connector.settings.accounts import refuse_renamed, unclaimed_folders
 from connector.settings.layers import CONFIG_NAME
 from connector.settings.model import Settings
 from connector.settings.values import OFF
 from connector.system.atomic_files import wide
+from connector.system.version import full_version
 from connector.warehouse.duckdb_file import set_logs_aside
 from connector.warehouse.schema import SCHEMA_VERSION
 from connector.warehouse.warehouse import LOST, LOST_ACTION, Warehouse
@@ -71,6 +75,15 @@ _LIMITS = Limits(deadline_seconds=20.0, attempts_max=2, retry_seconds_max=30.0)
 
 FOLDERS = "folders"
 """Name of the check of the data folder, which is the same for every account in it."""
+
+WORKSPACE = "workspace"
+"""Name of the check that the folder belongs to the configured workspace."""
+
+_FIRST = ("settings", WORKSPACE)
+"""Checks that must succeed before a request is sent."""
+
+KNOWN_IDS = 3
+"""Records of the folder that are looked for in the workspace."""
 
 State = Literal["ok", "warning", "failed", "not checked"]
 Clock = Callable[[], datetime]
@@ -120,17 +133,29 @@ class Examination:
 
 
 async def diagnose(
-    settings: Settings, *, repairs: bool = False, now: Clock = lambda: datetime.now(UTC)
+    settings: Settings,
+    *,
+    repairs: bool = False,
+    renews_ledger: bool = False,
+    moved_to: str | None = None,
+    now: Clock = lambda: datetime.now(UTC),
 ) -> Examination:
-    """Check everything that a pull needs; every trouble is told and none is raised.
+    """Check everything that a pull needs; every problem is reported and none is raised.
 
-    With `repairs`, a damaged log of the work file is set aside first, and that is told too.
+    With `repairs`, a damaged log of the work file is set aside first; with `renews_ledger`, a
+    ledger that is lost or damaged is replaced; with `moved_to`, the folder gets the new address of
+    its workspace. What was changed is reported as a check.
     """
-    local = (*_needs(settings, now, repairs=repairs), *_upkeep(settings, os.environ, now()))
+    asked = {"repairs": repairs, "renews_ledger": renews_ledger}
+    moved = [] if moved_to is None else [await _moved(settings, moved_to)]
+    local = (*_needs(settings, now, **asked), *_upkeep(settings, os.environ, now()))
     checks = await asyncio.to_thread(lambda: list(_checks(local)))
+    checks[2:2] = moved
     requests = 0
-    if checks[0].state == "failed":
-        checks += [Check(n, "not checked", "the settings come first") for n in ("address", "key")]
+    blocked = next((c.name for c in checks if c.state == "failed" and c.name in _FIRST), None)
+    if blocked is not None:
+        found = f"the {blocked} {'come' if blocked == 'settings' else 'comes'} first"
+        checks += [Check(n, "not checked", found) for n in ("address", "key")]
     else:
         with Ledger(settings.folder) as ledger:
             check, meter = await asyncio.to_thread(_count, settings, ledger, now)
@@ -173,13 +198,17 @@ def _warning(found: str, action: str | None) -> Verdict:
 # -- What a pull needs -----------------------------------------------------------------------------
 
 
-def _needs(settings: Settings, now: Clock, *, repairs: bool) -> Looks:
+def _needs(settings: Settings, now: Clock, *, repairs: bool, renews_ledger: bool) -> Looks:
     warehouse = Warehouse(settings.folder)
     yield "settings", lambda: _settings(settings)
     yield "data folder", lambda: _folder(settings)
     if repairs:
         yield "repair", lambda: _repair(warehouse, now)
+    if renews_ledger:
+        yield "new ledger", lambda: _new_ledger(settings, now)
     yield "warehouse", lambda: _warehouse(warehouse)
+    yield "ledger", lambda: _ledger(settings)
+    yield WORKSPACE, lambda: _workspace(settings)
     if settings.lakehouse.value is not None:
         yield "lakehouse", lambda: _lakehouse(settings)
 
@@ -245,6 +274,50 @@ def _warehouse(warehouse: Warehouse) -> Verdict:
     return _ok(f"{warehouse.work} holds {live:,} live records")
 
 
+def _new_ledger(settings: Settings, now: Clock) -> Verdict:
+    """Replace the ledger if it is lost, damaged or another folder's."""
+    done = replace_ledger(settings, now())
+    if done is None:
+        return _ok("the ledger is in order, so nothing was changed")
+    kept = "" if done.aside is None else f" The old file is in {done.aside}."
+    return _warning(
+        f"a new ledger was made: {done.reason}.{kept} {' '.join(done.forgotten)}",
+        "Run 'connector pull', then compare the rows of recent pushes with the application.",
+    )
+
+
+def _ledger(settings: Settings) -> Verdict:
+    """The ledger can be read, and belongs to the same folder as the work file."""
+    path = settings.folder / LEDGER_FILE
+    check_files(settings)
+    if not path.exists():
+        return _ok("no request was counted yet; the first pull makes the ledger")
+    check_ledger(path)
+    return _ok(f"{path} belongs to this folder")
+
+
+def _workspace(settings: Settings) -> Verdict:
+    """The folder's records are of the configured address."""
+    address = settings.base_url.value
+    try:
+        with Ledger(settings.folder) as ledger:
+            identity = compare_files(ledger, Warehouse(settings.folder))
+    except WarehouseError:
+        return "not checked", "the warehouse and the ledger come first", None
+    if identity is None or address is None:
+        return _ok("the folder belongs to no workspace yet")
+    check_address(identity, address, Warehouse(settings.folder))
+    return _ok(f"{settings.folder} belongs to {identity.address}; version {identity.written_by}")
+
+
+async def _moved(settings: Settings, address: str) -> Check:
+    """Accept that the workspace has moved."""
+    try:
+        return Check("moved", "ok", await confirm_move(settings, address))
+    except ConnectorError as error:
+        return _failed("moved", error)
+
+
 def _lakehouse(settings: Settings) -> Verdict:
     """The lakehouse can be reached. A pull works without it, and publishes."""
     try:
@@ -276,7 +349,7 @@ def _upkeep(settings: Settings, environ: Mapping[str, str], now: datetime) -> Lo
 
 def _versions() -> Verdict:
     return _ok(
-        f"{version('recruitment-connector')} with DuckDB {version('duckdb')}; it writes work files"
+        f"{full_version()} with DuckDB {version('duckdb')}; it writes work files"
         f" of migration {SCHEMA_VERSION} and ledgers of migration {LATEST}"
     )
 
@@ -451,6 +524,7 @@ async def _check_api(
             scopes.append(check)
             if page is not None and page.served_at is not None:
                 skew = (now() - page.served_at).total_seconds()
+        scopes += await _known(client, settings)
     return [*_let_in(address, None), *scopes, _clock(skew), _limits(client.limiter)]
 
 
@@ -466,6 +540,29 @@ async def _scope(client: Client, resource: Declaration) -> tuple[Page[Resource] 
     except ServerFailed as error:
         return None, _failed(name, error)
     return page, Check(name, "ok", f"{page.total:,} {resource.name.replace('_', ' ')}")
+
+
+async def _known(client: Client, settings: Settings) -> list[Check]:
+    """Look for records of the folder in the workspace; no check if the folder has none."""
+    warehouse = Warehouse(settings.folder)
+    try:
+        known = await asyncio.to_thread(warehouse.known_ids, KNOWN_IDS) if warehouse.exists else ()
+        if not known:
+            return []
+        found = await find_known(client, known)
+    except ConnectorError as error:
+        return [_failed("known records", error)]
+    if found is not None:
+        return [Check("known records", "ok", f"{found[0]} {found[1]} of the folder is there")]
+    return [
+        Check(
+            "known records",
+            "failed",
+            f"none of {len(known)} records of {settings.folder} exists in this workspace",
+            "The key may belong to another workspace: check CONNECTOR_API_KEY, or set"
+            " CONNECTOR_DATA_DIR to another folder.",
+        )
+    ]
 
 
 def _let_in(base_url: str, error: ConnectorError | None) -> list[Check]:

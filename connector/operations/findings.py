@@ -30,6 +30,7 @@ from connector.ledger.journal_reads import PushHealth, PushRun, read_push_health
 from connector.ledger.ledger import Ledger, LedgerStatus, allowance_of
 from connector.operations.alerts import ALERTS, Seen, Sight, Subject, Trouble, because
 from connector.pulls.advice import action_of, may_repeat
+from connector.pulls.workspace import compare_files
 from connector.settings.accounts import refuse_renamed
 from connector.settings.model import Settings
 from connector.settings.values import Age
@@ -397,6 +398,11 @@ def look(settings: Settings, now: datetime, alerts: Iterable[AlertRecord] = ()) 
         if ledger.exists:
             standing = ledger.status(allowance_of(settings), now)
             pushes = read_push_health(ledger)
+        if unusable is None:
+            try:
+                compare_files(ledger, warehouse)
+            except WarehouseError as error:
+                unusable = error
     age, renamed = settings.alert_max_age.value, None
     try:
         refuse_renamed(settings)

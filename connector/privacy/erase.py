@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +32,14 @@ from connector.privacy.whereis import LAKEHOUSE, places_of, returned
 from connector.publishing.publication import alone as alone_publishing
 from connector.publishing.publication import publish
 from connector.pulls.run_context import PULL_LEASE
+from connector.pulls.workspace import compare_files
 from connector.pushes.landed import copy
 from connector.report.page import REPORT_FILE, write_report
 from connector.settings.model import Settings
 from connector.suppression.identifiers import make_key, read_key, token
 from connector.suppression.person import Mention, Person
 from connector.system.log import new_id
+from connector.system.version import program_version
 from connector.warehouse.duckdb_file import opened, transaction
 from connector.warehouse.persons import Erasing, take_out
 from connector.warehouse.warehouse import Warehouse
@@ -156,6 +157,7 @@ def erase_all(
         return Erased(None)
     with ExitStack() as turn:
         ledger = turn.enter_context(Ledger(folder))
+        compare_files(ledger, Warehouse(folder))
         if not has_turn:
             turn.enter_context(alone(ledger, _name(now()), "erase", now))
         erasing = _Erasing(settings, ledger, now)
@@ -233,7 +235,7 @@ class _Erasing:
         receipt = Receipt(
             erasure=noted.erasure,
             account=self._settings.account.value,
-            version=version("recruitment-connector"),
+            version=program_version(),
             begun_at=noted.begun_at,
             ended_at=self._now(),
             hashes=tuple(each for person in noted.persons for each in self._hashes(person)),

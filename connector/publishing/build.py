@@ -8,18 +8,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
 
 from connector.catalog import CATALOG
-from connector.publishing.carry import InputDigests, texts_digest
 from connector.publishing.folder import CONTENT_VIEWS
 from connector.publishing.lineage import Shapes, check_columns, column_texts, read_shapes
 from connector.publishing.project import (
     Building,
-    BuildRecord,
     Built,
     Check,
     Checked,
@@ -41,32 +38,22 @@ BUILD_MEMORY_MAX = "1GB"
 """Memory of DuckDB while models are built; what needs more spills to the disk."""
 
 
-@dataclass(frozen=True, slots=True)
-class Earlier:
-    """Published file that tables may be copied from, and its record if there is one."""
-
-    file: Path
-    record: BuildRecord | None = None
-
-
 def build(
     file: Path,
     project: Project,
     *,
     select: Sequence[str] = (),
-    earlier: Earlier | None = None,
-    records: bool = False,
+    earlier: Path | None = None,
     finish: Callable[[duckdb.DuckDBPyConnection, Built], None] | None = None,
     watch: Building | None = None,
 ) -> Built:
     """Build seeds, views and tables in `file`, comment them, and check them.
 
-    With `earlier`, everything stands afterwards. Without `select`, seeds and tables whose inputs
-    are as its record says are copied from that file, and checks that passed on the same rows have
-    passed. With `select`, what it means is built, and a table that it does not mean is copied,
-    whatever its inputs, if it has the same columns; checks that would compare a copied table with
-    a new one are left out, as the two are of different moments. With `records`, the result says
-    what everything was made of. `finish` is called before the file is closed.
+    With `select` and the published file as `earlier`, what `select` means is built, and a table
+    that it does not mean is copied if it has the same columns. An `earlier` file that cannot be
+    opened, because another process holds it, is not needed: every model is built then. Checks that
+    would compare a copied table with a new one are left out, as the two are of different times.
+    `finish` is called before the file is closed.
 
     Raises a `ModelError` that names file and line where a model cannot be built, and a
     `WarehouseError` for a file that cannot be used.
@@ -80,30 +67,19 @@ def build(
     ):
         if watch is not None:
             watch.planned(len(names), len(project.checks_of(names)))
-        record = (earlier and earlier.record) or BuildRecord()
-        digests = InputDigests(connection, project, record) if records else None
-        chosen = frozenset(selected) if select else None
-        work = _Building(
-            connection, project, chosen, earlier=shapes_before, digests=digests, watch=watch
-        )
+        chosen = frozenset(selected)
+        work = _Building(connection, project, chosen, earlier=shapes_before, watch=watch)
         built = tuple(work.build(name) for name in names)
         if CONTENT_VIEWS in names and project.makes_content_views:
             _make_content_views(connection, project)
         shapes = read_shapes(connection)
         check_columns(project, shapes)
-        texts = texts_digest(project, shapes)
-        if texts == record.texts:
-            comments = _comments(shapes_before)
-        else:
-            comments = column_texts(project, shapes)
-        _write_comments(connection, project, names, shapes, comments)
+        _write_comments(connection, project, names, shapes, column_texts(project, shapes))
         checks = project.checks_of(names)
         if select:
-            checks = _comparable(project, names, {each.table for each in built if each.is_carried})
-        checked = tuple(
-            _run_checks(connection, project, checks, shapes, digests=digests, watch=watch)
-        )
-        done = Built(built, checked, None if digests is None else digests.record(texts))
+            checks = _comparable(project, names, {each.table for each in built if each.is_copied})
+        checked = tuple(_run_checks(connection, project, checks, shapes, watch=watch))
+        done = Built(built, checked)
         if finish is not None:
             finish(connection, done)
         connection.execute("CHECKPOINT")
@@ -138,12 +114,15 @@ def _writing_fast(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
 
 @contextmanager
-def _attached(connection: duckdb.DuckDBPyConnection, earlier: Earlier | None) -> Iterator[Shapes]:
-    """Attach the earlier file, and give the columns of its tables."""
-    if earlier is None or not earlier.file.exists():
+def _attached(connection: duckdb.DuckDBPyConnection, earlier: Path | None) -> Iterator[Shapes]:
+    """Attach the earlier file, and give the columns of its tables; none if it cannot be opened."""
+    try:
+        if earlier is None or not earlier.exists():
+            raise FileNotFoundError
+        connection.execute(f"ATTACH {literal(str(earlier))} AS {_EARLIER} (READ_ONLY)")
+    except (FileNotFoundError, duckdb.Error):
         yield {}
         return
-    connection.execute(f"ATTACH {literal(str(earlier.file))} AS {_EARLIER} (READ_ONLY)")
     try:
         yield read_shapes(connection, _EARLIER)
     finally:
@@ -151,7 +130,7 @@ def _attached(connection: duckdb.DuckDBPyConnection, earlier: Earlier | None) ->
 
 
 def _comparable(
-    project: Project, names: Collection[str], carried: Collection[str]
+    project: Project, names: Collection[str], copied: Collection[str]
 ) -> tuple[Check, ...]:
     """The checks whose tables are all there and of one moment: all copied, or none."""
     absent = {each.table for each in project.nodes if each.name not in names}
@@ -160,30 +139,27 @@ def _comparable(
         each
         for each in project.checks_of(names)
         if not each.reads & absent
-        if len({table in carried for table in each.reads & own}) <= 1
+        if len({table in copied for table in each.reads & own}) <= 1
     )
 
 
 class _Building:
     """Build under way.
 
-    `chosen` are the names selected, None where everything is to be as its inputs are; `earlier`
-    are the columns of the tables that may be copied.
+    `chosen` are the names selected; `earlier` are the columns of the tables that may be copied.
     """
 
     def __init__(
         self,
         connection: duckdb.DuckDBPyConnection,
         project: Project,
-        chosen: Collection[str] | None,
+        chosen: Collection[str],
         *,
         earlier: Shapes,
-        digests: InputDigests | None,
         watch: Building | None,
     ) -> None:
         self._connection, self._project = connection, project
-        self._chosen, self._earlier = chosen, earlier
-        self._digests, self._watch = digests, watch
+        self._chosen, self._earlier, self._watch = chosen, earlier, watch
         found = connection.execute(
             "SELECT table_schema || '.' || table_name, table_type FROM information_schema.tables "
             "WHERE table_catalog = current_database()"
@@ -199,52 +175,39 @@ class _Building:
         with transaction(self._connection):
             self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(node.schema)}")
             with naming_line(node.path, f"{name} cannot be built"):
-                is_carried = node.kind != "view" and self._may_copy(node)
-                rows = self._make(node, is_carried=is_carried)
-        if is_carried and self._digests is not None:
-            self._digests.copied(node, self._earlier[node.table])
+                is_copied = node.kind != "view" and self._may_copy(node)
+                rows = self._make(node, is_copied=is_copied)
         seconds = time.monotonic() - began
-        done = ModelBuilt(name, node.schema, node.kind, rows, seconds, is_carried)
+        done = ModelBuilt(name, node.schema, node.kind, rows, seconds, is_copied)
         if self._watch is not None:
             self._watch.built(done)
         return done
 
     def _may_copy(self, node: Model | Seed) -> bool:
         """Whether the earlier file's table is to stand here, or one must be made."""
-        is_same = self._digests is not None and self._digests.is_same(node)
         there = self._earlier.get(node.table)
-        if there is None or self._chosen is None:
-            return is_same and there is not None
-        if node.name in self._chosen or isinstance(node, Seed):
+        if there is None or node.name in self._chosen or isinstance(node, Seed):
             return False
         sql = self._project.sql(node.template)
         made = self._connection.execute(f"DESCRIBE {sql}").fetchall()
         return [(each[0], each[1]) for each in made] == [(c.name, c.type) for c in there]
 
-    def _make(self, node: Model | Seed, *, is_carried: bool) -> int | None:
+    def _make(self, node: Model | Seed, *, is_copied: bool) -> int | None:
         """Make the table or view; the rows of a table."""
-        if isinstance(node, Seed) and not is_carried:
+        if isinstance(node, Seed):
             return make_table(self._connection, node)
         kind = "view" if node.kind == "view" else "table"
         there = self._kinds.get(node.table, kind)
         if there != kind:
             # A view does not replace a table, nor a table a view.
             self._connection.execute(f"DROP {there} {node.table}")
-        if is_carried or isinstance(node, Seed):
-            sql = f"FROM {_EARLIER}.{node.table}"
-        else:
-            sql = self._project.sql(node.template)
+        sql = f"FROM {_EARLIER}.{node.table}" if is_copied else self._project.sql(node.template)
         self._connection.execute(f"CREATE OR REPLACE {kind} {node.table} AS {sql}")
         if kind == "view":
             return None
         found = self._connection.execute(f"SELECT count(*) FROM {node.table}").fetchone()
         assert found is not None
         return int(found[0])
-
-
-def _comments(shapes: Shapes) -> dict[str, dict[str, str]]:
-    """The comments that a file has, by table and column."""
-    return {table: {each.name: each.comment for each in shapes[table]} for table in shapes}
 
 
 def _write_comments(
@@ -282,21 +245,16 @@ def _run_checks(
     checks: Iterable[Check],
     shapes: Shapes,
     *,
-    digests: InputDigests | None = None,
     watch: Building | None,
 ) -> Iterator[Checked]:
     """Run the checks. Raises `ModelFailed` for one that cannot be run."""
     for check in checks:
-        failing, examples = 0, tuple[str, ...]()
         with naming_line(check.path, f"{check.name} cannot be run"):
-            if digests is None or not digests.has_passed(check):
-                if isinstance(check, GenericTest):
-                    sql = _wrong_rows(check, shapes)
-                else:
-                    sql = project.sql(check.template)
-                failing, examples = _found(connection, sql)
-        if failing and digests is not None:
-            digests.failed(check)
+            if isinstance(check, GenericTest):
+                sql = _wrong_rows(check, shapes)
+            else:
+                sql = project.sql(check.template)
+            failing, examples = _found(connection, sql)
         done = Checked(
             name=check.name,
             model=check.about,

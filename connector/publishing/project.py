@@ -32,7 +32,7 @@ CheckKind = Literal["unique", "not_null", "accepted_values", "relationships", "a
 
 @dataclass(frozen=True, slots=True)
 class ModelBuilt:
-    """One model or seed as it was built, or carried over from an earlier file.
+    """One model or seed as it was built, or copied from the published file.
 
     `rows` is None for a view, which is counted by no one until it is asked. `seconds` is the wall
     time of the build.
@@ -43,7 +43,7 @@ class ModelBuilt:
     kind: Kind
     rows: int | None
     seconds: float
-    is_carried: bool = False
+    is_copied: bool = False
 
     @property
     def table(self) -> str:
@@ -76,31 +76,14 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
-class BuildRecord:
-    """Digests of all that a published file was made of, without any of its data.
-
-    `nodes` are those of seeds and tables by name, `checks` those of the checks that passed, and
-    `rows` those of each seed's and table's rows, by the columns that somebody reads. `texts` is
-    that of everything the comments are made of.
-    """
-
-    nodes: Mapping[str, str] = field(default_factory=dict)
-    checks: Mapping[str, str] = field(default_factory=dict)
-    rows: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    texts: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Built:
     """A build that ran to its end: every selected model stands in the file.
 
     Whether the file is fit to publish is what `blocking` says: it is, where that is empty.
-    `record` is None where none was asked for.
     """
 
     models: tuple[ModelBuilt, ...]
     checks: tuple[Checked, ...]
-    record: BuildRecord | None = None
 
     @property
     def blocking(self) -> tuple[Checked, ...]:

@@ -21,8 +21,7 @@ import duckdb
 from connector.errors import ConnectorError, PublishingRefused, WarehouseBusy, WarehouseError
 from connector.lakehouse.connect import LakehouseAccount
 from connector.lakehouse.publish import LakePublication, publish_and_record
-from connector.publishing.build import Earlier, build
-from connector.publishing.carry import read_record, write_record
+from connector.publishing.build import build
 from connector.publishing.folder import OwnModels, load_project
 from connector.publishing.mask import Mask, write_masked
 from connector.publishing.project import Building, Built, Project
@@ -137,12 +136,13 @@ def publish(
 ) -> Published:
     """Make what has landed visible to analysts, with its models, at once.
 
-    Models that `select` does not mean are carried over from the published file, or built as well
-    where personal columns are dropped or hashed. `prepared` names a draft to put in place as it is;
-    where it is gone, or something later was published since, the publication is made from the
-    beginning. A draft that is refused is removed, unless it `keeps_draft`. `run_id` is the run that
-    publishes. What was published goes to the lakehouse as well, where there is one and it `shares`;
-    what keeps it from that is in the result, and the file stays published.
+    Models that `select` does not mean are copied from the published file. They are built as well if
+    personal columns are dropped or hashed, or if another process holds the published file.
+    `prepared` names a draft to put in place as it is; where it is gone, or something later was
+    published since, the publication is made from the beginning. A draft that is refused is removed,
+    unless it `keeps_draft`. `run_id` is the run that publishes. What was published goes to the
+    lakehouse as well, where there is one and it `shares`; what keeps it from that is in the result,
+    and the file stays published.
 
     Raises `PublishingRefused` where checks that block have failed, a `ModelError` where a model
     cannot be built, and a `WarehouseError` where a file cannot be written; the published file is
@@ -273,26 +273,22 @@ class _Publishing:
         return build(
             self._draft,
             project_of(self._settings),
-            **self._taken_over(select),
-            records=self._mask is None,
+            select=select if (earlier := self._earlier(select)) else (),
+            earlier=earlier,
             finish=finish,
             watch=self._watch,
         )
 
-    def _taken_over(self, select: Sequence[str]) -> dict[str, Any]:
-        """What is selected, and the file that all else is carried over from.
+    def _earlier(self, select: Sequence[str]) -> Path | None:
+        """Return the published file if models that are not selected may be copied from it.
 
-        Everything is built where the published file or this one has personal columns dropped or
-        hashed: tokens are no values, and what is masked goes by how the models are made now.
+        They may not where this file or that one has personal columns dropped or hashed.
         """
-        if not self._target.exists():
-            return {"select": select}
-        earlier = Earlier(self._target, read_record(self._target))
         if not select:
-            return {} if earlier.record is None or self._mask else {"earlier": earlier}
+            return None
         shown = published_in(self._target)
         is_plain = shown is not None and shown.personal == self._row.personal == "keep"
-        return {"select": select, "earlier": earlier} if is_plain else {}
+        return self._target if is_plain else None
 
     def takes_up(self, prepared: str) -> bool:
         """Take up a draft that was left, if nothing later was published.
@@ -322,8 +318,6 @@ class _Publishing:
         else:
             row = replace(row, outcome="built")
         record(self._draft, row)
-        if built.record is not None:
-            write_record(self._target, built.record, row.publication, is_draft=True)
         return Prepared(row.publication, self._draft, built)
 
     def put_in_place(self, built: Built | None) -> Published:
@@ -338,17 +332,11 @@ class _Publishing:
             write_masked(self._draft, self._masked, self._mask, self._project())
             remove(self._draft)
             finished = self._masked
-        name = self._row.publication
-        made_of = built.record if built else read_record(self._target, draft=name)
         size = put_in_place(finished, self._target)
         self._end("published", bytes=size)
-        # It is published, recorded or not: the next publication finds the record in the file, and
-        # builds everything where it is not known what the file was made of.
+        # It is published, recorded or not: the next publication finds the record in the file.
         with suppress(WarehouseError):
             record(self._work, self._row)
-        with suppress(WarehouseError):
-            if made_of is not None:
-                write_record(self._target, made_of, name)
         return Published(self._target, self._row, built)
 
     def _project(self) -> Project | None:

@@ -23,6 +23,7 @@ from connector.ledger.erasures import Erasures
 from connector.ledger.ledger import Ledger, Spender, allowance_of
 from connector.ledger.request_budget import LeaseHolder
 from connector.pulls.outcome import Progress, RequestTally, Watch
+from connector.pulls.workspace import claim_folder
 from connector.settings.accounts import refuse_renamed
 from connector.settings.model import Settings
 from connector.system.log import new_id
@@ -113,8 +114,9 @@ async def open_run(
     """Enter with the lease, files and a client open; all are closed after.
 
     Raises `Misused` for a budget of nothing, `SettingsError` for a missing address or key and for
-    an account that may have another name now, `LeaseHeld` while another run has the lease, and
-    `WarehouseError` where the files cannot be used.
+    an account that may have another name now, `OtherWorkspace` for a folder with the records of
+    another workspace, `LeaseHeld` while another run has the lease, and `WarehouseError` where the
+    files cannot be used.
     """
     if budget is not None and budget < 1:
         raise Misused(f"the budget is {budget} requests", action="Give it at least 1.")
@@ -148,7 +150,9 @@ async def open_run(
             )
             async with client:
                 with warehouse.keeping():
-                    await asyncio.to_thread(warehouse.prepare)
+                    identity = await asyncio.to_thread(ledger.identity)
+                    await asyncio.to_thread(warehouse.prepare, identity)
+                    await asyncio.to_thread(claim_folder, ledger, warehouse, connection.base_url)
                     if lease == PULL_LEASE:
                         notices = await asyncio.to_thread(_notices, ledger, warehouse, run)
                         context = replace(context, notices=notices)

@@ -141,15 +141,15 @@ async def _declared(client: Client, row: PendingRow, said: DeclaredRecord) -> Mo
 
 
 # -- Restored --------------------------------------------------------------------------------------
-# What a push must know of a folder that was restored: an older ledger knows fewer pushes.
+# What a push must know of a folder whose ledger was replaced: the ledger knows fewer pushes.
 #
-# Rows that were sent after the backup are not in its journal. Once a pull has proven the resource,
-# their records are landed, and the rows are told as duplicates; before that they would be created
-# a second time.
+# Rows that were sent after the backup, or before a new ledger was made, are not in its journal.
+# Once a pull has proven the resource, their records are landed, and the rows are told as
+# duplicates; before that they would be created a second time.
 
 
 def check_pulled(ledger: Ledger, warehouse: Warehouse, resource: str) -> None:
-    """Raise `RestoredUnpulled` where a backup's ledger saw no pull since."""
+    """Raise `RestoredUnpulled` if the ledger was replaced and the resource not pulled since."""
     restored = Backups(ledger).last_restore(is_ledger_older=True)
     if restored is None:
         return
@@ -157,8 +157,8 @@ def check_pulled(ledger: Ledger, warehouse: Warehouse, resource: str) -> None:
     if proven_at is not None and (before is None or proven_at > before):
         return
     raise RestoredUnpulled(
-        f"the ledger is from a backup of {shown(restored.made_at)}, and no pull has proven"
-        f" {resource} since: what was pushed to it after the backup would not be known again"
+        f"the ledger was replaced at {shown(restored.restored_at)}, and no pull has proven"
+        f" {resource} since: rows that the ledger does not know could be created a second time"
     )
 
 

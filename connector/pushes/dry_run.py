@@ -14,11 +14,12 @@ from typing import Any, get_args
 from connector.catalog.content import ContentTypeField
 from connector.engine.push_plan import Plan, Problem, Verdict, fingerprint, packed, unpacked
 from connector.engine.push_states import LandedRecord, Mode, Operation, Task
-from connector.engine.quota import Month
-from connector.errors import Misused
+from connector.engine.quota import Month, shown
+from connector.errors import Misused, RestoredUnpulled
 from connector.ledger.erasures import Erasures
 from connector.ledger.journal import Journal
 from connector.ledger.ledger import Ledger, allowance_of
+from connector.pulls.workspace import check_files
 from connector.pushes.file_questions import LostColumns, of_warnings, saved_before
 from connector.settings.model import Settings
 from connector.spreadsheet.check import BATCH_ROWS, CheckedRow, check
@@ -436,6 +437,9 @@ def preview(
         seen_at = journal.previewed_at(table.digest, asked.resource) if as_seen else None
     warehouse = Warehouse(settings.folder)
     warehouse.prepare()
+    check_files(settings)
+    if not again:
+        _check_unknown(settings.folder, warehouse, table, asked.resource)
     rows = PreviewRows(settings.folder, keeps_tasks=keeps_tasks)
     with WarehouseLookups(warehouse, folded, seen_at) as landing, Ledger(settings.folder) as ledger:
         lookups = Ahead(landing, earlier) if earlier else landing
@@ -468,6 +472,24 @@ def preview(
     notices = (*table.notices, *filter(None, [told]), *meanings.settled)
     notices = (*notices, *table.left_out.notices())
     return Preview(asked, table, columns, rows, at, month, limit, notices, questions)
+
+
+def _check_unknown(folder: Path, warehouse: Warehouse, table: Spreadsheet, resource: str) -> None:
+    """Raise `RestoredUnpulled` for a file that only a former ledger knew as pushed.
+
+    The copy of the journal in the work file outlives the ledger.
+    """
+    with Ledger(folder) as ledger:
+        if Journal(ledger).knows(resource, table.digest):
+            return
+    found = warehouse.pushed_at(table.digest, resource)
+    if found is not None:
+        raise RestoredUnpulled(
+            f"{table.path.name} was pushed at {shown(found[1])} (batch {found[0]}), and the ledger"
+            " that knew its rows was replaced: they could be created a second time",
+            action="Remove the rows that exist in the application from the file, or send all of"
+            " them with --again.",
+        )
 
 
 def open_file(asked: PushFile) -> Spreadsheet:

@@ -58,7 +58,7 @@ def of_warnings(warned: int, table: Spreadsheet, columns: ColumnMap) -> Iterator
         yield FileQuestion(
             "warnings",
             f"{count_noun(warned, 'row')} would be sent with warnings",
-            "Check the rows, then run again with --accept-warnings, or settle them in the map.",
+            "Check the rows, then run again with --accept-warnings, or map the values.",
         )
 
 

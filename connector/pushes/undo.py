@@ -31,6 +31,7 @@ from connector.ledger.journal_reads import Key
 from connector.ledger.ledger import Ledger
 from connector.pulls.outcome import Watch
 from connector.pulls.run_context import RunContext, open_run
+from connector.pulls.workspace import check_files
 from connector.pushes.landed import publish
 from connector.pushes.push_session import PushSession
 from connector.pushes.row_driver import BatchDriver, GoOn, Sleep
@@ -77,6 +78,7 @@ async def undo(
     while a push is under way, and `WarehouseError`; what ends it early else is in the report.
     """
     started = time.monotonic()
+    await asyncio.to_thread(check_files, settings)
     with Ledger(settings.folder) as ledger:
         batch = await asyncio.to_thread(_named, Journal(ledger), batch)
     opening = open_run(

@@ -101,10 +101,10 @@ def _forecast(published: PublishedFile) -> Drawing | None:
     )
     amounts = ", ".join(money(currency, fee) for currency, fee in ahead.items())
     whole = converted([row for row in rows if row["month_kind"] != "past"])
-    worth = f"; what has a rate comes to {whole}" if whole else ""
-    told = "have no fee that is known, and count as nothing here."
+    worth = f"; {whole} for currencies with an exchange rate" if whole else ""
+    told = "have no known fee and are not included."
     strange = int(total([row for row in rows if not row["currency"]], "placements_with_fee"))
-    unsaid = lacking(strange, placements, "placements", "have a fee in a currency nobody knows.")
+    unsaid = lacking(strange, placements, "placements", "have a fee in an unknown currency.")
     return Drawing(
         f"From this month on: {amounts}{worth}."
         if amounts
@@ -139,7 +139,7 @@ def _by_currency(rows: list[Row]) -> tuple[Chart, ...]:
 
 @figure(
     "ending",
-    "Contracts coming to their end",
+    "Contracts by end date",
     {
         "fct_contractors_ending": "booking_id job_title company_name consultant_name end_date "
         "days_left band ends_within_14_days ends_within_30_days ends_within_90_days "
@@ -173,11 +173,11 @@ def _ending(published: PublishedFile) -> Drawing | None:
         ),
         rows,
     )
-    parts = {"next_booking_id": "next booking known", "unfollowed": "nothing follows yet"}
+    parts = {"next_booking_id": "next booking known", "unfollowed": "no next booking"}
     return Drawing(
         f"Ending within 14 days: {count_noun(total(rows, 'in_14'), 'contract')}; "
         f"within 30: {total(rows, 'in_30'):,}; within 90: {total(rows, 'in_90'):,}; "
-        f"of {total(rows, 'contracts'):,} that have not ended.",
+        f"of {count_noun(total(rows, 'contracts'), 'contract')} running or to come.",
         (charts.stacked(rows, "band", parts, unit="contracts"),),
         tables=(table, *_soon(published)),
     )
@@ -190,7 +190,7 @@ def _soon(published: PublishedFile) -> tuple[FigureTable, ...]:
         f"ORDER BY days_left, c.booking_id LIMIT {_ROWS_MAX}"
     )
     table = FigureTable(
-        "The contracts that end first, within 30 days",
+        "Contracts that end within 30 days",
         "fct_contractors_ending",
         headed(
             "booking_id Booking; job_title Job; company_name Client; consultant_name Consultant; "
@@ -206,7 +206,7 @@ def _soon(published: PublishedFile) -> tuple[FigureTable, ...]:
 FEES = Section(
     "fees",
     "Fees and contracts",
-    "Amounts of different currencies are never added up; what is converted says so.",
+    "Amounts in different currencies are not added up, except where they are converted.",
     (_forecast, _ending),
 )
 
@@ -244,7 +244,7 @@ ACTIVITY_NEEDS = {
     "sum(placements_with_reporting_fee) AS placements_with_reporting_fee, "
     "sum(reporting_fee) AS reporting_fee, max(reporting_currency) AS reporting_currency "
     "FROM marts.sum_source_effectiveness AS s GROUP BY source_group "
-    "ORDER BY candidates_placed DESC, candidates DESC, source_group",
+    "ORDER BY placement_rate DESC NULLS LAST, candidates DESC, source_group",
     caption="Candidates by the group of their source",
     headings=headed(
         "source_group Source group; candidates Candidates; candidates_interviewed Interviewed; "
@@ -252,7 +252,7 @@ ACTIVITY_NEEDS = {
         "placements Placements; placements_with_reporting_fee With a fee; "
         "reporting_fee Fees, converted; reporting_currency To"
     ),
-    empty="No candidates have landed yet.",
+    empty="No candidates are loaded yet.",
 )
 def _sources(rows: list[Row]) -> Drawing | None:
     everybody = int(total(rows, "candidates"))
@@ -267,7 +267,7 @@ def _sources(rows: list[Row]) -> Drawing | None:
         unit="candidates placed",
         text=lambda row: f"{count(row['candidates_placed'])} of {count(row['candidates'])}",
     )
-    told = "name a source that is in no group."
+    told = "have a source without a group."
     return Drawing(_best(shown), (chart,), lacking(unmapped, everybody, "candidates", told))
 
 
@@ -276,9 +276,9 @@ def _best(rows: Sequence[Row]) -> str:
     named = [row for row in rows if row["source_group"] not in _NO_SOURCE] or rows
     best = max(named, key=lambda row: row["candidates_placed"])
     if not best["candidates_placed"]:
-        return "No candidate of a known source was placed yet."
+        return "No candidate of a known source is placed yet."
     placed = of(int(best["candidates_placed"]), int(total(rows, "candidates_placed")))
-    return f"{best['source_group']} brought the most who were placed: {placed}."
+    return f"{best['source_group']} has the most placed candidates: {placed}."
 
 
 @tabled_figure(
@@ -292,13 +292,13 @@ def _best(rows: Sequence[Row]) -> str:
     "SELECT * REPLACE (if(group_by = 'all', 'All', group_name) AS group_name) "
     "FROM marts.sum_lead_conversion AS l WHERE group_by = 'all' "
     "OR (group_by = 'source_group' AND leads > 0) "
-    "ORDER BY group_by = 'all', leads DESC, l.group_name",
+    "ORDER BY group_by = 'all', conversion_rate DESC, leads DESC, l.group_name",
     caption="Leads by the group of their source",
     headings=headed(
         "group_name Source group; leads Leads; converted Converted; lost Lost; conversion_rate "
         "Converted of all; p50_days_to_convert Median days"
     ),
-    empty="No leads have landed yet.",
+    empty="No leads are loaded yet.",
 )
 def _leads(rows: list[Row]) -> Drawing | None:
     *groups, whole = rows
@@ -315,7 +315,7 @@ def _leads(rows: list[Row]) -> Drawing | None:
     return Drawing(
         f"At least {of(whole['converted'], whole['leads'], 'lead')} are converted.",
         (chart,) if groups else (),
-        (f"{of(undated, whole['converted'])} conversions have no date.",) if undated else (),
+        (f"{of(undated, whole['converted'], 'conversion')} have no date.",) if undated else (),
     )
 
 
@@ -335,7 +335,7 @@ def _leads(rows: list[Row]) -> Drawing | None:
         "group_name Status; leads Leads; converted Converted; lost Lost; "
         "conversion_rate Converted of all"
     ),
-    empty="No leads have landed yet.",
+    empty="No leads are loaded yet.",
 )
 def _lead_statuses(rows: list[Row]) -> Drawing | None:
     everything = int(total(rows, "leads"))
@@ -344,9 +344,12 @@ def _lead_statuses(rows: list[Row]) -> Drawing | None:
     known = [row for row in rows if row["group_name"] != _UNKNOWN]
     unknown = everything - int(total(known, "leads"))
     most = (known or rows)[0]
-    told = f"{of(unknown, everything, 'lead')} have a status that nobody has named."
+    told = f"{of(unknown, everything, 'lead')} have a status without a name."
+    finding = "No lead status has a name yet. Fill in seeds/lead_statuses.csv."
+    if known:
+        finding = f"{most['group_name']} is the status of {of(most['leads'], everything, 'lead')}."
     return Drawing(
-        f"{most['group_name']} is the status of {of(most['leads'], everything, 'lead')}.",
+        finding,
         (charts.bars(rows[:_DRAWN_MAX], "group_name", "leads", unit="leads"),),
         (told,) if unknown else (),
     )
@@ -369,7 +372,7 @@ def recent(published: PublishedFile, by: str, order: str) -> list[Row]:
     )
 
 
-@figure("consultants", "Consultants", ACTIVITY_NEEDS, empty="Nothing was done in any month yet.")
+@figure("consultants", "Consultants", ACTIVITY_NEEDS, empty="No activity in any month yet.")
 def _consultants(published: PublishedFile) -> Drawing | None:
     rows = recent(
         published,
@@ -393,14 +396,14 @@ def _consultants(published: PublishedFile) -> Drawing | None:
     )
     return Drawing(
         f"{count_noun(placements, 'placement')} in twelve months, by "
-        f"{count_noun(len(rows), 'consultant')} with any activity.",
+        f"{count_noun(sum(1 for row in rows if row['consultant_id']), 'consultant')}.",
         (charts.bars(rows[:_DRAWN_MAX], "consultant_name", "placements", unit="placements"),),
         lacking(missing, placements, "the placements", "have no fee that can be converted."),
         (table,),
     )
 
 
-@figure("months", "Activity by month", ACTIVITY_NEEDS, empty="Nothing was done in any month yet.")
+@figure("months", "Activity by month", ACTIVITY_NEEDS, empty="No activity in any month yet.")
 def _by_month(published: PublishedFile) -> Drawing | None:
     rows = recent(published, "period_start", "period_start")
     if not rows or published.today is None:
@@ -435,8 +438,8 @@ def _by_month(published: PublishedFile) -> Drawing | None:
 PEOPLE = Section(
     "people",
     "Sources and consultants",
-    "Records count for the consultant to whom they are assigned now, and sources are what people "
-    "typed, put into groups.",
+    "Records count for the consultant to whom they are assigned now. Sources are free text, put "
+    "into groups.",
     (_sources, _leads, _lead_statuses, _consultants, _by_month),
 )
 
@@ -457,7 +460,7 @@ PEOPLE = Section(
         "content_type_name Type; is_active In use; items Items; items_published Published; "
         "items_draft Drafts; last_published_on Last published; last_updated_on Last changed"
     ),
-    empty="No content types have landed yet.",
+    empty="No content types are loaded yet.",
 )
 def _content_items(rows: list[Row]) -> Drawing:
     items, shown = int(total(rows, "items")), int(total(rows, "items_published"))
@@ -475,8 +478,5 @@ def _content_items(rows: list[Row]) -> Drawing:
 
 
 CONTENT = Section(
-    "content",
-    "Content",
-    "Pieces of content as they stand, by the types that the platform keeps.",
-    (_content_items,),
+    "content", "Content", "Content items by the platform's content types.", (_content_items,)
 )

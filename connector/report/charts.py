@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from connector.report.figure import Chart, count
+from connector.report.published import printable
 from connector.system.extras import extra_missing
 
 # -- Drawing ---------------------------------------------------------------------------------------
@@ -112,6 +113,8 @@ _LABEL_MAX = 136
 """Pixels across of the longest label before a bar, so that room is left for the bars."""
 
 _TICKS_MAX = 5
+_APART = {"labelFlush": False, "labelOverlap": "greedy", "labelSeparation": 8}
+"""Labels of an axis of numbers stay at their ticks; one that would touch another is left out."""
 _PADDING = 4
 _GAP = 6
 _ROWS_TOLD = 12
@@ -135,7 +138,7 @@ def bars(
     `unit` says what is counted; `most` is the axis's end where it has one, such as 1 for shares;
     `room` is how many pixels the labels may take, `height` how many all bars, as far as they can.
     """
-    texts = [text(row) if text else count(row[value]) for row in rows]
+    texts = [printable(text(row)) if text else count(row[value]) for row in rows]
     top = most or max((float(row[value]) for row in rows), default=0) or 1
     y = _category(rows, label, room=room)
     across = WIDTH - y["axis"]["minExtent"] - 2 * _PADDING
@@ -232,13 +235,19 @@ def uprights(
 def ranges(rows: Rows, label: str, *, unit: str) -> Chart:
     """Distributions of rows that have p10_days to p90_days, beside those who wait.
 
-    A line runs over what is known between the tenth and the ninetieth of a hundred, a thick one
-    over the middle half, and a tick is the median. A circle is current_p50_days: how long half of
-    those have waited whose time is not over.
+    A line runs from the 10th to the 90th percentile, a thick one from the 25th to the 75th, and a
+    tick is the median. A circle is current_p50_days, the median so far of those who still wait. The
+    axis ends at twice the largest median.
     """
     p10, p25, p50, p75, p90 = "p10_days", "p25_days", "p50_days", "p75_days", "p90_days"
     waiting = "current_p50_days"
-    x = {"type": "quantitative", "title": "days", "axis": {"tickCount": 5}}
+    medians = [row[each] for row in rows for each in (p50, waiting) if row[each] is not None]
+    ends = [row[each] for row in rows for each in (p75, p90) if row[each] is not None]
+    # A long tail is cut off, so that the medians can be told apart.
+    top = min(float(max((*medians, *ends), default=1)), 2 * float(max(medians, default=1))) or 1
+    axis = {"tickCount": 5, **_APART}
+    scale = {"domain": [0, top], "nice": False}
+    x = {"type": "quantitative", "title": "days", "axis": axis, "scale": scale}
 
     def layer(mark: Mapping[str, Any], begins: str, ends: str = "") -> dict[str, Any]:
         known = " && ".join(f"isValid(datum.{each})" for each in (begins, ends) if each)
@@ -248,26 +257,30 @@ def ranges(rows: Rows, label: str, *, unit: str) -> Chart:
     tick = {"type": "tick", "color": variable("second"), "opacity": 1, "thickness": 4, "height": 22}
     circle = {"type": "point", "stroke": variable("fourth"), "fill": variable("card"), "opacity": 1}
     layers = [
-        layer({"type": "rule", "color": variable("third"), "strokeWidth": 2}, "least", "most"),
-        layer({"type": "bar", "color": variable("first"), "height": 14}, p25, p75),
+        layer({"type": "rule", "color": variable("third"), "strokeWidth": 2}, p10, "most"),
+        layer({"type": "bar", "color": variable("first"), "height": 14}, p25, "upper"),
         layer(tick, p50),
         layer({**circle, "size": 60, "strokeWidth": 2}, waiting),
     ]
     values = []
     for place, row in enumerate(rows):
         known = {n: float(row[n]) for n in (p10, p25, p50, p75, p90) if row[n] is not None}
-        ends = {"least": min(known.values()), "most": max(known.values())} if known else {}
+        # A bar needs both of its ends.
+        if p25 in known and p75 in known:
+            known["upper"] = min(known[p75], top)
+        if p10 in known and p90 in known:
+            known["most"] = min(known[p90], top)
         waits = {} if row[waiting] is None else {waiting: float(row[waiting])}
-        values.append({"place": place, **known, **ends, **waits})
+        values.append({"place": place, **known, **waits})
     told = _told(
         f"{row[label]} median {_days(row[p50])}, those in it now {_days(row[waiting])}"
         for row in rows
     )
     words = {
-        "most": ("third", "all but the quickest and slowest tenth, as far as it is known"),
-        p75: ("first", "the middle half"),
-        p50: ("second", "the median"),
-        waiting: ("fourth", "the median of those who are in it now, so far"),
+        "most": ("third", "10th to 90th percentile"),
+        "upper": ("first", "25th to 75th percentile"),
+        p50: ("second", "median"),
+        waiting: ("fourth", "median so far of those still in it"),
     }
     drawn = {name for each in values for name in each}
     legend = tuple((variable(c), word) for name, (c, word) in words.items() if name in drawn)
@@ -284,7 +297,7 @@ def _category(
     rows: Rows, label: str, *, is_upright: bool = False, room: float = _LABEL_MAX
 ) -> dict[str, Any]:
     """The axis of the rows, by their places: two may have the same label."""
-    texts = [str(row[label]) for row in rows]
+    texts = [printable(str(row[label])) for row in rows]
     labels = [[text] for text in texts] if is_upright else distinct(texts, room)
     axis: dict[str, Any] = {
         "grid": False,
@@ -311,6 +324,7 @@ def _measure(unit: str, most: float) -> dict[str, Any]:
         "tickMinStep": 1,
         "tickCount": max(1, min(_TICKS_MAX, int(most))),
         "labelExpr": "datum.value === 0 ? '0' : datum.label",
+        **_APART,
     }
     return {"field": "value", "type": "quantitative", "title": unit, "axis": axis}
 

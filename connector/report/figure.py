@@ -67,10 +67,15 @@ def moment(value: datetime) -> str:
 def age(value: timedelta) -> str:
     """A length of time in minutes, hours, or days from two on."""
     if value < timedelta(hours=1):
-        return count_noun(max(0, round(value / timedelta(minutes=1))), "minute")
+        return count_noun(round(value / timedelta(minutes=1)), "minute")
     if value < timedelta(days=2):
         return count_noun(round(value / timedelta(hours=1)), "hour")
     return count_noun(round(value / timedelta(days=1)), "day")
+
+
+def aged(value: timedelta) -> str:
+    """The age of data, as in 3 hours old; data may be of later than the clock that is asked."""
+    return f"{age(-value)} in the future" if value < timedelta() else f"{age(value)} old"
 
 
 def of(part: int, whole: int, noun: str = "") -> str:

@@ -109,7 +109,7 @@ def answer(
         "day"
     ]
     if since is None or published.today is None:
-        return KeyFigure(question, Reading(None, "Nothing has landed yet."))
+        return KeyFigure(question, Reading(None, "No data is loaded yet."))
 
     def known(each: ReportPeriod) -> Reading | None:
         return question.read(published, each) if (each.ends >= since) else None
@@ -196,18 +196,18 @@ def _fees(published: PublishedFile, period: ReportPeriod) -> Reading:
         code = next(row["reporting_currency"] for row in rows if row["converted"])
         return Reading(
             total(rows, "reporting_fee"),
-            f"of {converted:,} of {whole}, converted",
+            f"for {converted:,} of {whole}, converted",
             code,
             is_whole=converted == placements,
         )
     known = [row for row in rows if row["known"] and row["currency"]]
     number = total(known, "known")
-    detail = f"of {number:,} of {whole}" if placements else ""
+    detail = f"for {number:,} of {whole}" if placements else ""
     if len(known) > 1:
         amounts = tuple(money(row["currency"], row["fee"]) for row in known)
-        return Reading(None, f"{detail}; no rate adds them up", amounts=amounts)
+        return Reading(None, f"{detail}; not added up: no exchange rate", amounts=amounts)
     if placements and not number:
-        return Reading(None, "of no placement is known")
+        return Reading(None, "no placement has a known fee")
     return Reading(
         total(known, "fee"),
         detail,
@@ -233,7 +233,7 @@ QUESTIONS = (
     ),
     KeyQuestion(
         "fees",
-        "Fees of them, as known",
+        "Placement fees (known)",
         "forecast",
         {"fct_placements": "placed_on currency fee reporting_fee reporting_currency", **_DATED},
         _FIRST_RECORD,
@@ -271,12 +271,12 @@ QUESTIONS = (
         "jobs_opened",
         "Jobs opened",
         "time-to-fill",
-        {"fct_time_to_fill": "opened_on outcome company_id", **_DATED},
+        {"fct_time_to_fill": "job_id opened_on outcome company_id", **_DATED},
         _FIRST_RECORD,
         False,
         _query_reader(
-            "SELECT count(*) AS value, count(DISTINCT company_id) AS clients, "
-            "count(*) FILTER (outcome = 'filled') AS filled "
+            "SELECT count(DISTINCT job_id) AS value, count(DISTINCT company_id) AS clients, "
+            "count(DISTINCT job_id) FILTER (outcome = 'filled') AS filled "
             "FROM marts.fct_time_to_fill WHERE opened_on {days}",
             lambda row: (
                 f"by {count_noun(row['clients'], 'client')}; {row['filled']:,} filled by today"
@@ -300,7 +300,7 @@ QUESTIONS = (
             "WHERE contract_state IS NOT NULL AND start_date <= {last} "
             "AND (last_day >= {last} OR last_day IS NULL) "
             "AND (completed_on > {last} OR completed_on IS NULL)",
-            lambda row: f"at {count_noun(row['clients'], 'client')}, on the last day",
+            lambda row: f"at {count_noun(row['clients'], 'client')} at the end of the last day",
         ),
     ),
     KeyQuestion(
@@ -317,7 +317,7 @@ QUESTIONS = (
             "SELECT count(DISTINCT job_id) AS value, "
             "count(DISTINCT job_id) FILTER (job_status = 'on_hold') AS held "
             f"FROM marts.fct_job_statuses WHERE {_IN_STATUS}",
-            lambda row: f"{row['held']:,} on hold, on the last evening",
+            lambda row: f"{row['held']:,} on hold at the end of the last day",
         ),
     ),
     KeyQuestion(
@@ -331,7 +331,7 @@ QUESTIONS = (
             "SELECT coalesce(sum(end_of_day_count), 0)::BIGINT AS value, "
             "coalesce(sum(end_of_day_count) FILTER (stage_kind = 'paused'), 0)::BIGINT AS paused "
             "FROM marts.fct_pipeline_days WHERE day = {last} AND is_active",
-            lambda row: f"{row['paused']:,} on hold, on the last evening",
+            lambda row: f"{row['paused']:,} on hold at the end of the last day",
         ),
     ),
 )
@@ -476,7 +476,7 @@ _ABOUT = "coalesce(company_name, 'no company') || ', ' || consultant_name AS abo
 
 LISTS = (
     ActionList(
-        "Contracts that end within 30 days, and nothing follows",
+        "Contracts that end within 30 days without a next booking",
         "ending",
         {
             "fct_contractors_ending": "booking_id job_title company_name consultant_name days_left "
@@ -486,7 +486,7 @@ LISTS = (
         f"{_ABOUT}, days_left || if(days_left = 1, ' day', ' days') AS figure, "
         "count(*) OVER () AS all FROM marts.fct_contractors_ending WHERE ends_within_30_days "
         "AND next_booking_id IS NULL AND NOT is_replaced ORDER BY days_left, booking_id",
-        "No such contract.",
+        "No such contracts.",
     ),
     ActionList(
         f"Published jobs with nothing booked for {_QUIET_DAYS_MIN} days",
@@ -500,19 +500,25 @@ LISTS = (
         "count(*) OVER () AS all FROM marts.fct_job_ageing WHERE job_status = 'published' "
         f"AND days_since_last_booking >= {_QUIET_DAYS_MIN} "
         "ORDER BY days_since_last_booking DESC, job_id",
-        "No such job.",
+        "No such jobs.",
     ),
     ActionList(
         "Offers without an answer, by consultant",
         "offers",
-        {"fct_pipeline_candidates": "stage consultant_id consultant_name days_in_stage"},
+        {
+            "fct_pipeline_candidates": "stage consultant_id consultant_name days_in_stage "
+            "is_entry_observed"
+        },
         "SELECT consultant_name AS name, "
-        "if(count(*) = 1, '1 offer', 'the longest of ' || count(*) || ' offers') AS about, "
-        "format('{:,} days', round(max(days_in_stage))::BIGINT) AS figure, "
+        "coalesce(arg_max(is_entry_observed, days_in_stage), true) AS is_dated, "
+        "if(count(*) = 1, '1 offer', 'the longest of ' || count(*) || ' offers') "
+        "|| if(is_dated, '', ', since the last edit before the first pull') AS about, "
+        "if(is_dated, '', 'at least ') "
+        "|| format('{:,} days', round(max(days_in_stage))::BIGINT) AS figure, "
         "count(*) OVER () AS all "
         "FROM marts.fct_pipeline_candidates WHERE stage = 'offer_made' "
         "GROUP BY consultant_id, consultant_name ORDER BY max(days_in_stage) DESC, consultant_name",
-        "No offer waits for an answer.",
+        "No open offers.",
     ),
 )
 """What needs somebody to act, as it stands today."""

@@ -1,23 +1,43 @@
-"""The mirror itself: how complete, fresh and dear the copy is."""
+"""Data quality: completeness, freshness and cost of the copy."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from connector.errors import count_noun
 from connector.report import charts
-from connector.report.figure import Drawing, Section, age, headed, moment, of, share, tabled_figure
+from connector.report.figure import Drawing, Section, aged, headed, moment, of, share, tabled_figure
 from connector.report.published import PublishedFile, Row, total
 from connector.warehouse.duckdb_file import from_microseconds
 
 _PERSONAL = {
-    "keep": "as they landed",
+    "keep": "as loaded",
     "drop": "left out of the file",
     "hash": "replaced by a keyed hash",
 }
 
 _ROOM = 224
 """Pixels for the names of questions, which begin alike."""
+
+
+_MONEY = frozenset(("fee", "fees", "currency", "currencies", "exchange", "billings", "salary"))
+"""Words in the name of a check that concerns money."""
+
+
+def concerns_money(check: str) -> bool:
+    """Return True if the check of that name tests an amount of money."""
+    return not _MONEY.isdisjoint(check.split("_"))
+
+
+def _checks(number: int, warning: Sequence[str]) -> str:
+    """Sentence on the checks of a publication, as in 10 of 200 checks warn; 2 concern money."""
+    if not number:
+        return "No checks were run."
+    if not warning:
+        return f"All {number:,} checks passed."
+    money = sum(map(concerns_money, warning))
+    return f"{len(warning):,} of {number:,} checks warn; {money:,} concern money."
 
 
 def file_summary(published: PublishedFile, written_at: datetime) -> list[tuple[str, str]]:
@@ -27,10 +47,10 @@ def file_summary(published: PublishedFile, written_at: datetime) -> list[tuple[s
     """
     found: list[tuple[str, str]] = []
     if published.as_of is not None:
-        old = age(written_at - published.as_of)
-        found.append(("As of", f"{moment(published.local(published.as_of))}, {old} ago"))
+        found.append(("As of", moment(published.local(published.as_of))))
+        found.append(("Age", aged(written_at - published.as_of)))
     if not published.has("sync.publications"):
-        found.append(("Checks", "The file goes without the schema sync, which would tell."))
+        found.append(("Checks", "Not known: the file has no schema sync."))
         return found
     rows = published.rows(
         "SELECT epoch_us(true_of) AS true_of, epoch_us(started_at) AS began, models, checks, "
@@ -38,14 +58,11 @@ def file_summary(published: PublishedFile, written_at: datetime) -> list[tuple[s
     )
     for row in rows:
         true_of, began = from_microseconds(row["true_of"]), from_microseconds(row["began"])
-        proven = moment(published.local(true_of)) if true_of else "nothing yet"
-        found.append(("Everything is proven up to", proven))
+        verified = moment(published.local(true_of)) if true_of else "not yet"
+        found.append(("Everything is verified up to", verified))
         if began is not None:
             found.append(("Published", moment(published.local(began))))
-        failed = ", ".join(row["failed_checks"] or ())
-        told = f"; these warn: {failed}" if failed else ", and all passed"
-        ran = f"{row['checks'] or 0:,} tests and audits were run{told}."
-        found.append(("Checks", ran if row["checks"] else "None was run."))
+        found.append(("Checks", _checks(row["checks"] or 0, row["failed_checks"] or ())))
         found.append(("Models", f"{row['models'] or 0:,} in the file"))
         found.append(("Personal fields", _PERSONAL.get(row["personal"] or "", "not said")))
     return found
@@ -53,7 +70,7 @@ def file_summary(published: PublishedFile, written_at: datetime) -> list[tuple[s
 
 @tabled_figure(
     "resources",
-    "What is landed, and how far it is proven",
+    "Loaded records",
     {
         "data_freshness": "resource current_rows summary_only deleted pending proven_at "
         "last_outcome anomalies oldest_read_age_days"
@@ -62,12 +79,12 @@ def file_summary(published: PublishedFile, written_at: datetime) -> list[tuple[s
     "FROM marts.data_freshness AS m ORDER BY m.resource",
     caption="The copy of each resource",
     headings=headed(
-        "resource Resource; current_rows Records; summary_only Only listed; deleted Deleted; "
-        "pending Waiting; proven_at Proven up to; oldest_read_age_days Oldest reading, days; "
+        "resource Resource; current_rows Records; summary_only Summary only; deleted Deleted; "
+        "pending Waiting; proven_at Verified up to; oldest_read_age_days Oldest read, days; "
         "last_outcome Last run; anomalies Anomalies"
     ),
     is_open=True,
-    empty="Nothing has landed yet.",
+    empty="No data is loaded yet.",
     is_wide=True,
 )
 def _resources(rows: list[Row]) -> Drawing | None:
@@ -77,11 +94,11 @@ def _resources(rows: list[Row]) -> Drawing | None:
     told = [f"{count_noun(waiting, 'record')} wait to be read."] if waiting else []
     unproven = [row["resource"] for row in rows if row["proven_at"] is None]
     if unproven:
-        told.append(f"Not proven at all: {', '.join(unproven)}.")
+        told.append(f"Not verified yet: {', '.join(unproven)}.")
     if listed := total(rows, "summary_only"):
-        told.append(f"{of(listed, live, 'record')} were only listed so far.")
+        told.append(f"{of(listed, live, 'record')} have only summary data so far.")
     return Drawing(
-        f"{count_noun(live, 'record')} of {count_noun(len(rows), 'resource')} are landed.",
+        f"{count_noun(live, 'record')} of {count_noun(len(rows), 'resource')} are loaded.",
         coverage=tuple(told),
     )
 
@@ -92,11 +109,9 @@ def _resources(rows: list[Row]) -> Drawing | None:
     {"sum_coverage": "question about covered total missing coverage"},
     "SELECT * REPLACE (replace(question, '_', ' ') AS question) FROM marts.sum_coverage AS c "
     "WHERE total > 0 ORDER BY coverage, c.question",
-    caption="How much of what the figures rest on is there",
-    headings=headed(
-        "about Question; covered Have it; total Of; missing Missing; coverage Coverage"
-    ),
-    empty="Nothing has landed that could be covered.",
+    caption="Data that the figures need",
+    headings=headed("about Data; covered Available; total Of; missing Missing; coverage Coverage"),
+    empty="No data is loaded yet.",
 )
 def _coverage(rows: list[Row]) -> Drawing:
     chart = charts.bars(
@@ -109,13 +124,13 @@ def _coverage(rows: list[Row]) -> Drawing:
         room=_ROOM,
     )
     least = rows[0]
-    finding = f"Thinnest, with {of(least['covered'], least['total'])}: {least['about']}"
+    finding = f"Lowest coverage, {of(least['covered'], least['total'])}: {least['about']}"
     return Drawing(finding, (chart,))
 
 
 @tabled_figure(
     "cost",
-    "What it cost",
+    "API requests",
     {"data_freshness": "resource requests_last_run requests_this_month"},
     "SELECT replace(resource, '_', ' ') AS resource, requests_last_run, requests_this_month, "
     "coalesce(requests_this_month, 0) AS requests FROM marts.data_freshness AS m "
@@ -124,7 +139,7 @@ def _coverage(rows: list[Row]) -> Drawing:
     headings=headed(
         "resource Resource; requests_last_run Last run; requests_this_month This billing month"
     ),
-    empty="No request was spent yet.",
+    empty="No request was sent yet.",
 )
 def _cost(rows: list[Row]) -> Drawing:
     month, last = total(rows, "requests"), total(rows, "requests_last_run")
@@ -136,8 +151,8 @@ def _cost(rows: list[Row]) -> Drawing:
 
 MIRROR = Section(
     "mirror",
-    "The mirror itself",
-    "These figures are made from a copy of the platform's records. This is how complete and how "
-    "fresh the copy is, what it cost, and what was checked before it was published.",
+    "Data quality",
+    "The figures are made from a copy of the platform's records: its completeness and freshness, "
+    "the API requests it cost, and the checks before publication.",
     (_resources, _coverage, _cost),
 )

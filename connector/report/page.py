@@ -20,7 +20,7 @@ from markupsafe import Markup
 
 from connector.report.agency import CONTENT, FEES, PEOPLE
 from connector.report.charts import PALETTE, draw
-from connector.report.figure import Figure, FigureAnswer, age, capital, day, moment
+from connector.report.figure import Figure, FigureAnswer, aged, capital, day, moment
 from connector.report.front import FrontPage, KeyFigure, Reading, make_front
 from connector.report.mirror import MIRROR, file_summary
 from connector.report.period import PERIOD_DEFAULT, ReportPeriod
@@ -71,7 +71,7 @@ def make_page(
         palette=PALETTE,
         style=Markup(_style()),  # noqa: S704 # our own, and it holds no value of anybody's
         as_of=None if as_of is None else moment(published.local(as_of)),
-        age=None if as_of is None else age(written_at - as_of),
+        age=None if as_of is None else aged(written_at - as_of),
         written_at=moment(published.local(written_at)),
         facts=file_summary(published, written_at),
         front=front,
@@ -92,7 +92,7 @@ def _answer(figure: Figure, published: PublishedFile) -> FigureAnswer:
     contracts = {mart: published.contract(mart) for mart in figure.needs}
     lacking = published.missing(figure.needs)
     if lacking:
-        words = f"The published file has no {', no '.join(lacking)}, which this is made from."
+        words = f"The published file has no {', no '.join(lacking)}."
         return FigureAnswer(figure, contracts, None, words)
     shown = figure.draw(published)
     return FigureAnswer(figure, contracts, shown, "" if shown else figure.empty)

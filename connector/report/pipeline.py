@@ -31,10 +31,19 @@ _DECIDED_MIN = 5
 
 _MONTHS = 12
 
+_SKIPPING = (
+    "SELECT count(DISTINCT candidate_id) FROM (SELECT candidate_id, "
+    "max(stage_order) AS furthest, list(stage_order) AS observed "
+    "FROM marts.fct_stage_conversion GROUP BY candidate_id) AS c "
+    "JOIN (SELECT DISTINCT stage_order FROM marts.sum_stage_conversion) AS s "
+    "ON s.stage_order < c.furthest AND NOT list_contains(c.observed, s.stage_order)"
+)
+"""Candidates who were seen in a later stage and never in an earlier one, each once."""
+
 
 @tabled_figure(
     "stages",
-    "Where candidates stand",
+    "Candidates by stage",
     {"fct_pipeline_candidates": "stage stage_order is_active days_in_stage is_hydrated"},
     "SELECT replace(stage, '_', ' ') AS stage, count(*) AS candidates, "
     "count(*) FILTER (is_active) AS active, count(*) FILTER (NOT is_hydrated) AS listed, "
@@ -42,11 +51,11 @@ _MONTHS = 12
     "GROUP BY c.stage, stage_order ORDER BY stage_order NULLS LAST, candidates DESC",
     caption="Candidates by stage",
     headings=headed("stage Stage; candidates Candidates; days_in_stage Median days in it so far"),
-    empty="No candidates have landed yet.",
+    empty="No candidates are loaded yet.",
 )
 def _stages(rows: list[Row]) -> Drawing:
     active, everybody = total(rows, "active"), total(rows, "candidates")
-    told = "were only listed so far: their source and consultant are not known yet."
+    told = "have only summary data so far: their source and consultant are not known yet."
     return Drawing(
         f"{of(active, everybody, 'candidate')} are active: in an open stage, or paused.",
         (charts.bars(rows, "stage", "candidates", unit="candidates by stage"),),
@@ -56,68 +65,71 @@ def _stages(rows: list[Row]) -> Drawing:
 
 @tabled_figure(
     "funnel",
-    "How far candidates went",
+    "Conversion by stage",
     {
         "sum_stage_conversion": "group_by stage stage_order entered advanced arrived lost "
-        "in_progress deleted decided conversion_rate decided_rate inferred"
+        "in_progress deleted decided conversion_rate decided_rate",
+        "fct_stage_conversion": "candidate_id stage_order",
     },
-    "SELECT * REPLACE (replace(stage, '_', ' ') AS stage), advanced + arrived AS further "
+    "SELECT * REPLACE (replace(stage, '_', ' ') AS stage), advanced + arrived AS further, "
+    f"({_SKIPPING}) AS skipping, "
+    "(SELECT count(DISTINCT candidate_id) FROM marts.fct_stage_conversion) AS everybody "
     "FROM marts.sum_stage_conversion WHERE group_by = 'all' ORDER BY stage_order",
-    caption="From each stage further on",
+    caption="From each stage to a later one",
     headings=headed(
-        "stage Stage; entered Seen in it; advanced Went further; arrived At the end; in_progress "
+        "stage Stage; entered Candidates; advanced Advanced; arrived At the end; in_progress "
         "Not decided; lost Lost; deleted Deleted; conversion_rate Of all; decided_rate Of decided"
     ),
-    empty="No candidate was seen in a stage of the pipeline yet.",
+    empty="No candidate has been in a stage of the pipeline yet.",
 )
 def _funnel(rows: list[Row]) -> Drawing | None:
     if not total(rows, "entered"):
         return None
     parts = {
-        "further": "went further, or is at the end",
+        "further": "advanced, or at the end",
         "lost": "lost",
-        "in_progress": "not decided",
+        "in_progress": "not decided yet",
         "deleted": "deleted",
     }
-    unseen = total(rows, "inferred")
+    skipped, everybody = rows[0]["skipping"], rows[0]["everybody"]
     passed = (
-        f"Candidates seen further on and never in the stage, over all stages: {count(unseen)}. "
-        "They passed it between two looks, or before the first."
+        f"{of(skipped, everybody, 'candidate')} were seen in a later stage but not in every "
+        "earlier one: they passed it between two pulls, or before the first."
     )
     return Drawing(
         _narrowest(rows),
-        (charts.stacked(rows, "stage", parts, unit="candidates seen in the stage"),),
-        (passed,) if unseen else (),
+        (charts.stacked(rows, "stage", parts, unit="candidates in the stage"),),
+        (passed,) if skipped else (),
     )
 
 
 def _narrowest(rows: Sequence[Row]) -> str:
-    """The stage where the smallest part of those decided goes further."""
+    """Sentence on the stage that loses the largest part of its decided candidates."""
     told = [row for row in rows if row["decided"] >= _DECIDED_MIN and not row["arrived"]]
     if not told:
         first = rows[0]
-        return f"{of(first['advanced'], first['entered'])} seen in {first['stage']} went further."
+        return f"{of(first['advanced'], first['entered'])} candidates in {first['stage']} advanced."
     row = min(told, key=lambda each: each["decided_rate"])
     return (
-        f"The narrowest place is {row['stage']}: {of(row['advanced'], row['decided'])} of those "
-        "decided went further."
+        f"{row['stage']} loses most: {of(row['lost'], row['decided'])} decided candidates dropped "
+        "out."
     )
 
 
 @figure(
     "offers",
-    "Offers and what became of them",
+    "Offers and their outcomes",
     {
         "sum_offer_acceptance": "group_by group_name offers accepted declined pending "
         "candidate_deleted decided acceptance_rate accepted_offer_not_observed"
     },
-    empty="No offer was seen yet.",
+    empty="No offer was observed yet.",
     is_wide=True,
 )
 def _offers(published: PublishedFile) -> Drawing | None:
     rows = published.rows(
         "SELECT * REPLACE (CASE group_name WHEN 'all' THEN 'All months' WHEN 'not_observed' THEN "
-        "'Older than the mirror' ELSE group_name END AS group_name), "
+        "'Before the first pull' ELSE group_name END AS group_name), "
         "try_cast(o.group_name || '-01' AS DATE) AS begins "
         "FROM marts.sum_offer_acceptance AS o WHERE group_by IN ('all', 'month') "
         "QUALIFY row_number() OVER (PARTITION BY group_by, begins IS NULL ORDER BY begins DESC) "
@@ -149,12 +161,12 @@ def _offers(published: PublishedFile) -> Drawing | None:
     if whole["decided"]:
         decided = f"{of(whole['accepted'], whole['decided'], 'decided offer')} were accepted"
     unseen = whole["accepted_offer_not_observed"]
-    told = "are older than the mirror, so that no month is theirs."
-    more = (f"Acceptances without an offer that was seen: {count(unseen)} more.",) if unseen else ()
+    told = "were made before the first pull and have no month."
+    more = (f"{count(unseen)} more acceptances have no observed offer.",) if unseen else ()
     return Drawing(
         f"{decided}; pending: {whole['pending']:,}.",
         (charts.stacked(shown, "month", parts, unit="offers", is_upright=True),) if shown else (),
-        lacking(old, whole["offers"], "offers", told) + more,
+        ((f"{of(old, whole['offers'], 'offer')} {told}",) if old else ()) + more,
         (table,),
     )
 
@@ -180,6 +192,14 @@ JOBS_BY_AGE = (
 """Open jobs by the band of their age, with the bands that have none."""
 
 
+_PLACED = (
+    "SELECT count(DISTINCT p.candidate_id) FROM marts.fct_placements AS p LEFT JOIN "
+    "(SELECT DISTINCT candidate_id, job_id FROM marts.fct_interviews WHERE outcome = 'held') AS i "
+    "ON i.candidate_id = p.candidate_id AND i.job_id = p.job_id"
+)
+"""Placed candidates, beside the interviews held with them for the same job."""
+
+
 @tabled_figure(
     "met",
     "From interview to placement",
@@ -189,8 +209,11 @@ JOBS_BY_AGE = (
         "candidate_job_pairs_placed candidate_job_pairs_placed_after_interview "
         "interview_to_placement_rate",
         "fct_job_funnel": "",
+        "fct_placements": "candidate_id job_id",
+        "fct_interviews": "candidate_id job_id outcome",
     },
-    "SELECT * REPLACE (if(group_by = 'all', 'All', group_name) AS group_name) "
+    "SELECT * REPLACE (if(group_by = 'all', 'All', group_name) AS group_name), "
+    f"({_PLACED}) AS placed, ({_PLACED} WHERE i.candidate_id IS NULL) AS unmet "
     "FROM marts.sum_job_funnel AS f WHERE group_by IN ('all', 'consultant') "
     "ORDER BY group_by = 'all', candidate_job_pairs_interviewed DESC, placements DESC, "
     "f.group_name",
@@ -201,7 +224,7 @@ JOBS_BY_AGE = (
         "Twice or more; candidate_job_pairs_placed_after_interview Pairs placed after; placements "
         "Placements; interview_to_placement_rate Interview to placement"
     ),
-    empty="No jobs have landed yet.",
+    empty="No jobs are loaded yet.",
 )
 def _met(rows: list[Row]) -> Drawing | None:
     whole = rows[-1]
@@ -212,15 +235,16 @@ def _met(rows: list[Row]) -> Drawing | None:
         {"step": "interviewed again", "pairs": whole["candidate_job_pairs_interviewed_again"]},
         {"step": "placed afterwards", "pairs": whole["candidate_job_pairs_placed_after_interview"]},
     ]
-    placed = whole["candidate_job_pairs_placed"]
     after = whole["candidate_job_pairs_placed_after_interview"]
     interviewed = whole["candidate_job_pairs_interviewed"]
-    unmet = f"{of(placed - after, placed)} placements of a candidate on a job have no interview."
+    told = "have no recorded interview for a job they were placed on."
     return Drawing(
         f"{of(whole['jobs_interviewed'], whole['jobs'], 'job')} had an interview; "
         f"{of(after, interviewed)} pairs of candidate and job were placed after an interview.",
         (charts.bars(steps, "step", "pairs", unit="pairs of candidate and job"),),
-        (unmet,) if placed > after else (),
+        (f"{of(whole['unmet'], whole['placed'], 'placed candidate')} {told}",)
+        if whole["unmet"]
+        else (),
     )
 
 
@@ -274,7 +298,7 @@ def _ageing(published: PublishedFile) -> Drawing | None:
 
 @tabled_figure(
     "worth",
-    "What open jobs may still earn",
+    "Possible fees of open jobs",
     {
         "fct_pipeline_jobs": "currency positions_open expected_fee pipeline_value reporting_value "
         "reporting_currency"
@@ -283,7 +307,7 @@ def _ageing(published: PublishedFile) -> Drawing | None:
     "count(pipeline_value) AS expected_fee, sum(pipeline_value) AS pipeline_value, "
     "sum(reporting_value) AS reporting_value, max(reporting_currency) AS reporting_currency "
     "FROM marts.fct_pipeline_jobs GROUP BY currency ORDER BY jobs DESC, currency",
-    caption="What open jobs may still earn, by currency",
+    caption="Possible fees of open jobs, by currency",
     headings=headed(
         "currency Currency; jobs Open jobs; positions_open Positions open; expected_fee With a "
         "known fee; pipeline_value Fees; reporting_value Converted; reporting_currency To"
@@ -295,7 +319,11 @@ def _worth(rows: list[Row]) -> Drawing:
     jobs, unvalued = total(rows, "jobs"), total(rows, "jobs") - total(rows, "expected_fee")
     whole = total(rows, "reporting_value")
     code = next((row["reporting_currency"] for row in rows if row["reporting_value"]), "")
-    worth = f"; what has a rate may earn {money(code, whole)}" if whole else ""
+    worth = (
+        f"; {money(code, whole)} possible fees, for currencies with an exchange rate"
+        if whole
+        else ""
+    )
     positions = count(total(rows, "positions_open"))
     return Drawing(
         f"Positions open: {positions}, on {count_noun(jobs, 'job')}{worth}.",
@@ -307,9 +335,10 @@ def _worth(rows: list[Row]) -> Drawing:
     "clients",
     "Jobs marked filled, by client",
     {
-        "sum_client_fill_rate": "company_name is_company_deleted jobs open_jobs closed_jobs "
+        "sum_client_fill_rate": "company_id company_name is_company_deleted "
+        "jobs open_jobs closed_jobs "
         "jobs_marked_filled decided_jobs cancelled_jobs marked_filled_rate position_placed_rate",
-        "fct_company_counters": "counter platform_count our_count difference",
+        "fct_company_counters": "platform_count is_comparable difference",
     },
     empty="No job was marked filled, closed or cancelled yet.",
 )
@@ -323,6 +352,7 @@ def _clients(published: PublishedFile) -> Drawing | None:
     if not decided:
         return None
     first = [row for row in rows if row["decided_jobs"]][:_ROWS_MAX]
+    first.sort(key=lambda row: -row["marked_filled_rate"])
     table = FigureTable(
         f"The {count_noun(len(first), 'client')} with the most decided jobs",
         "sum_client_fill_rate",
@@ -342,15 +372,23 @@ def _clients(published: PublishedFile) -> Drawing | None:
         most=1,
     )
     counted = published.row(
-        "SELECT count(*) FILTER (difference <> 0) AS differing, count(difference) AS counters "
+        "SELECT count(*) FILTER (difference <> 0) AS differing, count(difference) AS compared, "
+        "count(*) FILTER (platform_count IS NOT NULL AND NOT is_comparable) AS old "
         "FROM marts.fct_company_counters"
     )
-    told = "differ from what landed."
+    told = (
+        f"{of(counted['differing'], counted['compared'], 'comparable counter')} of the platform "
+        "differ from the loaded records."
+    )
+    old = (
+        f"{counted['old']:,} counters are not comparable: the company was last read before one of "
+        "its jobs or bookings changed."
+    )
     return Drawing(
         f"{of(filled, decided, 'decided job')} are marked filled, over "
-        f"{count_noun(len(rows), 'client')}.",
+        f"{count_noun(sum(1 for row in rows if row['company_id']), 'client')}.",
         (chart,),
-        lacking(counted["differing"], counted["counters"], "the platform's own counters", told),
+        ((told,) if counted["differing"] else ()) + ((old,) if counted["old"] else ()),
         (table,),
     )
 
@@ -368,14 +406,16 @@ JOBS = Section(
 
 _WIDTHS = (1, 2, 5, 7, 14, 30, 60, 90, 180, 365)
 _BANDS_MAX = 10
+_CALENDAR = (0, 7, 14, 30, 60, 90, 180, 365, 730)
+"""Bands of a week to two years, for days of which a few are very long."""
 _MEMBERS_MAX = 12
 
 _QUANTILES = {
-    "p10_days": "10%",
-    "p25_days": "25%",
+    "p10_days": "10th percentile",
+    "p25_days": "25th percentile",
     "p50_days": "Median",
-    "p75_days": "75%",
-    "p90_days": "90%",
+    "p75_days": "75th percentile",
+    "p90_days": "90th percentile",
 }
 
 
@@ -383,11 +423,12 @@ _QUANTILES = {
     "time-in-stage",
     "Time in stage",
     {
-        "sum_time_in_stage": "stage stage_order stage_kind visits exits_observed p50_at_risk "
-        f"current_visits current_p50_days visits_may_contain_gap {' '.join(_QUANTILES)}",
+        "sum_time_in_stage": "stage stage_order stage_kind is_active visits exits_observed "
+        "p50_at_risk current_visits current_p50_days visits_may_contain_gap "
+        f"{' '.join(_QUANTILES)}",
         "sum_stage_survival": "",
     },
-    empty="No candidate was seen in any stage yet.",
+    empty="No candidate has been in any stage yet.",
     is_wide=True,
 )
 def _in_stages(published: PublishedFile) -> Drawing | None:
@@ -400,7 +441,7 @@ def _in_stages(published: PublishedFile) -> Drawing | None:
     whole = FigureTable(
         "Days in each stage",
         "sum_time_in_stage",
-        {"stage": "Stage", "exits_observed": "Seen to leave", **_QUANTILES},
+        {"stage": "Stage", "exits_observed": "Exits", **_QUANTILES},
         rows,
     )
     # Nobody waits to leave the last stage, or one for the lost.
@@ -411,16 +452,16 @@ def _in_stages(published: PublishedFile) -> Drawing | None:
         if row["stage_kind"] != "lost" and (last is None or row["stage_order"] != last)
     ]
     waiting = FigureTable(
-        "Who leaves, and who waits",
+        "Time until leaving, and time so far",
         "sum_time_in_stage",
         headed(
-            "stage Stage; p50_days Median days; p50_at_risk Watched so long; current_visits There "
-            "now; current_p50_days Their median so far"
+            "stage Stage; p50_days Median days; p50_at_risk Candidates at the median; "
+            "current_visits In it now; current_p50_days Their median so far"
         ),
         left,
         is_open=True,
     )
-    told = "were changed between two looks, and may hide that somebody left and came back."
+    told = "changed between two pulls: the candidate may have left the stage and returned."
     hiding = total(rows, "visits_may_contain_gap")
     return Drawing(
         _slowest(rows),
@@ -432,21 +473,19 @@ def _in_stages(published: PublishedFile) -> Drawing | None:
 
 def _slowest(rows: Sequence[Row]) -> str:
     """Sentence on the stages where people stay longest, and have waited longest."""
-    under_way = [row for row in rows if row["stage_kind"] in ("open", "paused")]
+    under_way = [row for row in rows if row["is_active"]]
     known = [row for row in under_way if row["p50_days"] is not None]
-    finding = "Too few were seen to leave any stage to say how long half of them stay."
+    finding = "Too few candidates left any stage to estimate a median."
     if known:
         slowest = max(known, key=lambda row: row["p50_days"])
         finding = (
-            f"Of the stages that enough were seen to leave, {slowest['stage']} is the slowest: "
-            f"half stay at most {days(slowest['p50_days'])} days."
+            f"{slowest['stage']} is the slowest stage: median {days(slowest['p50_days'])} days."
         )
     if waiting := [row for row in under_way if row["current_visits"]]:
         longest = max(waiting, key=lambda row: row["current_p50_days"])
         finding += (
-            f" Those in {longest['stage']} have waited longest: half of "
-            f"{count(longest['current_visits'])} for {days(longest['current_p50_days'])} days or "
-            "more."
+            f" {longest['stage']} waits longest: median {days(longest['current_p50_days'])} days "
+            f"so far ({count_noun(longest['current_visits'], 'candidate')})."
         )
     return finding
 
@@ -485,12 +524,12 @@ class _TimeTo:
             return None
         table = self._members(whole, rows)
         number, measured = whole[self.whole], whole["measured"]
-        coverage = lacking(number - measured, number, self.about, "are not measured.")
+        coverage = lacking(number - measured, number, self.about, "have no known days.")
         if self.waiting and whole["openings_open"]:
-            waited = f"half of them for {days(whole['open_p50_days'])} days or more."
+            waited = f"median {days(whole['open_p50_days'])} days so far."
             coverage += (f"{whole['openings_open']:,} {self.waiting}: {waited}",)
         if not measured:
-            finding = f"None of {number:,} {self.about} is measured."
+            finding = f"No days are known for {number:,} {self.about}."
             return Drawing(finding, coverage=coverage, tables=(table,))
         bands = self._bands(published, float(whole["p90_days"]))
         banded = FigureTable(
@@ -501,8 +540,8 @@ class _TimeTo:
         )
         across = f"days to {self.verb}, from"
         return Drawing(
-            f"Half of {self.about} took at most {days(whole['p50_days'])} days to {self.verb}, "
-            f"nine tenths at most {days(whole['p90_days'])}: {of(measured, number)} are measured.",
+            f"Median {days(whole['p50_days'])} days to {self.verb}, 90th percentile "
+            f"{days(whole['p90_days'])} days ({of(measured, number)} {self.about}).",
             (charts.uprights(bands, "begins", "number", unit=self.about, across=across),),
             coverage,
             (banded, table),
@@ -524,39 +563,50 @@ class _TimeTo:
         )
 
     def _bands(self, published: PublishedFile, p90: float) -> list[Row]:
-        """Equal bands of days; the last is open, lest a few years flatten the rest."""
+        """Bands of days that spread the values best; the last is open."""
+        column = f"days_to_{self.verb}"
+        found = published.rows(
+            f"SELECT {column}::INTEGER AS days, count(*) AS number "
+            f"FROM marts.fct_time_to_{self.verb} WHERE is_measured GROUP BY ALL"
+        )
         reach = max(1.0, p90 * 1.25)
         width = next((each for each in _WIDTHS if reach / each <= _BANDS_MAX), _WIDTHS[-1])
-        last = int(reach // width)
-        found = published.rows(
-            f"SELECT least(floor(days_to_{self.verb} / {width}), {last})::INTEGER AS place, "
-            f"count(*) AS number FROM marts.fct_time_to_{self.verb} WHERE is_measured "
-            "GROUP BY place"
-        )
-        numbers = {row["place"]: row["number"] for row in found}
-        highest = last if last in numbers else max(numbers)
-        return [
-            {
-                "begins": f"{place * width}",
-                f"days_to_{self.verb}": _band(place * width, width, is_open=place == last),
-                "number": numbers.get(place, 0),
-            }
-            for place in range(min(0, *numbers), highest + 1)
-        ]
+        equal = [place * width for place in range(int(reach // width) + 1)]
+
+        def banded(begins: list[int]) -> list[Row]:
+            ends = [*begins[1:], None]
+            rows: list[Row] = [
+                {
+                    "begins": f"{begin}",
+                    column: _band(begin, end),
+                    "number": sum(
+                        row["number"]
+                        for row in found
+                        if begin <= row["days"] and (end is None or row["days"] < end)
+                    ),
+                }
+                for begin, end in zip(begins, ends, strict=True)
+            ]
+            while not rows[-1]["number"] and len(rows) > 1:
+                rows.pop()
+            return rows
+
+        choices = [banded(equal), banded(list(_CALENDAR))]
+        return min(choices, key=lambda rows: max(row["number"] for row in rows))
 
 
-def _band(begins: int, width: int, *, is_open: bool) -> str:
-    if is_open:
+def _band(begins: int, ends: int | None) -> str:
+    if ends is None:
         return f"{begins}+"
-    return f"{begins}" if width == 1 else f"{begins}-{begins + width - 1}"
+    return f"{begins}" if ends == begins + 1 else f"{begins}-{ends - 1}"
 
 
 TIME = Section(
     "time",
     "Time",
-    "Distributions, not averages: the median beside the quick tenth and the slow tenth. In stages, "
-    "whoever still waits counts for as long as they were watched; of jobs and placements, only "
-    "what has ended is here, so read it beside the jobs that are open.",
+    "Medians and percentiles. In stages, candidates who still wait count for as long as they were "
+    "watched. Of jobs and placements, only completed times are included: compare them with the "
+    "jobs that are still open.",
     (
         _in_stages,
         _TimeTo(
@@ -564,7 +614,7 @@ TIME = Section(
             "fill",
             "openings_filled",
             "employment_type",
-            "more openings wait to be filled, and are not in it",
+            "more openings are still open and not included",
         ).figure("Time to fill a job", "No job was filled yet."),
         _TimeTo("placements", "hire", "placements", "booking_type").figure(
             "Time to hire a candidate", "No candidate was placed yet."

@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 
 from connector.errors import MartsMissing, NothingPublished
 from connector.report.figure import Needs
+from connector.system.log import neutralise
 from connector.warehouse.duckdb_file import from_microseconds
 from connector.warehouse.published_file import QueryResult, asking
 
@@ -24,6 +25,8 @@ Row = Mapping[str, Any]
 
 MARTS = "marts"
 _PARTS = ("Definition", "Grain", "Numerator", "Denominator", "Excluded", "Trap", "Coverage")
+_NOT_IN_XML = re.compile("[\ufffe\uffff]")
+_REPLACEMENT = "\ufffd"
 _LABEL = re.compile(rf"^\s*({'|'.join(_PARTS)}):\s*", re.MULTILINE)
 
 
@@ -33,6 +36,14 @@ def read_contract(comment: str) -> dict[str, str]:
     found = {"Definition": pieces[0], **dict(zip(pieces[1::2], pieces[2::2], strict=True))}
     joined = {part: " ".join(text.split()) for part, text in found.items()}
     return {part: joined[part] for part in _PARTS if joined.get(part)}
+
+
+def printable(text: str) -> str:
+    """The text without characters that a drawing or a page cannot hold; line ends stay.
+
+    The library that draws ends the whole process at a character that XML forbids.
+    """
+    return neutralise(_NOT_IN_XML.sub(_REPLACEMENT, text), keeping="\n")
 
 
 class PublishedFile:
@@ -45,7 +56,14 @@ class PublishedFile:
         """Rows of a query, by their columns' names; moments by the account's clock."""
         answer = self._ask(sql)
         shown = (
-            [self.local(each) if isinstance(each, datetime) else each for each in row]
+            [
+                self.local(each)
+                if isinstance(each, datetime)
+                else printable(each)
+                if isinstance(each, str)
+                else each
+                for each in row
+            ]
             for row in answer.rows
         )
         return [dict(zip(answer.columns, row, strict=True)) for row in shown]

@@ -68,17 +68,35 @@ def configured_accounts(environ: Mapping[str, str], cwd: Path) -> tuple[Configur
     return (unnamed, *named) if is_there or not names else tuple(named)
 
 
-def require_account(settings: Settings) -> Settings:
-    """The settings, where it is certain whose they are.
+def require_account(settings: Settings, *, creates: bool = False) -> Settings:
+    """Return the settings if it is certain whose they are.
 
-    Raises `Misused` where accounts are named, none is chosen, and the unnamed one has neither an
-    address nor files of its own: nothing is to be made for an account that nobody meant.
+    Raises `Misused` if accounts are configured, none is chosen, and the unnamed one has neither an
+    address nor files of its own. Raises it also for a name that neither the project file nor a
+    folder of the data folder has, unless the command `creates` the account.
     """
+    name = settings.account.value
+    if name is not None and not settings.accounts and not creates and not _has_files(settings):
+        known = ", ".join(_names_of_folders(settings)) or "none"
+        raise Misused(
+            f"{name!r} ({settings.account.origin}) is not a known account: {CONFIG_NAME} has no"
+            f" accounts, and {settings.data_dir.value} has no folder of that name. Known: {known}",
+            action=f"Correct the name, add [accounts.{name}] to {CONFIG_NAME}, or begin a new"
+            f" account with 'connector pull --account {name} --create'.",
+        )
     is_meant = settings.account.value is not None or settings.base_url.value is not None
     if settings.accounts and not is_meant and not _has_files(settings):
         names = ", ".join(settings.accounts)
         raise Misused("no account is chosen", action=f"Choose one with --account: {names}.")
     return settings
+
+
+def _names_of_folders(settings: Settings) -> list[str]:
+    """Return the names of accounts that have files in the data folder."""
+    data_dir = settings.data_dir.value
+    named = {each.parent.name for each in data_dir.glob("*/*.duckdb") if each.is_file()}
+    unnamed = [UNNAMED] if any(each.is_file() for each in data_dir.glob("*.duckdb")) else []
+    return [*unnamed, *sorted(name for name in named if _is_unclaimed(name, ()))]
 
 
 def refuse_one_for_all(settings: Settings) -> Settings:

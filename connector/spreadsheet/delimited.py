@@ -484,10 +484,12 @@ class _Quotes:
             )
             try:
                 for cells in reader:
-                    # Most rows have one line without a quote.
-                    if (self._opened or len(taken) > 1 or '"' in taken[0]) and (
-                        refused := self._refused(cells)
-                    ):
+                    # Most rows have one line, and no quote within a cell.
+                    if (
+                        self._opened
+                        or len(taken) > 1
+                        or ('"' in taken[0] and '"' in "".join(cells))
+                    ) and (refused := self._refused(cells)):
                         yield from refused
                         break
                     yield self._line, cells, None
@@ -506,8 +508,9 @@ class _Quotes:
         while self._returned:
             self._taken.append(self._returned.popleft())
             yield self._taken[-1]
+        take = self._taken.append
         for line in self._text:
-            self._taken.append(line)
+            take(line)
             yield line
 
     def _broken(self, error: str) -> Record:
@@ -529,7 +532,7 @@ class _Quotes:
             if not shape.fits(cells):
                 return [self._first("quote_not_closed", self._opened)]
             self._opened = 0
-        if len(lines) == 1 and any('"' in each for each in cells):
+        if len(lines) == 1:
             stray = sum(map(_has_stray_quote, _unquoted(lines[0], self._delimiter)))
             if stray > 1:
                 return [self._first("quote_in_cell", self._row)]

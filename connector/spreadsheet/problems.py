@@ -119,8 +119,8 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         "example_row": "The row is the example row of the template: delete the row or fill it in.",
         # Required values.
         "required": "The cell is empty, but a value is required: enter a value.",
-        "word_for_nothing": "The value is read as empty, but a value is required: enter a value. If"
-        ' this one is meant, keep it under "Values" on the import page or in a column map.',
+        "word_for_nothing": "The value is read as empty, but a value is required: enter a value, or"
+        ' keep this one under "Values" on the import page or in a column map.',
         COLUMN_MISSING: "The file has no column for a required field: add the column.",
         "required_when": "The cell is empty, but another cell of the row makes a value"
         " necessary: enter a value.",
@@ -229,12 +229,12 @@ WARNINGS: Mapping[str, str] = MappingProxyType(
         " the spelling.",
         "line_break": "The value has a line break or a tab, which is imported as a blank: check the"
         " text.",
-        "escaped_signs": "The value has another program's backslashes before its signs, which are"
-        " removed: check the text.",
+        "escaped_signs": "The value contains backslashes of another program, which are removed:"
+        " check the text.",
         "invisible": "The cell contains invisible characters, which are removed: check the text.",
         "partly_shown": "The value is a date that the cell shows without its year: check the year.",
         "hidden_value": "The value is hidden by its number format and is imported as empty: change"
-        " the format if the value is meant.",
+        " the number format to import the value.",
         "scheme_added": "The value is imported with https:// in front: check the address.",
         "maybe_cut": "The text may be cut off: check the text against its source.",
         "name_split": "The value is split into first and last name: check both names.",

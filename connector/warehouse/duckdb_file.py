@@ -312,6 +312,8 @@ def _named(path: Path, message: str) -> WarehouseError:
         return WarehouseBusy(f"{path} is held by {who}")
     if "not a valid duckdb database" in lowered or "serialization" in lowered:
         return NotAWarehouse(f"{path} is not a DuckDB database that this version can read")
+    if "could not read enough bytes" in lowered or "corrupt" in lowered:
+        return NotAWarehouse(f"{path} is cut off or damaged")
     return WarehouseError(f"{path} cannot be used: {text}")
 
 

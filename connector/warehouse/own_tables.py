@@ -36,6 +36,14 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "applied_at TIMESTAMPTZ DEFAULT now()": "When this file was brought up to it.",
         },
     ),
+    "sync.folder": (
+        "The data folder that the file belongs to: one row.",
+        {
+            "folder VARCHAR": "Random name of the data folder; `ledger.sqlite` has the same.",
+            "address VARCHAR": "Address of the workspace whose records are in the file.",
+            "written_by VARCHAR": "Version of the connector that wrote the file last.",
+        },
+    ),
     "sync.runs": (
         "One row per run: how it ended, what it cost.",
         {

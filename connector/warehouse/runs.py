@@ -182,6 +182,12 @@ def write_quota(
     )
 
 
+def read_quota(connection: duckdb.DuckDBPyConnection) -> tuple[Use, ...]:
+    """Return the copy of the requests spent."""
+    rows = connection.execute("SELECT day, command, kind, requests FROM sync.quota").fetchall()
+    return tuple(Use(*row) for row in rows)
+
+
 # -- Publications ----------------------------------------------------------------------------------
 # The record of publications: which file analysts were given, and why not where they were not.
 #

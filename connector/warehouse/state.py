@@ -17,7 +17,8 @@ from connector.catalog import declaration
 from connector.catalog.value import read_datetime
 from connector.engine.bookmark import Bookmark, Stream
 from connector.engine.commands import Event
-from connector.warehouse.duckdb_file import from_microseconds, iso, quoted
+from connector.system.identity import Identity
+from connector.warehouse.duckdb_file import from_microseconds, iso, literal, quoted
 from connector.warehouse.own_tables import RowsOf, column_types
 from connector.warehouse.queries import staged
 from connector.warehouse.rows import ARROW_TYPES, as_json, storable
@@ -49,6 +50,19 @@ class StreamState:
 
 
 _BOOKMARKS = RowsOf(Bookmark, "sync.bookmarks")
+_FOLDER = RowsOf(Identity, "sync.folder")
+
+
+def read_identity(connection: duckdb.DuckDBPyConnection) -> Identity | None:
+    """Return the identity of the folder; None in a file that no run has used yet."""
+    rows = connection.execute(f"SELECT {_FOLDER.selected} FROM sync.folder").fetchall()
+    return _FOLDER.read(rows[0]) if rows else None
+
+
+def write_identity(connection: duckdb.DuckDBPyConnection, identity: Identity) -> None:
+    """Replace the identity of the folder."""
+    connection.execute("DELETE FROM sync.folder")
+    _FOLDER.insert(connection, identity)
 
 
 def read_bookmark(connection: duckdb.DuckDBPyConnection, stream: Stream) -> Bookmark:
@@ -250,6 +264,33 @@ def last_copied(connection: duckdb.DuckDBPyConnection) -> int:
     )
     ((last,),) = connection.execute(f"SELECT coalesce(max(change), 0) FROM ({tables})").fetchall()
     return int(last)
+
+
+def count_pushed(connection: duckdb.DuckDBPyConnection) -> tuple[int, int]:
+    """Return the number of pushed files, and of the records that they created."""
+    ((batches,),) = connection.execute("SELECT count(*) FROM push.batches").fetchall()
+    ((created,),) = connection.execute(
+        "SELECT count(*) FROM push.rows WHERE operation = 'create' AND record_id IS NOT NULL"
+        " AND undone_at IS NULL"
+    ).fetchall()
+    return int(batches), int(created)
+
+
+def pushed_at(
+    connection: duckdb.DuckDBPyConnection, digest: str, resource: str
+) -> tuple[str, datetime] | None:
+    """Return batch and time of a pushed file whose created records were not undone."""
+    rows = connection.execute(
+        f"SELECT batch, epoch_us(begun_at) FROM push.batches WHERE digest = {literal(digest)}"
+        f" AND resource = {literal(resource)} AND batch IN"
+        " (SELECT batch FROM push.rows WHERE operation = 'create'"
+        " AND record_id IS NOT NULL AND undone_at IS NULL) ORDER BY begun_at DESC LIMIT 1"
+    ).fetchall()
+    for batch, begun_at in rows:
+        moment = from_microseconds(begun_at)
+        assert moment is not None
+        return str(batch), moment
+    return None
 
 
 def write_pushes(

@@ -24,6 +24,7 @@ from connector.engine import commands
 from connector.engine.bookmark import Bookmark, Stream
 from connector.engine.commands import Commit, Event
 from connector.engine.quota import Use
+from connector.system.identity import Identity
 from connector.warehouse import runs, state
 from connector.warehouse.duckdb_file import (
     KEEP_METADATA,
@@ -99,15 +100,16 @@ class Warehouse:
         """Whether the work file is gone, which the published one beside it shows."""
         return self.published.exists() and not self.exists
 
-    def prepare(self) -> None:
+    def prepare(self, identity: Identity | None = None) -> None:
         """Make the folder and the work file, or bring its tables up to this version.
 
-        What a lost work file had is taken back from the published one. Raises `WorkLost` where it
-        cannot be, and other `WarehouseError`s.
+        What a lost work file had is taken back from the published one, if that belongs to the
+        folder of this `identity` (None: not known). Raises `WorkLost` where it cannot be, and other
+        `WarehouseError`s.
         """
         make_folder(self.folder)
         if not self.exists:
-            make(self.work, self.published)
+            make(self.work, self.published, identity)
         with self.reading() as connection:
             migrate(connection, str(self.work))
             is_due = runs.changed_since(connection, COMPACTED) >= RUNS_UNTIL_COMPACTION
@@ -117,6 +119,38 @@ class Warehouse:
             with self._writing() as connection:
                 event = Event(COMPACTED, "made anew")
                 state.write_notice(connection, event, datetime.now(UTC), run_id="")
+
+    # -- identity ---------------------------------------------------------------------------------
+
+    def identity(self) -> Identity | None:
+        """Return the identity of the folder; None in a file that no run has used yet."""
+        with self.reading() as connection:
+            migrate(connection, str(self.work))
+            return state.read_identity(connection)
+
+    def write_identity(self, identity: Identity) -> None:
+        """Replace the identity of the folder."""
+        with self._writing() as connection:
+            state.write_identity(connection, identity)
+
+    def known_ids(self, count: int) -> tuple[tuple[str, str], ...]:
+        """Return landed records that live longest, as pairs of resource and id.
+
+        Content items are left out: an id alone does not say where they are.
+        """
+        names = [each.name for each in CATALOG.values() if each.parent is None]
+        selects = (
+            f"SELECT '{name}' AS resource, id, created_at FROM landing.{quoted(name)}"
+            " WHERE _deleted_at IS NULL AND _hydrated_at IS NOT NULL"
+            for name in names
+        )
+        with self.reading() as connection:
+            migrate(connection, str(self.work))
+            rows = connection.execute(
+                f"SELECT resource, id FROM ({' UNION ALL '.join(selects)})"
+                f" ORDER BY created_at, id LIMIT {count}"
+            ).fetchall()
+        return tuple((resource, id) for resource, id in rows)
 
     # -- runs -------------------------------------------------------------------------------------
 
@@ -155,6 +189,21 @@ class Warehouse:
             last = runs.last_quota_day(connection)
             since = None if last is None else last - timedelta(days=QUOTA_DAYS_AGAIN)
             runs.write_quota(connection, read(since), since, billing_day)
+
+    def copied_uses(self) -> tuple[Use, ...]:
+        """Return the requests that were copied for analysts; those of cut-off runs are counted."""
+        with self.reading() as connection:
+            return runs.read_quota(connection)
+
+    def count_pushed(self) -> tuple[int, int]:
+        """Return the number of pushed files that were copied, and of records they created."""
+        with self.reading() as connection:
+            return state.count_pushed(connection)
+
+    def pushed_at(self, digest: str, resource: str) -> tuple[str, datetime] | None:
+        """Return batch and time of a pushed file whose created records were not undone."""
+        with self.reading() as connection:
+            return state.pushed_at(connection, digest, resource)
 
     def pushes_copied(self) -> int:
         """The last change of the journal that was copied; 0 where none was."""

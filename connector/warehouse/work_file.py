@@ -17,10 +17,11 @@ import duckdb
 
 from connector.catalog import CATALOG
 from connector.engine.commands import Event
-from connector.errors import WorkLost
+from connector.errors import WarehouseError, WorkLost
 from connector.suppression.listed import Noticing, Suppressed
 from connector.suppression.person import Person, reduced
 from connector.system.atomic_files import create, sync_folder
+from connector.system.identity import Identity
 from connector.warehouse.duckdb_file import (
     LOG_ENDINGS,
     ROW_GROUP_ROWS,
@@ -195,10 +196,11 @@ def is_missing(work: Path) -> bool:
         return not begun or begun[_MARK_AT:] == _MARK
 
 
-def make(work: Path, published: Path) -> None:
+def make(work: Path, published: Path, identity: Identity | None = None) -> None:
     """Make the work file, with all that the published file has of its tables.
 
-    Does nothing where another process has made it meanwhile. Raises `WorkLost` where the published
+    Does nothing where another process has made it meanwhile. `identity` is the one that the
+    published file must have, if it has one. Raises `WorkLost` where the published
     file cannot give back what was lost, `DiskFull`, `NotAWarehouse` or another `WarehouseError`;
     there is then no work file.
     """
@@ -209,6 +211,7 @@ def make(work: Path, published: Path) -> None:
         remove(fresh)
         try:
             if published.exists():
+                _check_folder(published, identity)
                 _take_back(published, fresh)
             with opened(fresh) as connection:
                 migrate(connection, str(fresh))
@@ -242,6 +245,21 @@ def _take_back(published: Path, fresh: Path) -> None:
             write_notice(connection, Event(TAKEN_BACK, detail), now)
     if erased is not None:
         compact(fresh)
+
+
+def _check_folder(published: Path, identity: Identity | None) -> None:
+    """Raise `WorkLost` if the published file belongs to another folder."""
+    if identity is None:
+        return
+    try:
+        rows = query(published, "SELECT folder, address FROM sync.folder").rows
+    except (WarehouseError, duckdb.Error):
+        return  # Whether the file can be read at all is checked by `_check_whole`.
+    if rows and rows[0][0] != identity.folder:
+        raise WorkLost(
+            f"the work file is gone, and {published} belongs to another data folder, with the"
+            f" records of {rows[0][1]}"
+        )
 
 
 def _check_whole(published: Path) -> str:

@@ -1,6 +1,6 @@
 -- model: fct_pipeline_candidates
 -- grain: one row per live candidate
--- Where every candidate stands now, and for how long.
+-- The stage that every candidate is in now, and for how long.
 
 with
 
@@ -15,6 +15,7 @@ select
     coalesce(stages.stage_kind, 'unknown') as stage_kind,
     coalesce(stages.is_active, false) as is_active,
     current_visits.entered_at,
+    current_visits.is_entry_observed,
     current_visits.days_at_least as days_in_stage,
     current_visits.days_min as days_in_stage_min,
     current_visits.days_max as days_in_stage_max,

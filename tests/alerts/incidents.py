@@ -426,7 +426,7 @@ INITECH = Plan(
         ),
         Incident(
             *(19, "The ledger", "is overwritten", overwrite("ledger.sqlite")),
-            *("files_unusable", "Move the file away", put_back("ledger.sqlite")),
+            *("files_unusable", "doctor --new-ledger", put_back("ledger.sqlite")),
         ),
         Calm(22, "The work file is lost, and made again of the published one", lose_work),
         Incident(

@@ -100,7 +100,8 @@ def test_an_anomaly_is_named_and_stands_until_gone(tmp_path: Path, receiver: Rec
         for _ in range(2):
             call(["pull", "jobs"], variables(sandbox.base_url, tmp_path) | told_to)
         (met,) = receiver.received
-    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        port = int(sandbox.base_url.rpartition(":")[2])
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}, port=port) as sandbox:
         call(["pull", "jobs", "--full"], variables(sandbox.base_url, tmp_path) | told_to)
         names = {*sandbox.store.records("jobs")}
 

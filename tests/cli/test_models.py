@@ -74,7 +74,7 @@ def test_a_build_publishes(folder: Path) -> None:
     assert ["status-1"] == failed["unmapped_lead_statuses"]["examples"]
 
 
-def test_a_selection_is_built_and_the_rest_carried(folder: Path) -> None:
+def test_a_selection_is_built_and_the_rest_copied(folder: Path) -> None:
     built = call(["models", "build", "sum_coverage"], variables(folder))
 
     assert 0 == built.status

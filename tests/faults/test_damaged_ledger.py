@@ -73,6 +73,7 @@ READINGS: tuple[Callable[[Ledger, str], object], ...] = (
     lambda ledger, batch: ledger.status(Allowance(None, 0, 1), AT),
     lambda ledger, batch: ledger.month(Allowance(None, 0, 1), AT.date()),
     lambda ledger, batch: ledger.uses(),
+    lambda ledger, batch: ledger.identity(),
     lambda ledger, batch: AlertStates(ledger).alerts(),
     lambda ledger, batch: AlertStates(ledger).undelivered(["a sink"]),
     lambda ledger, batch: Erasures(ledger).unended(),
@@ -119,8 +120,8 @@ FILLED = (
 UNREAD = (
     "alert_causes.about alert_causes.code alert_deliveries.delivered_at alert_deliveries.sink"
     " alert_messages.number blocks.id blocks.run_id erasures.ended_at erasures.erasure"
-    " exhaustion.only previews.digest previews.resource push_changes.only push_people.at"
-    " push_people.batch push_people.deed push_problems.batch"
+    " exhaustion.only identity.only previews.digest previews.resource push_changes.only"
+    " push_people.at push_people.batch push_people.deed push_problems.batch"
     " push_problems.change push_problems.number push_problems.place push_rows.fingerprint"
     " server.only suppressed.listed_at"
 )

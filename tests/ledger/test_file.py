@@ -76,8 +76,8 @@ def write_later(path: Path) -> None:
 @pytest.mark.parametrize(
     ("write", "said", "action"),
     [
-        (write_text, "is not an SQLite database", "Move the file away"),
-        (write_foreign, "did not make", "Move the file away"),
+        (write_text, "is not an SQLite database", "doctor --new-ledger"),
+        (write_foreign, "did not make", "doctor --new-ledger"),
         (write_later, "a later version", "Install that version again"),
     ],
 )

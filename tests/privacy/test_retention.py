@@ -81,6 +81,7 @@ def with_rule(agency: PopulatedAgency, **rules: str) -> PopulatedAgency:
     return agency
 
 
+@pytest.mark.slow
 def test_placed_are_excepted_and_the_others_erased(tmp_path: Path) -> None:
     agency = with_rule(populated_agency(tmp_path), candidates="1 days after created_at")
     ids = {id for (id,) in agency.rows("SELECT id FROM landing.candidates")}

@@ -144,7 +144,7 @@ class Agency:
 
     def leftovers(self) -> list[str]:
         """Files that a publication should not leave behind."""
-        kept = ("work.duckdb", "recruitment.duckdb", "publishing.lock", "recruitment.duckdb.json")
+        kept = ("work.duckdb", "recruitment.duckdb", "publishing.lock")
         return sorted(p.name for p in self.warehouse.folder.iterdir() if p.name not in kept)
 
 

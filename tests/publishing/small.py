@@ -192,7 +192,7 @@ class Follower:
 
     def built(self, model: ModelBuilt) -> None:
         """The model stands."""
-        if not model.is_carried:
+        if not model.is_copied:
             self.made.append(model.name)
 
     def checked(self, check: Checked) -> None:

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from connector.errors import ModelFailed, ModelInvalid
-from connector.publishing.build import Earlier, check
+from connector.publishing.build import check
 from connector.publishing.project import Built, Checked
 from tests.publishing.small import JOBS, Follower, Small
 
@@ -190,26 +190,26 @@ def test_a_selection_without_what_it_needs_says_so(small: Small) -> None:
     )
 
 
-def test_the_rest_is_carried_over(small: Small) -> None:
+def test_the_rest_is_copied_over(small: Small) -> None:
     earlier = small.set_aside()
     with duckdb.connect(str(small.file)) as connection:
         connection.execute("DELETE FROM landing.jobs WHERE id = 'j3'")
-    built = small.build("sum_jobs", earlier=Earlier(earlier))
+    built = small.build("sum_jobs", earlier=earlier)
 
-    assert ["fct_jobs"] == [each.name for each in built.models if each.is_carried]
+    assert ["fct_jobs"] == [each.name for each in built.models if each.is_copied]
     assert [(3,)] == small.rows("SELECT count(*) FROM marts.fct_jobs")
     assert [(2,)] == small.rows("SELECT count(*) FROM staging.stg_jobs")
     assert "relationships_fct_jobs_person_id" not in [each.name for each in built.checks]
     assert "unique_fct_jobs_job_id" in [each.name for each in built.checks]
 
 
-def test_a_table_of_another_shape_is_not_carried(small: Small) -> None:
+def test_a_table_of_another_shape_is_not_copied(small: Small) -> None:
     """A table whose file has changed its columns since is built, and one that was never there."""
     earlier = small.set_aside("+fct_jobs")
     small.replace("marts/fct_jobs.sql", "people.name as", "people.since, people.name as")
-    built = small.build("stg_jobs", earlier=Earlier(earlier))
+    built = small.build("stg_jobs", earlier=earlier)
 
-    assert [] == [each.name for each in built.models if each.is_carried]
+    assert [] == [each.name for each in built.models if each.is_copied]
     assert ("fct_jobs", "sum_jobs") == tuple(each.name for each in built.models)[-2:]
 
 

@@ -122,7 +122,8 @@ def test_schemas_are_left_out(peopled: Agency) -> None:
     assert [{"comment": "Email address."}] == comments
 
 
-def test_what_is_masked_is_carried_nowhere(peopled: Agency) -> None:
+@pytest.mark.slow
+def test_what_is_masked_is_copied_nowhere(peopled: Agency) -> None:
     masked(peopled, "hash", CONNECTOR_PUBLISH_HASH_KEY=KEY)
     emails = "SELECT email FROM marts.dim_people WHERE candidate_id = 'c1'"
     hashed = peopled.rows(emails)

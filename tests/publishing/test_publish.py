@@ -114,7 +114,7 @@ def test_what_a_crash_left_is_overwritten(agency: Agency) -> None:
     assert ["published", "interrupted"] == outcomes
 
 
-def test_unselected_models_are_carried_over(agency: Agency) -> None:
+def test_unselected_models_are_copied(agency: Agency) -> None:
     agency.publish()
     agency.land("jobs", {"id": "j3", "title": "Driver"})
     watch = Follower()

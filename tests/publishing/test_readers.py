@@ -134,3 +134,39 @@ def test_older_versions_of_duckdb_read_every_table(tmp_path: Path) -> None:
                 )
                 assert (0, "") == (found.returncode, found.stderr[-500:]), (number, reader.name)
                 assert min(map(int, found.stdout.split())) >= 30
+
+
+HOLD = """
+import sys, duckdb
+connection = duckdb.connect(sys.argv[1], read_only=sys.argv[2] == "read only")
+connection.execute("SELECT 1")
+if sys.argv[2] == "with a table of its own":
+    connection.execute("CREATE TABLE mine AS SELECT 1 AS x")
+print("open", flush=True)
+sys.stdin.read()
+"""
+"""A reader that has the published file open until its input ends."""
+
+
+@pytest.mark.parametrize("mode", ["read only", "default", "with a table of its own"])
+@pytest.mark.parametrize("select", [(), ("dim_people",)], ids=["all", "selected"])
+def test_publications_succeed_while_a_reader_has_the_file(
+    agency: Agency, mode: str, select: tuple[str, ...]
+) -> None:
+    change(agency, 0)
+    agency.publish()
+    for number in (1, 2):
+        command = (sys.executable, "-c", HOLD, str(agency.file), mode)
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as reader:
+            assert reader.stdout is not None
+            assert reader.stdin is not None
+            assert "open\n" == reader.stdout.readline()
+            change(agency, number)
+            agency.publish(select=select)
+            reader.stdin.close()
+
+    assert "0002" in {row["id"] for row in agency.rows("SELECT id FROM landing.jobs")}
+    assert ["published"] * 3 == [each.outcome for each in agency.warehouse.publications(3)]
+    assert agency.rows("SELECT count(*) AS n FROM marts.fct_jobs") != [{"n": 0}]

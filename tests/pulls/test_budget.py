@@ -52,6 +52,7 @@ def pulled(
     return report
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [16])
 def test_budgets_bring_a_load_to_its_end(tmp_path: Path, budget: int) -> None:
     with Sandbox(counts=COUNTS) as sandbox:

@@ -37,6 +37,7 @@ from connector.spreadsheet.table import open_table
 from connector.system import spill_file as kept
 from connector.system.spill_file import SpillFile
 from connector.warehouse.warehouse import Warehouse
+from tests.cli.calling import call, variables
 from tests.pulls.landed import rows
 from tests.pushes.pushing import settings_at, settings_of
 from tests.repository import ROOT
@@ -117,6 +118,7 @@ def _small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, name, small)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_small_portions")
 def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
     def peak(count: int) -> int:
@@ -194,6 +196,38 @@ def test_a_corrected_report_and_its_file_are_pushed_once_each(tmp_path: Path) ->
     assert {"created": 18, "invalid": 2} == file.counts
     assert {"unchanged": 18, "invalid": 2} == again.counts
     assert 19 == len(made)
+
+
+def test_the_terminal_shows_the_first_rows_and_each_groups_own_rows(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    people = [("Ann", "ann"), ("Bo", "bo"), ("Cy", "cy"), ("Di", "di"), ("Bo", "bo"), ("Cy", "cy")]
+    lines = [f"{name},Lee,{mail}@a.example,interim" for name, mail in people]
+    lines += ["Eve,Lee,eve at a.example,interim", "Flo,Lee,flo@a.example,freelance"]
+    head = "Forename,Surname,E-mail,Type of employment"
+    path.write_text("\n".join([head, *lines, ""]), encoding="utf-8")
+    words = ["push", "candidates", str(path), "--mode", "create"]
+    environ = variables("http://127.0.0.1:9", tmp_path, "nobody")
+    done, as_json = call(words, environ), call([*words, "--json"], environ)
+
+    shown = done.out.splitlines()
+    assert ["Row 2 would create:", "  first_name: Ann", "  last_name: Lee"] == shown[4:7]
+    assert ["Row 2", "Row 3", "Row 4"] == [
+        each.removesuffix(" would create:") for each in shown if each.endswith("create:")
+    ]
+    changes = as_json.object["changes"]
+    assert {"row": 5, "field": "email", "now": None, "then": "di@a.example"} in changes
+    assert "4 rows have problems and are not sent:" in done.err
+    assert "E-mail, row 6: The row is a duplicate of row 3." in done.err
+    assert "E-mail, row 7: The row is a duplicate of row 4." in done.err
+    assert 'E-mail, row 8: "eve at a.example" is not an email address.' in done.err
+    assert '"freelance" is not allowed when creating a candidate.' in done.err
+    assert "Allowed: permanent, contractor, interim." in done.err
+    assert "Warning" not in done.err
+    (report,) = tmp_path.glob("people.report.csv")
+    with report.open(encoding="utf-8-sig", newline="") as file:
+        text = " ".join(f"{row['_problem']} {row['_fix']}" for row in csv.DictReader(file))
+    assert "--" not in text
+    assert "first_name" not in text
 
 
 @pytest.mark.parametrize("is_workbook", [False, True])

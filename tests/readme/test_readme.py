@@ -17,6 +17,7 @@ from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from connector.catalog import CATALOG
@@ -115,6 +116,26 @@ def test_the_first_session_prints_what_it_shows(tmp_path: Path) -> None:
     printed = list(shown(done.stdout))
     for words in shown("\n".join(expected).replace("8000", port)):
         assert words in printed, done.stdout
+
+
+@pytest.mark.slow
+def test_your_own_account_follows_the_first_session_in_the_same_shell(tmp_path: Path) -> None:
+    (tmp_path / "acme.key").touch(mode=0o600)
+    port = str(free_port())
+    first = [c.replace("8000", port) for c in session(blocks("console")[0])[0]]
+    first = [c for c in first if c not in ELSEWHERE]
+    first[0] = first[0].removesuffix("&") + "> log 2>&1 &\nuntil grep -q ready log; do :; done"
+    with Sandbox(seed=9, counts={"jobs": 3}) as own:
+        (tmp_path / "acme.key").write_text(own.key + "\n")
+        second = [
+            c.replace("https://acme.example", own.base_url)
+            for c in session(blocks("console")[1])[0]
+        ]
+        done = run(["set -e", *first, *second], tmp_path, CONNECTOR_MODELS="off")
+
+    assert 0 == done.returncode, done.stdout
+    with duckdb.connect(str(tmp_path / "data" / "recruitment.duckdb"), read_only=True) as data:
+        assert [(3,)] == data.execute("SELECT count(*) FROM landing.jobs").fetchall()
 
 
 @pytest.mark.slow

@@ -42,8 +42,8 @@ def rows(file: Path, sql: str) -> list[tuple[Any, ...]]:
 
 
 TABLES = {
-    "From each stage further on": "SELECT replace(stage, '_', ' '), entered, advanced, arrived, "
-    "in_progress, lost, deleted FROM marts.sum_stage_conversion WHERE group_by = 'all' "
+    "From each stage to a later one": "SELECT replace(stage, '_', ' '), entered, advanced, "
+    "arrived, in_progress, lost, deleted FROM marts.sum_stage_conversion WHERE group_by = 'all' "
     "ORDER BY stage_order",
     "Leads by their status": "SELECT group_name, leads, converted, lost "
     "FROM marts.sum_lead_conversion WHERE group_by = 'lead_status' ORDER BY leads DESC, group_name",
@@ -74,7 +74,7 @@ def test_unnamed_status_of_leads_is_told(document: Document) -> None:
         row[0] for row in document.table("Leads by their status")
     ]
     assert "New is the status of 5 of 8 leads (62%)." in figure
-    assert "1 of 8 leads (12%) have a status that nobody has named." in figure
+    assert "1 of 8 leads (12%) have a status without a name." in figure
 
 
 def test_content_is_the_mart(document: Document) -> None:
@@ -93,7 +93,7 @@ def test_openings_that_wait_are_told_beside_those_filled(changed: Callable[[Chan
         )
     )
 
-    told = "12 more openings wait to be filled, and are not in it: half of them for 90 days or more"
+    told = "12 more openings are still open and not included: median 90 days so far"
     assert told in Document.of(render(file).html).figure("time-to-fill").text
 
 
@@ -157,18 +157,19 @@ def test_currencies_are_not_ranked_and_none_is_left_out(changed: Callable[[Chang
 
     named = re.findall("[A-Z]{3}", finding.partition(";")[0])
     assert ["AUD", "CHF", "EUR", "GBP", "JPY", "NOK", "ZAR"] == named
-    assert "what has a rate comes to GBP 15,600" in finding
+    assert "GBP 15,600 for currencies with an exchange rate" in finding
     # Dollars are those of February.
     assert 8 == len(list(figure.all("svg")))
-    assert "have a fee in a currency nobody knows" in figure.text
+    assert "have a fee in an unknown currency" in figure.text
 
 
 def test_open_jobs_are_worth_what_rates_convert(published: Path, document: Document) -> None:
     ((whole,),) = rows(published, "SELECT sum(reporting_value) FROM marts.fct_pipeline_jobs")
     currencies = rows(published, "SELECT DISTINCT currency FROM marts.fct_pipeline_jobs")
 
-    assert f"what has a rate may earn GBP {whole:,.0f}." in document.figure("worth").text
-    table = document.table("What open jobs may still earn, by currency")
+    told = f"GBP {whole:,.0f} possible fees, for currencies with an exchange rate."
+    assert told in document.figure("worth").text
+    table = document.table("Possible fees of open jobs, by currency")
     assert {row[0] for row in table} == {code or "\u2013" for (code,) in currencies}
 
 
@@ -182,8 +183,8 @@ def test_who_waits_is_told_beside_the_slowest_stage(changed: Callable[[Change], 
 
     figure = Document.of(render(changed(change)).html).figure("time-in-stage").text
 
-    assert "interviewing is the slowest: half stay at most 10 days." in figure
-    assert "in offer made have waited longest: half of 189 for 194 days or more." in figure
+    assert "interviewing is the slowest stage: median 10 days." in figure
+    assert "offer made waits longest: median 194 days so far (189 candidates)." in figure
 
 
 def test_empty_months_stay_and_what_has_none_is_apart(changed: Callable[[Change], Path]) -> None:
@@ -200,7 +201,7 @@ def test_empty_months_stay_and_what_has_none_is_apart(changed: Callable[[Change]
     told = picture.attributes["aria-label"]
 
     assert all(month in told for month in ("Oct 25", "Nov 25 0", "Dec 25 0", "Feb 26", "Mar 26 0"))
-    assert "(1 of 3) are older than the mirror" in figure.text
+    assert "1 of 3 offers (33%) were made before the first pull and have no month." in figure.text
 
 
 def test_a_deleted_client_is_marked(changed: Callable[[Change], Path]) -> None:
@@ -219,12 +220,16 @@ def test_a_deleted_client_is_marked(changed: Callable[[Change], Path]) -> None:
 
 
 def test_checks_and_moment_are_told(published: Path, document: Document) -> None:
-    ((checks,),) = rows(
-        published, "SELECT checks FROM sync.publications ORDER BY started_at DESC LIMIT 1"
+    ((checks, failed),) = rows(
+        published,
+        "SELECT checks, failed_checks FROM sync.publications ORDER BY started_at DESC LIMIT 1",
     )
+    money = {"fees_have_a_currency", "placements_have_fees", "unmapped_currencies"} & {*failed}
 
-    assert checks > 0
-    assert f"{checks} tests and audits were run" in document.root.one("main").text
+    assert checks > len(failed) > len(money) > 0
+    told = f"{len(failed)} of {checks} checks warn; {len(money)} concern money."
+    assert told in document.root.one("main").text
+    assert not any(name in document.root.text for name in failed)
     assert "As of 6 March 2026, 00:00 UTC" in document.root.text
     assert "the data were 2 days old" in document.root.text
 
@@ -274,7 +279,7 @@ def test_nothing_landed_is_said_in_words(empty_page: ReportPage) -> None:
         text = document.figure(figure.key).text
         assert figure.empty in text, figure.key
     assert {"\u2013"} == {value for value, _ in document.key_figures().values()}
-    assert "Nothing was pulled yet" in document.root.text
+    assert "No data was pulled yet" in document.root.text
 
 
 def test_missing_mart_is_said_where_it_was_needed(changed: Callable[[Change], Path]) -> None:
@@ -288,7 +293,7 @@ def test_missing_mart_is_said_where_it_was_needed(changed: Callable[[Change], Pa
 
     assert "has no marts.fct_job_ageing" in document.figure("ageing").text
     assert "has no marts.sum_lead_conversion.lost" in document.figure("leads").text
-    assert "goes without the schema sync" in document.root.text
+    assert "the file has no schema sync" in document.root.text
     assert "As of 6 March 2026, 00:00 UTC" in document.root.text
     assert document.table("Days in each stage")
 

@@ -39,6 +39,11 @@ def test_age_is_in_its_largest_sensible_unit() -> None:
     assert ["0 minutes", "30 minutes", "1 hour", "47 hours", "2 days"] == told
 
 
+def test_data_later_than_the_clock_has_a_negative_age() -> None:
+    assert "2 hours old" == words.aged(timedelta(hours=2))
+    assert "11 days in the future" == words.aged(timedelta(days=-11))
+
+
 def test_months_run_over_the_year() -> None:
     found = months(date(2025, 11, 30), date(2026, 2, 1))
 

@@ -150,6 +150,7 @@ BATCH = st.fixed_dictionaries(
 STEPS = st.lists(st.tuples(st.sampled_from([0, 0.5, 1, 20, 40, -30]), BATCH), max_size=10)
 
 
+@pytest.mark.slow
 @CHECKED
 @given(STEPS)
 def test_the_versions_are_those_that_were_observed(prepared: Path, steps: Any) -> None:

@@ -1,0 +1,180 @@
+"""Give a data folder a new ledger, or the new address of its workspace.
+
+Both are explicit decisions of the operator, made with `connector doctor`. Nothing is deleted: a
+ledger that is replaced is moved aside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from connector.client.client import Client
+from connector.errors import (
+    FolderMixed,
+    LedgerDamaged,
+    LedgerLost,
+    Misused,
+    NotALedger,
+    OtherWorkspace,
+    count_noun,
+    naming_file_errors,
+)
+from connector.ledger.erasures import Backups, Restore
+from connector.ledger.ledger import LEDGER_FILE, Ledger
+from connector.ledger.sqlite_file import check_ledger
+from connector.pulls.workspace import compare_files, find_known, write_identity
+from connector.settings.layers import ASIDE
+from connector.settings.model import Settings
+from connector.settings.values import read_address
+from connector.system.atomic_files import sync_folder
+from connector.system.log import stamped
+from connector.warehouse.duckdb_file import make_folder
+from connector.warehouse.warehouse import Warehouse
+
+LEDGER_LOGS = ("-wal", "-shm", "-journal")
+"""Endings of the files that SQLite keeps beside a ledger."""
+
+KNOWN_IDS = 5
+"""Records of the folder that are looked for at a new address."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewLedger:
+    """A ledger that was made in place of a lost or damaged one.
+
+    Attributes:
+        reason: Why the old ledger could not be used.
+        aside: Folder with the old file; None if the file was missing.
+        forgotten: Sentences on what the new ledger does not know.
+    """
+
+    reason: str
+    aside: Path | None
+    forgotten: tuple[str, ...]
+
+
+def replace_ledger(settings: Settings, now: datetime) -> NewLedger | None:
+    """Make a new ledger if the folder's own is lost, damaged or another folder's.
+
+    Request counts are taken from the work file, and the list of erased people from the receipts.
+    Returns None, and changes nothing, if the ledger is in order. Raises a `WarehouseError`.
+    """
+    folder, warehouse = settings.folder, Warehouse(settings.folder)
+    reason = _fault(folder, warehouse)
+    if reason is None:
+        return None
+    if warehouse.exists or warehouse.published.exists():
+        warehouse.prepare()
+    aside = _set_aside(folder, now)
+    forgotten = ["Alert states and the list of backups are forgotten."]
+    with Ledger(folder) as ledger:
+        if warehouse.exists:
+            known = warehouse.identity()
+            if known is not None:
+                ledger.write_identity(known)
+            ledger.continue_changes(warehouse.pushes_copied())
+            forgotten = [*_forgotten_pushes(warehouse), *_taken_back(ledger, warehouse), *forgotten]
+            # Pushes wait for a pull: rows that were pushed before meet their own records then.
+            proven = {each.resource: each.proven_at for each in warehouse.status()}
+            note = Restore(now, now, is_ledger_older=True, proven=proven)
+            Backups(ledger).note_restore(note)
+    return NewLedger(reason, aside, tuple(forgotten))
+
+
+def _fault(folder: Path, warehouse: Warehouse) -> str | None:
+    """Return why the ledger cannot be used; None if it can."""
+    path = folder / LEDGER_FILE
+    try:
+        if path.exists() and path.stat().st_size:
+            check_ledger(path)
+        with Ledger(folder) as ledger:
+            compare_files(ledger, warehouse)
+    except (LedgerDamaged, NotALedger, LedgerLost, FolderMixed) as error:
+        return str(error)
+    return None
+
+
+def _set_aside(folder: Path, now: datetime) -> Path | None:
+    """Move the ledger and its logs to a folder of their own."""
+    names = [LEDGER_FILE + ending for ending in ("", *LEDGER_LOGS)]
+    here = [folder / name for name in names if (folder / name).exists()]
+    if not here:
+        return None
+    numbers = iter(range(1, 1_000))
+    place = next(p for n in numbers if not (p := folder / f"{ASIDE}{stamped(now)}-{n}").exists())
+    make_folder(place)
+    with naming_file_errors(place):
+        for each in here:
+            each.rename(place / each.name)
+        sync_folder(folder)
+    return place
+
+
+def _forgotten_pushes(warehouse: Warehouse) -> Iterator[str]:
+    """Sentences on the pushes that the new journal does not know."""
+    batches, created = warehouse.count_pushed()
+    if batches:
+        yield (
+            f"The journal of {count_noun(batches, 'pushed file')} is forgotten"
+            f" ({count_noun(created, 'created record')}): they cannot be undone, and rows in doubt"
+            " are not settled. Each resource must be pulled once before it is pushed again."
+        )
+
+
+def _taken_back(ledger: Ledger, warehouse: Warehouse) -> Iterator[str]:
+    """Count the requests that the work file knows of; a sentence on those that it does not."""
+    uses = warehouse.copied_uses()
+    ledger.count_uses(uses)
+    counted = sum(each.requests for each in uses)
+    yield (
+        f"{count_noun(counted, 'request')} counted up to the last pull are kept; requests after"
+        " it are forgotten."
+    )
+
+
+async def confirm_move(
+    settings: Settings, address: str, *, connect: Callable[..., Client] = Client
+) -> str:
+    """Accept that the folder's workspace has moved to `address`; returns a sentence.
+
+    At most five records of the folder are read there.
+
+    Args:
+        settings: The account; its `base_url` must be `address`.
+        address: New address, as the operator has typed it.
+        connect: Makes the client.
+
+    Raises:
+        Misused: The address is not the configured one.
+        OtherWorkspace: No record of the folder exists at the address.
+        WarehouseError: The files cannot be used.
+    """
+    connection, warehouse = settings.connection(), Warehouse(settings.folder)
+    try:
+        named = read_address(address)
+    except ValueError as error:
+        raise Misused(f"--moved-to is {address!r}: it must be {error}") from None
+    if named != connection.base_url:
+        raise Misused(
+            f"--moved-to is {named}, and base_url is {connection.base_url}",
+            action="Set CONNECTOR_BASE_URL to the new address, and name the same one here.",
+        )
+    with Ledger(settings.folder) as ledger:
+        identity = compare_files(ledger, warehouse)
+        if identity is None or identity.address == named:
+            return f"nothing was changed: {settings.folder} belongs to {named}"
+        known = warehouse.known_ids(KNOWN_IDS) if warehouse.exists else ()
+        client = connect(named, connection.api_key, **connection.route())
+        async with client:
+            found = await find_known(client, known)
+        if known and found is None:
+            raise OtherWorkspace(
+                f"none of {len(known)} records of {settings.folder} exists at {named}, so it is"
+                f" not the workspace that was at {identity.address}; nothing was changed",
+                action="Set CONNECTOR_DATA_DIR to another folder for this workspace.",
+            )
+        write_identity(ledger, warehouse, replace(identity, address=named))
+    return f"{settings.folder} belongs to {named} now; before, to {identity.address}"

@@ -1,0 +1,123 @@
+"""Check that a data folder is complete and belongs to the configured workspace.
+
+The first run gives the folder a random name and writes it, with the address of the workspace, to
+the work file and to the ledger. Every later run compares both files with each other and with the
+configured address before its first request. So two workspaces are never mixed, and a lost ledger is
+noticed before a file of rows is pushed a second time.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from dataclasses import replace
+
+from connector.catalog import declaration
+from connector.catalog.resource import Resource
+from connector.client.client import Client
+from connector.client.endpoint import RecordEndpoint
+from connector.errors import FolderMixed, LedgerLost, OtherWorkspace
+from connector.errors_api import Forbidden, NotFound
+from connector.ledger.ledger import Ledger
+from connector.settings.model import Settings
+from connector.system.identity import Identity
+from connector.system.version import program_version
+from connector.warehouse.warehouse import Warehouse
+
+LOST_WITH_LEDGER = (
+    "the journal of pushes (undo, and the protection against pushing a file twice), the month's"
+    " request count, alert states and the list of backups"
+)
+"""What only the ledger knows."""
+
+
+def claim_folder(ledger: Ledger, warehouse: Warehouse, address: str) -> Identity:
+    """Return the folder's identity; a new folder gets one, for the workspace at `address`.
+
+    Args:
+        ledger: The folder's ledger.
+        warehouse: The folder's work file, which must exist.
+        address: Configured address of the workspace.
+
+    Raises:
+        LedgerLost: The work file is in use and the ledger is new.
+        FolderMixed: The two files belong to different folders.
+        OtherWorkspace: The folder has the records of another workspace.
+    """
+    found = compare_files(ledger, warehouse)
+    if found is None:
+        found = Identity(secrets.token_hex(8), address, program_version())
+    check_address(found, address, warehouse)
+    return write_identity(ledger, warehouse, found)
+
+
+def write_identity(ledger: Ledger, warehouse: Warehouse, identity: Identity) -> Identity:
+    """Write the identity to both files, with this version; returns it."""
+    wanted = replace(identity, written_by=program_version())
+    # The ledger first: a ledger with an identity and a work file without one is no loss.
+    if ledger.identity() != wanted:
+        ledger.write_identity(wanted)
+    if warehouse.exists and warehouse.identity() != wanted:
+        warehouse.write_identity(wanted)
+    return wanted
+
+
+def compare_files(ledger: Ledger, warehouse: Warehouse) -> Identity | None:
+    """Return the identity of the folder's files; None if no run has used the folder yet.
+
+    No file is made. Raises `LedgerLost` and `FolderMixed`.
+    """
+    known = warehouse.identity() if warehouse.exists else None
+    counted = ledger.identity() if ledger.exists else None
+    if known is None:
+        return counted
+    if counted is None:
+        raise LedgerLost(
+            f"{ledger.path} is missing or empty, although {warehouse.work.name} was used with a"
+            f" ledger. Lost with it: {LOST_WITH_LEDGER}. Nothing is pulled or pushed without it"
+        )
+    if counted.folder != known.folder:
+        raise FolderMixed(
+            f"{ledger.path} and {warehouse.work} belong to different data folders: the ledger to"
+            f" one of {counted.address}, the records to one of {known.address}"
+        )
+    return known
+
+
+def check_address(identity: Identity, address: str, warehouse: Warehouse) -> None:
+    """Raise `OtherWorkspace` if the folder has the records of another address."""
+    if identity.address == address:
+        return
+    raise OtherWorkspace(
+        f"{warehouse.folder} has the records of {identity.address}, and base_url is {address}."
+        " Records of two workspaces must not be mixed, so nothing was read",
+        action="Set CONNECTOR_DATA_DIR to another folder. If the workspace has moved, run"
+        f" 'connector doctor --moved-to {address}'.",
+    )
+
+
+def check_files(settings: Settings) -> None:
+    """Raise `LedgerLost` or `FolderMixed` if the account's files do not belong together.
+
+    No file is made. Other errors of the files are raised as well.
+    """
+    with Ledger(settings.folder) as ledger:
+        compare_files(ledger, Warehouse(settings.folder))
+
+
+async def find_known(client: Client, known: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
+    """Return the first of these records, as resource and id, that the API has; None if it has none.
+
+    A resource that the key may not read is passed over.
+    """
+    for resource, id in known:
+        endpoint: RecordEndpoint[Resource] = RecordEndpoint(client, declaration(resource).record)
+        try:
+            if (await endpoint.get(id)).id == id:
+                return resource, id
+        except NotFound as error:
+            if not error.is_api_error:
+                raise
+        except Forbidden:
+            continue
+    return None

@@ -1,0 +1,264 @@
+"""Each business rule is one staging column, and no mart or figure of the report spells it again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connector.publishing.folder import shipped_folder
+from tests.publishing.marts.world import BuiltWorld, World
+from tests.repository import ROOT
+
+NOW = "2026-03-06 00:00"
+BORN = {"created": "2025-06-01 09:00"}
+
+RULES: Mapping[str, tuple[str, str]] = {
+    "held": ("is_held", r"status\s*=\s*'completed'\s*then\s*'held'"),
+    "open": ("is_open", r"'published'\s*,\s*'on_hold'"),
+    "decided": ("is_decided", r"'filled'\s*,\s*'closed'\s*,\s*'cancelled'"),
+    "live": ("is_live", r"_deleted_at\s+is\s+(not\s+)?null"),
+    "confirmed": ("is_confirmed", r"'confirmed'\s*,\s*'in_progress'\s*,\s*'completed'"),
+    "active": ("is_active", r"'open'\s*,\s*'paused'"),
+    "running contract": ("contract_state", r"status\s*(<>|!=|=|is distinct from)\s*'completed'"),
+}
+"""For each rule its column of staging, and the condition that a mart must not spell."""
+
+
+def _files(folder: Path, pattern: str) -> dict[str, str]:
+    return {path.name: path.read_text("utf-8") for path in sorted(folder.rglob(pattern))}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_no_mart_spells_a_business_rule(rule: str) -> None:
+    column, condition = RULES[rule]
+    staging = _files(shipped_folder() / "staging", "*.sql")
+    others = {
+        **_files(shipped_folder() / "marts", "*.sql"),
+        **_files(ROOT / "connector" / "report", "*.py"),
+    }
+
+    assert any(
+        f"as {column}" in text and re.search(condition, text, re.IGNORECASE)
+        for text in staging.values()
+    )
+    assert any(column in text for text in others.values())
+    spelled = [name for name, text in others.items() if re.search(condition, text, re.IGNORECASE)]
+    assert [] == spelled
+
+
+def test_columns_of_one_rule_agree_between_staging_views() -> None:
+    staging = _files(shipped_folder() / "staging", "*.sql")
+    for column in ("is_open", "is_decided"):
+        found = {
+            match[0]
+            for text in staging.values()
+            for match in re.finditer(rf"coalesce\([^\n]*\) as {column}\b", text)
+        }
+        assert 1 == len(found), column
+
+
+# -- interviews and contracts ----------------------------------------------------------------------
+
+
+def booking(kind: str, start: str, status: str, **fields: Any) -> dict[str, Any]:
+    """A booking created in January."""
+    shown = {"created": "2026-01-05 09:00", "booking_type": kind, "status": status}
+    return {**shown, "start_datetime": start, "end_datetime": None, **fields}
+
+
+def built(world: World) -> BuiltWorld:
+    """The models over the world as of `NOW`, with nothing that blocks publishing."""
+    world.prove(NOW)
+    found = world.built()
+    assert () == found.built.blocking
+    return found
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """A world without anything in it."""
+    return World(tmp_path)
+
+
+def test_an_interview_to_come_interviews_nobody(world: World) -> None:
+    who = {"candidate_id": "ann", "job_id": "job"}
+    world.look(
+        "2026-03-01 09:00",
+        candidates={"ann": {**BORN, "status": "interviewing", "source": "referral"}},
+        jobs={"job": {**BORN, "status": "published"}},
+        bookings={"soon": booking("interview", "2026-03-20T09:00:00Z", "scheduled", **who)},
+    )
+    shown = built(world)
+
+    assert [1, 0] == shown.row(
+        "marts.fct_job_funnel", "true", "candidates_with_interview", "candidates_interviewed"
+    )
+    assert [0] == shown.row("marts.fct_pipeline_jobs", "true", "candidates_interviewed")
+    assert [1, 0, None] == shown.row(
+        "marts.sum_job_funnel",
+        "group_by = 'all'",
+        *("jobs_with_interview", "jobs_interviewed", "interview_to_placement_rate"),
+    )
+    assert [1, 0, 0] == shown.row(
+        "marts.sum_source_effectiveness",
+        "source = 'referral'",
+        *("candidates_with_interview", "candidates_interviewed", "interview_rate"),
+    )
+
+
+def test_a_completed_contract_neither_runs_nor_earns_on(world: World) -> None:
+    def contract(status: str, ends: str | None) -> dict[str, Any]:
+        # Monday.
+        start = "2026-02-02T09:00:00Z"
+        return booking("contract", start, status, end_datetime=ends, day_rate=100)
+
+    future = "2026-06-30T17:00:00Z"
+    world.look(
+        "2026-02-01 09:00",
+        bookings={
+            "open-ended": contract("confirmed", None),
+            "ended-early": contract("confirmed", future),
+            "running": contract("confirmed", future),
+        },
+    )
+    done = {"status": "completed", "updated": "2026-02-06 12:00"}
+    world.look("2026-02-09 09:00", bookings={"open-ended": done, "ended-early": done})
+    shown = built(world)
+
+    assert [
+        ("ended-early", "ended", "2026-02-06"),
+        ("open-ended", "ended", "2026-02-06"),
+        ("running", "running", "2026-06-30"),
+    ] == shown.table(
+        "SELECT booking_id, contract_state, last_day FROM marts.fct_placements ORDER BY booking_id"
+    )
+    # Monday to Friday of the first week, and nothing in any month after it.
+    assert [("ended-early", "2026-02-01", 500), ("open-ended", "2026-02-01", 500)] == shown.table(
+        "SELECT booking_id, month_start, billings FROM marts.fct_contract_months "
+        "WHERE booking_id <> 'running' ORDER BY booking_id"
+    )
+    assert [("running",)] == shown.table("SELECT booking_id FROM marts.fct_contractors_ending")
+
+
+# -- estimates, rankings, counters -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("number", "median"), [(19, None), (20, 3)])
+def test_a_median_of_few_is_no_estimate(world: World, number: int, median: int | None) -> None:
+    ids = [f"c{n}" for n in range(number)]
+    new = {"created": "2026-02-01 09:00", "status": "screening"}
+    world.look("2026-02-01 10:00", candidates=dict.fromkeys(ids, new))
+    left = {"updated": "2026-02-04 09:00", "status": "submitted"}
+    world.look("2026-02-05 09:00", candidates=dict.fromkeys(ids, left))
+    shown = built(world)
+
+    assert [median, number, number] == shown.row(
+        "marts.sum_time_in_stage", "stage = 'screening'", "p50_days", "p50_at_risk", "p75_at_risk"
+    )
+
+
+def test_days_that_nobody_observed_are_only_at_least(world: World) -> None:
+    old = {**BORN, "updated": "2025-12-01 09:00", "status": "screening"}
+    world.look("2026-02-01 09:00", candidates={"old": old})
+    world.look(
+        "2026-02-02 09:00",
+        candidates={
+            "old": {"updated": "2026-02-01 18:00", "status": "submitted"},
+            "new": {"created": "2026-02-02 08:00", "status": "screening"},
+        },
+    )
+    world.look(
+        "2026-02-05 09:00",
+        candidates={"new": {"updated": "2026-02-04 08:00", "status": "submitted"}},
+    )
+    shown = built(world)
+
+    assert [("new", True, 2, 2), ("old", True, None, 62.38)] == shown.table(
+        "SELECT candidate_id, left_stage, days_observed, days_at_least "
+        "FROM marts.fct_time_in_stage WHERE stage = 'screening' ORDER BY candidate_id"
+    )
+
+
+def test_a_client_of_whom_nothing_is_filled_stays_in_the_ranking(world: World) -> None:
+    opened = {**BORN, "published_at": "2026-02-04T00:00:00Z", "status": "published"}
+    world.look(
+        "2026-03-01 09:00",
+        companies={id: {**BORN, "name": id} for id in ("none", "some")},
+        jobs={"a": {**opened, "company_id": "none"}, "b": {**opened, "company_id": "some"}},
+        bookings={"p": booking("permanent", "2026-02-20T09:00:00Z", "confirmed", job_id="b")},
+    )
+    shown = built(world)
+
+    assert [("none", 0, 1), ("some", 1, 0)] == shown.table(
+        "SELECT group_name, openings_filled, openings_open FROM marts.sum_time_to_fill "
+        "WHERE group_by = 'company' ORDER BY group_name"
+    )
+    assert [1] == shown.row("marts.sum_time_to_fill", "group_by = 'all'", "openings_open")
+
+
+def test_deleting_leads_raises_no_rate(world: World) -> None:
+    world.seed("lead_statuses", "id,name,outcome", "s1,New,open", "s2,Won,won")
+    lead = {**BORN, "status": "lead", "lead_status_id": "s1"}
+    leads = {"won": {**lead, "lead_status_id": "s2"}, "kept": lead, "deleted": lead}
+    world.look("2026-02-01 09:00", leads=leads)
+    world.gone("2026-02-02 09:00", leads=("deleted",))
+    shown = built(world)
+
+    assert [3, 1, 1 / 3] == shown.row(
+        "marts.sum_lead_conversion", "group_by = 'all'", "leads", "converted", "conversion_rate"
+    )
+
+
+def test_counters_are_compared_only_if_read_after_the_last_change(world: World) -> None:
+    counters = {**BORN, "jobs_count": 1, "active_jobs_count": 1, "placements_count": 0}
+    job = {**BORN, "status": "published"}
+    world.look(
+        "2026-02-01 09:00",
+        companies={id: {**counters, "name": id} for id in ("late", "read", "wrong")},
+        jobs={f"job-{id}": {**job, "company_id": id} for id in ("late", "read", "wrong")},
+    )
+    # A placement whose booking names no company counts for no counter of the platform's.
+    more = {**job, "created": "2026-02-19 09:00"}
+    placed = booking("permanent", "2026-02-10T09:00:00Z", "confirmed", job_id="job-read")
+    world.look(
+        "2026-02-20 09:00",
+        jobs={f"more-{id}": {**more, "company_id": id} for id in ("late", "read", "wrong")},
+        bookings={"p": {**placed, "candidate_id": "ann"}},
+    )
+    new = {"jobs_count": 2, "active_jobs_count": 2, "updated": "2026-02-21 09:00"}
+    world.look("2026-02-22 09:00", companies={"read": new, "wrong": {**new, "jobs_count": 3}})
+    shown = built(world)
+
+    assert [
+        ("late", "active_jobs_count", False, None),
+        ("late", "jobs_count", False, None),
+        ("late", "placements_count", False, None),
+        ("read", "active_jobs_count", True, 0),
+        ("read", "jobs_count", True, 0),
+        ("read", "placements_count", True, 0),
+        ("wrong", "active_jobs_count", True, 0),
+        ("wrong", "jobs_count", True, 1),
+        ("wrong", "placements_count", True, 0),
+    ] == shown.table(
+        "SELECT company_id, counter, is_comparable, difference FROM marts.fct_company_counters "
+        "ORDER BY company_id, counter"
+    )
+
+
+def test_a_currency_is_a_code_of_three_letters(world: World) -> None:
+    world.look(
+        "2026-02-01 09:00",
+        jobs={
+            "code": {**BORN, "status": "published", "salary_currency": " pln "},
+            "sign": {**BORN, "status": "published", "salary_currency": "z\u0142"},
+        },
+    )
+    shown = built(world)
+
+    assert [("code", "PLN"), ("sign", None)] == shown.table(
+        "SELECT job_id, salary_currency FROM marts.dim_jobs ORDER BY job_id"
+    )

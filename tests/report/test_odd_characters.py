@@ -1,0 +1,88 @@
+"""A name with an odd character is drawn and shown: it ends neither the process nor the page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import duckdb
+import pytest
+
+from connector.report import charts
+from connector.report.figure import Chart
+from connector.report.front import LISTS, QUESTIONS
+from connector.report.page import SECTIONS
+from tests.report.conftest import Change, render
+
+ODD = [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x202E, 0xFFFE, 0xFFFF)]
+"""Control characters, and others that XML or a terminal does not bear."""
+
+FORBIDDEN = [
+    each for each in ODD if each not in "\t\n\r" and (ord(each) < 32 or ord(each) > 0xFFF0)
+]
+"""Those of them that XML forbids."""
+
+
+def drawn(name: str) -> list[Chart]:
+    """Every kind of chart, with that name wherever a text is drawn."""
+    row: dict[str, Any] = {"label": name, "value": 3, "current_p50_days": 2}
+    rows = [{**row, **{f"p{part}_days": part for part in (10, 25, 50, 75, 90)}}]
+    return [
+        charts.bars(rows, "label", "value", unit="things", text=lambda each: str(each["label"])),
+        charts.stacked(rows, "label", {"value": "a part"}, unit="things"),
+        charts.stacked(rows, "label", {"value": "a part"}, unit="things", is_upright=True),
+        charts.uprights(rows, "label", "value", unit="things", across="month"),
+        charts.ranges(rows, "label", unit="things"),
+    ]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=lambda each: f"u{ord(each):04x}")
+def test_no_chart_holds_an_odd_character(odd: str) -> None:
+    for chart in drawn(f"Acme{odd}Ltd"):
+        texts = json.dumps(chart.specification, ensure_ascii=False)
+        escaped = json.dumps(odd)[1:-1]
+        if odd != "\n":
+            assert odd not in texts
+            assert escaped not in texts.replace("\\\\", "")
+
+
+@pytest.mark.parametrize("odd", FORBIDDEN, ids=lambda each: f"u{ord(each):04x}")
+def test_a_chart_of_an_odd_name_is_drawn(odd: str) -> None:
+    assert "Acme" in charts.draw(drawn(f"Acme{odd}Ltd")[0])
+
+
+def _fields(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
+    """The texts of marts that the report reads and that people write."""
+    needs = [each.needs for section in SECTIONS for each in section.figures]
+    needs += [each.needs for each in (*LISTS, *QUESTIONS)]
+    read = {
+        (mart, column) for each in needs for mart, names in each.items() for column in names.split()
+    }
+    words = ("name", "title", "about", "source_group", "currency")
+    rows = connection.execute(
+        "SELECT table_name, column_name FROM duckdb_columns() "
+        "WHERE schema_name = 'marts' AND data_type = 'VARCHAR'"
+    ).fetchall()
+    return sorted(each for each in rows if each in read and each[1].endswith(words))
+
+
+@pytest.mark.parametrize("odd", ["\x01", "\x1b", "\uffff"])
+def test_every_field_may_hold_an_odd_character(changed: Callable[[Change], Any], odd: str) -> None:
+    fields: list[tuple[str, str]] = []
+
+    def change(connection: duckdb.DuckDBPyConnection) -> None:
+        fields.extend(_fields(connection))
+        for mart, column in fields:
+            if (mart, column) != ("sum_offer_acceptance", "group_name"):
+                connection.execute(
+                    f"UPDATE marts.{mart} SET {column} = {column} || ? || 'x' "
+                    f"WHERE {column} NOT IN ('all')",
+                    [odd],
+                )
+
+    html = render(changed(change)).html
+
+    assert len(fields) > 10
+    assert odd not in html
+    assert "</html>" in html

@@ -1,0 +1,340 @@
+"""A data folder belongs to one workspace, and its files belong together."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from connector.ledger.ledger import Ledger
+from connector.sandbox.server import Sandbox
+from connector.system.version import commit, full_version, program_version
+from connector.warehouse.duckdb_file import opened
+from connector.warehouse.warehouse import Warehouse
+from tests.cli.calling import COUNTS, KEY, Called, call, variables
+
+JOB = "title,location,employment_type,description\nNight nurse,Leeds,permanent,Text\n"
+
+
+@pytest.fixture
+def sandbox() -> Iterator[Sandbox]:
+    """The folder's own workspace."""
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as made:
+        yield made
+
+
+@pytest.fixture
+def another() -> Iterator[Sandbox]:
+    """Another workspace, which takes the same key."""
+    with Sandbox(seed=9, counts=COUNTS, keys={KEY: ("*",)}) as made:
+        yield made
+
+
+@pytest.fixture
+def data(tmp_path: Path, sandbox: Sandbox) -> Path:
+    """A folder with the records of the workspace."""
+    folder = tmp_path / "data"
+    assert 0 == call(["pull"], variables(sandbox.base_url, folder)).status
+    return folder
+
+
+def live(folder: Path) -> int:
+    """Number of candidates in the published file."""
+    with duckdb.connect(str(folder / "recruitment.duckdb"), read_only=True) as connection:
+        ((count,),) = connection.execute("SELECT count(*) FROM landing.candidates").fetchall()
+    return int(count)
+
+
+def checks(called: Called) -> dict[str, dict[str, str]]:
+    """Checks of `doctor --json`, by name."""
+    return {each["name"]: each for each in called.object["checks"]}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("pull",),
+        ("plan",),
+        ("verify",),
+        ("push", "jobs", "jobs.csv", "--mode", "create", "--apply"),
+        ("undo", "last"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_folder_of_another_workspace_is_refused_before_the_first_request(
+    data: Path, another: Sandbox, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(data.parent)
+    Path("jobs.csv").write_text(JOB)
+    environ = variables(another.base_url, data)
+    if command[0] == "undo":
+        given = ["push", "jobs", "jobs.csv", "--mode", "create", "--apply"]
+        own = Warehouse(data).identity()
+        assert own is not None
+        assert 0 == call(given, environ | {"CONNECTOR_BASE_URL": own.address}).status
+    called = call(command, environ)
+
+    assert 2 == called.status
+    assert "other_workspace" in called.err
+    assert another.base_url in called.err
+    assert "CONNECTOR_DATA_DIR" in called.err
+    assert "--moved-to" in called.err
+    assert not another.log
+    assert COUNTS["candidates"] == live(data)
+
+
+def test_doctor_compares_the_folder_with_the_configured_workspace(
+    data: Path, sandbox: Sandbox, another: Sandbox
+) -> None:
+    own = call(["doctor", "--json"], variables(sandbox.base_url, data))
+    other = call(["doctor", "--json"], variables(another.base_url, data))
+
+    assert (0, 1) == (own.status, other.status)
+    assert "ok" == checks(own)["workspace"]["state"] == checks(own)["known records"]["state"]
+    assert "failed" == checks(other)["workspace"]["state"]
+    assert not another.log
+
+
+def test_doctor_notices_a_key_of_another_workspace_at_the_same_address(
+    data: Path, sandbox: Sandbox
+) -> None:
+    with opened(data / "work.duckdb") as work:
+        for each in ("jobs", "candidates", "companies", "bookings", "leads", "content_types"):
+            work.execute(f"UPDATE landing.{each} SET id = uuid()::VARCHAR")
+    called = call(["doctor", "--json"], variables(sandbox.base_url, data))
+
+    assert 1 == called.status
+    assert "failed" == checks(called)["known records"]["state"]
+    assert "CONNECTOR_API_KEY" in checks(called)["known records"]["action"]
+
+
+def test_a_workspace_that_moved_is_accepted_by_its_new_address(
+    data: Path, sandbox: Sandbox, another: Sandbox
+) -> None:
+    moved = sandbox.base_url.replace("127.0.0.1", "localhost")
+    environ = variables(moved, data)
+    wrong = call(["doctor", "--moved-to", another.base_url], environ)
+    refused = call(["pull", "jobs"], environ)
+    accepted = call(["doctor", "--moved-to", f"{moved}/", "--json"], environ)
+    pulled = call(["pull", "jobs"], environ)
+
+    assert 1 == wrong.status
+    assert 2 == refused.status
+    assert "ok" == checks(accepted)["moved"]["state"]
+    assert moved in checks(accepted)["moved"]["found"]
+    assert 0 == pulled.status
+    assert 2 == call(["pull", "jobs"], variables(sandbox.base_url, data)).status
+
+
+def test_another_workspace_is_not_accepted_as_the_one_that_moved(
+    data: Path, another: Sandbox
+) -> None:
+    environ = variables(another.base_url, data)
+    called = call(["doctor", "--moved-to", another.base_url, "--json"], environ)
+
+    assert 1 == called.status
+    assert "failed" == checks(called)["moved"]["state"]
+    assert 2 == call(["pull"], environ).status
+
+
+def test_an_unknown_account_is_refused_unless_it_is_created(data: Path, sandbox: Sandbox) -> None:
+    environ = variables(sandbox.base_url, data)
+    before = len(sandbox.log)
+    refused = call(["pull", "--account", "nobody"], environ)
+    asked = len(sandbox.log)
+    created = call(["pull", "jobs", "--account", "north", "--create"], environ)
+    known = call(["status", "--account", "north"], environ)
+    near = call(["status", "--account", "nort"], environ)
+
+    assert (2, before) == (refused.status, asked)
+    assert "'nobody'" in refused.err
+    assert "Known: (unnamed)" in refused.err
+    assert "--create" in refused.err
+    assert not (data / "nobody").exists()
+    assert (0, 0, 2) == (created.status, known.status, near.status)
+    assert "Known: (unnamed), north" in near.err
+
+
+# -- Files -----------------------------------------------------------------------------------------
+
+
+def _absent(path: Path, other: Path) -> None:
+    path.unlink()
+
+
+def _empty(path: Path, other: Path) -> None:
+    path.write_bytes(b"")
+
+
+def _half(path: Path, other: Path) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+
+
+def _random(path: Path, other: Path) -> None:
+    path.write_bytes(random.Random(5).randbytes(20_000))
+
+
+def _another(path: Path, other: Path) -> None:
+    shutil.copy(other / path.name, path)
+
+
+FAULTS: tuple[Callable[[Path, Path], None], ...] = (_absent, _empty, _half, _random, _another)
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, another: Sandbox) -> Path:
+    """A folder with the records of another workspace."""
+    folder = tmp_path / "elsewhere"
+    assert 0 == call(["pull"], variables(another.base_url, folder)).status
+    for suffix in ("-wal", "-shm"):
+        assert not (folder / f"ledger.sqlite{suffix}").exists()
+    return folder
+
+
+def names(fault: Callable[[Path, Path], None]) -> str:
+    """Name of a fault, as a test's name has it."""
+    return fault.__name__.strip("_")
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=names)
+def test_a_ledger_that_is_not_the_folders_own_stops_pulls_and_pushes(
+    data: Path,
+    elsewhere: Path,
+    sandbox: Sandbox,
+    fault: Callable[[Path, Path], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(data.parent)
+    Path("jobs.csv").write_text(JOB)
+    environ = variables(sandbox.base_url, data)
+    push = ["push", "jobs", "jobs.csv", "--mode", "create", "--apply"]
+    assert 0 == call(push, environ).status
+    assert 0 == call(["pull"], environ).status
+    jobs, before = len(sandbox.store.records("jobs")), len(sandbox.log)
+    fault(data / "ledger.sqlite", elsewhere)
+    backups = data.parent / "backups"
+
+    for command in (["pull"], push, ["undo", "last"], ["backup", str(backups)]):
+        called = call(command, environ)
+        assert 1 == called.status, command
+        assert "ledger.sqlite" in called.err
+        assert "restore" in called.err
+        assert "--new-ledger" in called.err
+    assert 1 == call(["health"], environ).status
+    assert before == len(sandbox.log)
+    assert "failed" == checks(call(["doctor", "--json"], environ))["ledger"]["state"]
+
+    renewed = call(["doctor", "--new-ledger", "--json"], environ)
+    found = checks(renewed)["new ledger"]
+    assert "warning" == found["state"]
+    assert "1 pushed file" in found["found"]
+    assert "1 created record" in found["found"]
+    too_early = call(push, environ)
+    assert 0 == call(["pull"], environ).status
+    for again in (too_early, call(push, environ)):
+        assert 1 == again.status
+        assert "restored_unpulled" in again.err
+        assert "--again" in again.err
+    assert jobs == len(sandbox.store.records("jobs"))
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=names)
+def test_a_work_file_that_is_not_the_folders_own_is_never_used(
+    data: Path, elsewhere: Path, sandbox: Sandbox, fault: Callable[[Path, Path], None]
+) -> None:
+    environ = variables(sandbox.base_url, data)
+    fault(data / "work.duckdb", elsewhere)
+    called = call(["pull"], environ)
+
+    if fault in (_absent, _empty):
+        assert 0 == called.status
+        assert "taken back from recruitment.duckdb" in called.err
+    else:
+        assert 1 == called.status
+        assert "work.duckdb" in called.err
+        assert "restore" in called.err
+    assert COUNTS["candidates"] == live(data)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=names)
+def test_a_published_file_that_is_not_the_folders_own_is_replaced(
+    data: Path, elsewhere: Path, sandbox: Sandbox, fault: Callable[[Path, Path], None]
+) -> None:
+    environ = variables(sandbox.base_url, data)
+    fault(data / "recruitment.duckdb", elsewhere)
+
+    assert 0 == call(["pull"], environ).status
+    with duckdb.connect(str(data / "recruitment.duckdb"), read_only=True) as connection:
+        found = connection.execute("SELECT address FROM sync.folder").fetchall()
+    assert [(sandbox.base_url,)] == found
+
+
+def test_history_is_not_taken_from_a_published_file_of_another_folder(
+    data: Path, elsewhere: Path, sandbox: Sandbox
+) -> None:
+    (data / "work.duckdb").unlink()
+    shutil.copy(elsewhere / "recruitment.duckdb", data)
+    called = call(["pull"], variables(sandbox.base_url, data))
+
+    assert 1 == called.status
+    assert "work_lost" in called.err
+    assert "another data folder" in called.err
+    assert not (data / "work.duckdb").exists()
+
+
+def test_a_new_ledger_keeps_the_counted_requests(data: Path, sandbox: Sandbox) -> None:
+    environ = variables(sandbox.base_url, data)
+    before = call(["status", "--json"], environ).object["month"]["used"]
+    (data / "ledger.sqlite").unlink()
+    call(["doctor", "--new-ledger"], environ)
+    after = call(["status", "--json"], environ).object["month"]["used"]
+
+    assert before <= after
+    assert 0 == call(["pull"], environ).status
+
+
+def test_new_ledger_leaves_a_ledger_in_order_alone(data: Path, sandbox: Sandbox) -> None:
+    before = (data / "ledger.sqlite").stat().st_ino
+    called = call(["doctor", "--new-ledger", "--json"], variables(sandbox.base_url, data))
+
+    assert "ok" == checks(called)["new ledger"]["state"]
+    assert before == (data / "ledger.sqlite").stat().st_ino
+
+
+# -- Version ---------------------------------------------------------------------------------------
+
+
+def test_the_files_name_the_version_that_wrote_them(data: Path, sandbox: Sandbox) -> None:
+    with closing(sqlite3.connect(data / "ledger.sqlite")) as ledger, ledger:
+        ledger.execute("UPDATE identity SET written_by = '0.0.1'")
+    call(["pull", "jobs"], variables(sandbox.base_url, data))
+    work = Warehouse(data).identity()
+    with Ledger(data) as opened:
+        counted = opened.identity()
+
+    assert work is not None
+    assert work == counted
+    assert program_version() == work.written_by
+
+
+def test_the_version_names_the_commit_of_a_checkout(tmp_path: Path) -> None:
+    git = ("git", "-c", "user.name=A", "-c", "user.email=a@x.example", "-C", str(tmp_path))
+    for words in (("init", "-q"), ("commit", "-q", "--allow-empty", "-m", "Begin")):
+        subprocess.run((*git, *words), check=True)
+    head = subprocess.run(
+        (*git, "rev-parse", "--short", "HEAD"), check=True, capture_output=True, text=True
+    ).stdout.strip()
+    shown = call(["--version"], {})
+
+    assert head == commit(tmp_path)
+    assert commit(tmp_path / "nowhere") is None
+    assert f"connector, version {full_version()}" == shown.out.strip()
+    assert program_version() in shown.out

@@ -31,6 +31,7 @@ seen as (
 agreed as (
     select
         bookings.*,
+        placements.completed_on,
         placements.booking_id is null as is_cancelled,
         case when placements.booking_id is null
             then (seen.cancelled_at at time zone bookings.time_zone)::date
@@ -71,7 +72,7 @@ select
         when agreed.is_cancelled and agreed.cancelled_on is not null
             then 'cancelled_before_start'
         when agreed.is_cancelled then 'cancelled'
-        when agreed.status = 'completed' then 'completed'
+        when agreed.completed_on is not null then 'completed'
         when agreed.start_date <= as_of.as_of_date then 'started'
         else 'to_come'
     end as outcome,

@@ -15,6 +15,7 @@ from types import ModuleType
 
 import click
 
+from connector.cli.stopping import interruption, stoppable
 from connector.system.extras import extra_missing
 
 COMMANDS: Mapping[str, str] = {
@@ -71,10 +72,6 @@ _HOMES: Mapping[str, str] = {
 _EXTRAS: Mapping[str, str] = {"page": "page"}
 """Commands that an extra of the project makes possible, with its name."""
 
-INTERRUPTED = 130
-"""The exit status after Ctrl-C, as shells have it."""
-
-
 _UNUSED = ("numpy", "pandas", "pyarrow.dataset", "httpx._main")
 """What others import though no command uses it, and what takes longer than most commands.
 
@@ -121,10 +118,12 @@ class _Commands(click.Group):
         without = WithoutUnused()
         sys.meta_path.insert(0, without)
         try:
-            return super().invoke(ctx)
+            with stoppable():
+                return super().invoke(ctx)
         except KeyboardInterrupt:
-            click.echo("Interrupted.", err=True)
-            raise SystemExit(INTERRUPTED) from None
+            said, status = interruption()
+            click.echo(said, err=True)
+            raise SystemExit(status) from None
         finally:
             sys.meta_path.remove(without)
 

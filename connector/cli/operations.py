@@ -19,7 +19,7 @@ from connector.cli.terminal import Terminal
 from connector.engine.quota import shown
 from connector.errors import ConnectorError, Misused, count_noun
 from connector.operations.backup import make_backup
-from connector.operations.backup_file import check_backup
+from connector.operations.backup_file import check_backup, newest_backup
 from connector.operations.doctor import FOLDERS, Check, Examination, diagnose
 from connector.operations.renaming import rename_account
 from connector.operations.restore import Restored, RestoreOptions
@@ -201,7 +201,7 @@ def backup(session: Session, *, to: Path, keep: int | None, is_for_all: bool) ->
     if_interrupted="Run it again: what was moved aside is in the folder replaced-... of the data"
     " folder.",
 )
-@click.argument("source", type=click.Path(path_type=Path, dir_okay=False), metavar="FROM")
+@click.argument("source", type=click.Path(path_type=Path), metavar="FROM")
 @click.option(
     "--check", "checks", is_flag=True, help="Only read the backup, and say if it is whole."
 )
@@ -234,6 +234,8 @@ def restore(
 ) -> int:
     """Put the account's folder back as it was when the backup FROM was made.
 
+    If FROM is a folder, its newest backup of the account is used.
+
     The backup is read and checked before anything is touched, and nothing is done while a pull or a
     push is under way. The ledger that is here stays where it can: it knows what was pushed, spent
     and erased since. Whoever was erased since is erased again before analysts see the file. Then
@@ -241,7 +243,9 @@ def restore(
     """
     terminal = session.terminal
     if checks:
-        found = check_backup(source)
+        found = check_backup(
+            newest_backup(source, session.load().account.value) if source.is_dir() else source
+        )
         terminal.print_object({"whole": True, **found.as_json()})
         whose = found.account or "the unnamed account"
         terminal.print_line(
@@ -250,6 +254,7 @@ def restore(
         )
         return 0
     settings = session.load()
+    source = newest_backup(source, settings.account.value)
     with terminal.progress("restore"):
         done = run_restore(settings, source, RestoreOptions(replaces, takes_ledger, receipts))
     terminal.print_object(done.as_json())

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from connector.cli import INTERRUPTED
+from connector.cli.stopping import interruption
 from connector.cli.terminal import Meter, Terminal
 from connector.errors import ConnectorError, Misused, count_noun
 from connector.settings.accounts import Configured, configured_accounts, require_account
@@ -131,8 +131,8 @@ class Command(click.Command):
         session = Session(terminal, is_debug, load)
         assert self.callback is not None
         call = partial(self.callback, session, **ctx.params)
-        status = _perform(terminal, call, self.if_interrupted)
-        if self.checks_alerts and status != INTERRUPTED:
+        status, is_interrupted = _perform(terminal, call, self.if_interrupted)
+        if self.checks_alerts and not is_interrupted:
             flags = {"account": account}
             settings = loaded[-1] if loaded else load_for_alerts(flags, os.environ, Path.cwd())
             if settings is not None:
@@ -140,26 +140,27 @@ class Command(click.Command):
         raise SystemExit(status)
 
 
-def _perform(terminal: Terminal, call: Callable[[], int], if_interrupted: str) -> int:
-    """The exit status of the call, whatever happens in it."""
+def _perform(terminal: Terminal, call: Callable[[], int], if_interrupted: str) -> tuple[int, bool]:
+    """Return the exit status of the call, and whether it was interrupted."""
     try:
-        return call()
+        return call(), False
     except ConnectorError as error:
         _LOGGER.debug("the command failed", exc_info=True)
-        return terminal.fail(error)
+        return terminal.fail(error), False
     except KeyboardInterrupt:
-        said = f"Interrupted. {if_interrupted}".rstrip()
-        told = {"code": "interrupted", "message": said, "exit_status": INTERRUPTED}
+        what, status = interruption()
+        said = f"{what} {if_interrupted}".rstrip()
+        told = {"code": "interrupted", "message": said, "exit_status": status}
         terminal.print_object({"error": told})
         terminal.say(said)
-        return INTERRUPTED
+        return status, True
     except BrokenPipeError:
         # Whoever read the output has left, as `head` does. Nothing more can be said to them.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return 1, False
     except Exception as error:  # a mistake of ours is told in a sentence as well
         _LOGGER.debug("the command failed", exc_info=True)
-        return terminal.fail(ConnectorError(f"an unexpected error: {_place(error)}"))
+        return terminal.fail(ConnectorError(f"an unexpected error: {_place(error)}")), False
 
 
 def _load(terminal: Terminal, account: str | None, is_debug: bool, *, creates: bool) -> Settings:

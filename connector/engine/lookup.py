@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
+from unicodedata import normalize
 
 from connector.catalog.field import Field
 from connector.catalog.page import Page
@@ -62,11 +63,19 @@ def is_same(field: Field, sent: Any, shown: Any) -> bool:
     if one is None or other is None:
         return bool(sent == shown)
     if isinstance(one, str):
-        one, other = one.strip(), str(other).strip()
+        one, other = composed(one), composed(str(other))
         return one.casefold() == other.casefold() if field.format == "email" else one == other
     if isinstance(one, datetime):
         return other in (one, *(_cut(one, unit) for unit in _UNITS))
     return bool(one == other)
+
+
+def composed(text: str) -> str:
+    """Return the text without outer blanks, with each accented letter as one character.
+
+    Two encodings of the same letters (NFC and NFD) are equal, as they are where rows are matched.
+    """
+    return (text if text.isascii() else normalize("NFC", text)).strip()
 
 
 def differing(
@@ -201,7 +210,7 @@ def _is_value(value: Any, shown: Any, key: str) -> bool:
     if isinstance(value, list) or isinstance(other, list):
         return bool(value == other)
     # A content value has no declared type (API 2.7): its text is what both sides agree on.
-    return value == other or str(value).strip() == str(other).strip()
+    return value == other or composed(str(value)) == composed(str(other))
 
 
 # -- Lookup ----------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Self
 
-from connector.errors import BackupDamaged, naming
+from connector.errors import BackupDamaged, BackupError, naming
 from connector.system.atomic_files import create
 from connector.system.log import stamped
 from connector.warehouse.duckdb_file import make_folder
@@ -102,6 +102,22 @@ def prefix_of(account: str | None) -> str:
 def is_backup_of(name: str, account: str | None) -> bool:
     """Whether a file of this name is a backup of the account."""
     return re.fullmatch(rf"{re.escape(prefix_of(account))}\d{{8}}T\d{{6}}Z\.tar", name) is not None
+
+
+def newest_backup(source: Path, account: str | None) -> Path:
+    """Return the account's newest backup in a folder; a file is returned as it is.
+
+    Raises `BackupError` if the folder has none.
+    """
+    if not source.is_dir():
+        return source
+    found = sorted(each for each in source.iterdir() if is_backup_of(each.name, account))
+    if not found:
+        raise BackupError(
+            f"{source} has no backup of {account or 'the unnamed account'}",
+            action="Name the file of a backup, or the folder that 'connector backup' wrote to.",
+        )
+    return found[-1]
 
 
 def _digest(told: Mapping[str, Any]) -> str:

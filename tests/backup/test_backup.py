@@ -22,7 +22,7 @@ from connector.ledger.erasures import Backups
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
 from connector.operations.backup import Made, make_backup
-from connector.operations.backup_file import check_backup
+from connector.operations.backup_file import check_backup, is_backup_of, newest_backup
 from connector.operations.restore import RestoreOptions, restore
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.warehouse import Warehouse
@@ -322,3 +322,16 @@ def test_a_restore_that_was_cut_off_is_run_again(
     Warehouse(settings.folder).prepare()
     with Ledger(settings.folder) as ledger:
         assert () == ledger.leases()
+
+
+def test_the_newest_backup_of_a_folder_is_used(tmp_path: Path) -> None:
+    names = ("connector-unnamed-20261101T000000Z.tar", "connector-unnamed-20261102T000000Z.tar")
+    for name in (*names, "connector-acme-20261103T000000Z.tar", "notes.txt"):
+        (tmp_path / name).touch()
+    found = newest_backup(tmp_path, None)
+
+    assert is_backup_of(names[1], None)
+    assert tmp_path / names[1] == found
+    assert found == newest_backup(found, None)
+    with pytest.raises(BackupError, match="no backup of globex"):
+        newest_backup(tmp_path, "globex")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from connector import errors, errors_api
-from connector.cli import INTERRUPTED
+from connector.cli.stopping import INTERRUPTED
 from connector.errors import (
     ConnectorError,
     EncodingUnknown,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import csv
+import unicodedata
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from connector.catalog import CATALOG
 from connector.catalog.candidate import Candidate
 from connector.engine.bookmark import Stream
 from connector.engine.commands import Commit, Found
+from connector.engine.lookup import is_same
 from connector.pushes import dry_run
 from connector.pushes.dry_run import PushFile
 from connector.pushes.push import PushRunOptions, push
@@ -82,3 +84,15 @@ def test_each_row_is_checked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         (again,) = asyncio.run(push(settings, [asked], manner))
 
     assert ({"unchanged": 2}, [2, 3], 0) == (again.counts, checked, again.requests)
+
+
+def test_the_same_letters_in_two_encodings_are_equal() -> None:
+    name = CATALOG["candidates"].field("last_name")
+    decomposed = unicodedata.normalize("NFD", "Müller")
+
+    assert decomposed != "Müller"
+    assert is_same(name, "Müller", decomposed)
+    assert is_same(name, decomposed, "Müller")
+    assert not is_same(name, "Müller", "Muller")
+    content = CATALOG["content_items"].field("fields")
+    assert is_same(content, {"author": "Müller"}, {"author": decomposed})

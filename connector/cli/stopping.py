@@ -1,0 +1,53 @@
+"""SIGTERM and SIGHUP end a command as Ctrl-C does: it keeps what it has, and prints one line."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from connector.errors_api import Stopped
+
+INTERRUPTED = 130
+"""Exit status after Ctrl-C, as shells have it."""
+
+_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+_received: list[signal.Signals] = []
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Turn the signals into an interrupt. A signal that is ignored, as under nohup, stays so."""
+    _received.clear()
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {each: signal.getsignal(each) for each in _SIGNALS}
+    for each, handler in before.items():
+        if handler is signal.SIG_DFL:
+            signal.signal(each, _interrupt)
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def interruption() -> tuple[str, int]:
+    """Return the word for what has interrupted the command, and its exit status."""
+    if _received:
+        return f"Stopped by {_received[0].name}.", Stopped.exit_status
+    return "Interrupted.", INTERRUPTED
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    _received.append(signal.Signals(number))
+    if callable(signal.getsignal(signal.SIGINT)):
+        # asyncio's own handler cancels the run, so that records that were read are kept.
+        signal.raise_signal(signal.SIGINT)
+    else:
+        # A shell's background job ignores SIGINT.
+        raise KeyboardInterrupt

@@ -252,7 +252,7 @@ def test_first_printed_page_is_whole(
         first, second, *_ = pages(opened.pdf(prefer_css_page_size=True))
 
         assert first.startswith("Recruitment report acme As of")
-        assert first.endswith("partly before its data began.")
+        assert first.endswith("no change is shown then.")
         assert all(each.question.label in first for each in page.front.figures)
         assert second.startswith("Candidates Each person counts once")
         opened.close()

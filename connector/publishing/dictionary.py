@@ -122,7 +122,7 @@ _SCHEMAS = {
 _HEAD = f"""# Data
 
 Every table and column of the file for analysts, `recruitment.duckdb`. Written by
-`{COMMAND}`; not to be edited. [How to open the file, and ten
+`{COMMAND}`; not to be edited. [How to open the file, and
 questions with their SQL](QUESTIONS.md) say how to begin. The same texts are in the file itself, as
 comments: `select * from duckdb_columns()`. All moments are in UTC. Besides these tables, `marts`
 has one view for each content type, `content_` and its slug, with a column for each of its fields.

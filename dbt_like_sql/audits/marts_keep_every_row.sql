@@ -46,6 +46,29 @@ counted as (
         (select count(*) from {{ ref('fct_pipeline_candidates') }}) as found,
         (select count(*) from {{ ref('stg_candidates') }}) as expected
     union all
+    select 'fct_candidate_journey' as model,
+        (select count(*) from {{ ref('fct_candidate_journey') }}) as found,
+        (select count(*) from {{ ref('stg_candidates') }}) as expected
+    union all
+    select 'fct_placement_outcomes' as model,
+        (select count(*) from {{ ref('fct_placement_outcomes') }}
+            where not is_fall_off) as found,
+        (select count(*) from {{ ref('stg_placements') }}) as expected
+    union all
+    select 'sum_fall_off' as model,
+        (select coalesce(sum(placements_agreed), 0) from {{ ref('sum_fall_off') }}
+            where group_by = 'all') as found,
+        (select count(*) from {{ ref('fct_placement_outcomes') }}) as expected
+    union all
+    select 'sum_consultant_load' as model,
+        (select coalesce(sum(open_jobs), 0) from {{ ref('sum_consultant_load') }}) as found,
+        (select count(*) from {{ ref('fct_pipeline_jobs') }}) as expected
+    union all
+    select 'sum_goal_attainment' as model,
+        (select count(*) from {{ ref('sum_goal_attainment') }}) as found,
+        (select count(*) from {{ ref('goals') }}
+            where month is not null and measure is not null) as expected
+    union all
     select 'fct_job_funnel' as model,
         (select count(*) from {{ ref('fct_job_funnel') }}) as found,
         (select count(*) from {{ ref('stg_jobs') }}) as expected

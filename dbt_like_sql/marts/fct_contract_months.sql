@@ -57,6 +57,7 @@ select
     counted.is_company_deleted,
     counted.consultant_id,
     counted.consultant_name,
+    counted.team,
     counted.booking_status,
     counted.end_date is null as has_no_end_date,
     counted.working_days,

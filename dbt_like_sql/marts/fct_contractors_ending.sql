@@ -75,6 +75,7 @@ select
     unended.company_name,
     unended.consultant_id,
     unended.consultant_name,
+    unended.team,
     unended.contract_type,
     unended.contract_state,
     unended.start_date,

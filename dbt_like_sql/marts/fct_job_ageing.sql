@@ -47,7 +47,7 @@ aged as (
 
 select
     aged.job_id, aged.job_title, aged.job_status,
-    aged.company_id, aged.company_name, aged.consultant_id, aged.consultant_name,
+    aged.company_id, aged.company_name, aged.consultant_id, aged.consultant_name, aged.team,
     aged.employment_type,
     aged.opening_number,
     aged.opened_on,

@@ -41,6 +41,7 @@ select
     coalesce(candidates.source_group, 'unknown') as source_group,
     candidates.consultant_id,
     coalesce(candidates.consultant_name, 'unknown') as consultant_name,
+    candidates.team,
     measured.entered_at,
     measured.left_at,
     measured.is_current,

@@ -45,6 +45,7 @@ select
     measured.company_name,
     measured.consultant_id,
     measured.consultant_name,
+    measured.team,
     measured.source_group,
     measured.placement_number,
     measured.candidate_created_on,

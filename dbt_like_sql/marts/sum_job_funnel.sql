@@ -1,5 +1,5 @@
 -- model: sum_job_funnel
--- grain: one row per group_by (all, company, consultant, employment_type) and group_name
+-- grain: one row per group_by (all, company, consultant, team, employment_type) and group_name
 -- The funnels of jobs added up; a candidate counts once for each job.
 
 with
@@ -9,10 +9,12 @@ summed as (
         case
             when grouping(company_id) = 0 then 'company'
             when grouping(consultant_id) = 0 then 'consultant'
+            when grouping(team) = 0 then 'team'
             when grouping(employment_type) = 0 then 'employment_type'
             else 'all'
         end as group_by,
         case
+            when grouping(team) = 0 then coalesce(team, 'unknown')
             when grouping(employment_type) = 0 then coalesce(employment_type, 'unknown')
             else coalesce(company_name, consultant_name, 'all')
         end as group_name,
@@ -33,7 +35,8 @@ summed as (
         coalesce(sum(placements), 0)::bigint as placements
     from {{ ref('fct_job_funnel') }}
     group by grouping sets (
-        (), (company_id, company_name), (consultant_id, consultant_name), (employment_type)
+        (), (company_id, company_name), (consultant_id, consultant_name), (team),
+        (employment_type)
     )
 )
 

@@ -1,5 +1,5 @@
 -- model: sum_lead_conversion
--- grain: one row per group_by (all, source_group, consultant, lead_status, month) and group_name
+-- grain: one row per group_by (all, source_group, consultant, team ...) and group_name
 -- The share of leads that are known to be converted.
 
 with
@@ -17,11 +17,13 @@ counted as (
         case
             when grouping(source_group) = 0 then 'source_group'
             when grouping(consultant_id) = 0 then 'consultant'
+            when grouping(team) = 0 then 'team'
             when grouping(lead_status_id) = 0 then 'lead_status'
             when grouping(month) = 0 then 'month'
             else 'all'
         end as group_by,
-        case when grouping(month) = 0 then coalesce(month, 'unknown')
+        case when grouping(team) = 0 then coalesce(team, 'unknown')
+            when grouping(month) = 0 then coalesce(month, 'unknown')
             else coalesce(source_group, consultant_name, lead_status_name, 'all')
         end as group_name,
         coalesce(consultant_id, lead_status_id) as group_id,
@@ -32,7 +34,7 @@ counted as (
         round(quantile_cont(converted_days, 0.50), 2) as p50_days_to_convert
     from leads
     group by grouping sets (
-        (), (source_group), (consultant_id, consultant_name),
+        (), (source_group), (consultant_id, consultant_name), (team),
         (lead_status_id, lead_status_name), (month)
     )
 )

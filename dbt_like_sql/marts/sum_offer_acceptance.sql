@@ -1,5 +1,5 @@
 -- model: sum_offer_acceptance
--- grain: one row per group_by (all, month, source_group, consultant) and group_name
+-- grain: one row per group_by (all, month, source_group, consultant, team) and group_name
 -- How many of the offers that were seen were accepted.
 
 with
@@ -56,7 +56,8 @@ described as (
         end as month,
         coalesce(candidates.source_group, 'unknown') as source_group,
         candidates.consultant_id,
-        coalesce(candidates.consultant_name, 'unknown') as consultant_name
+        coalesce(candidates.consultant_name, 'unknown') as consultant_name,
+        candidates.team
     from offers
     cross join {{ ref('as_of') }} as as_of
     left join {{ ref('dim_candidates') }} as candidates
@@ -69,9 +70,12 @@ counted as (
             when grouping(month) = 0 then 'month'
             when grouping(source_group) = 0 then 'source_group'
             when grouping(consultant_id) = 0 then 'consultant'
+            when grouping(team) = 0 then 'team'
             else 'all'
         end as group_by,
-        coalesce(month, source_group, consultant_name, 'all') as group_name,
+        case when grouping(team) = 0 then coalesce(team, 'unknown')
+            else coalesce(month, source_group, consultant_name, 'all')
+        end as group_name,
         consultant_id as group_id,
         count(*) filter (where outcome = 'accepted') as accepted,
         count(*) filter (where outcome = 'declined') as declined,
@@ -80,7 +84,9 @@ counted as (
         count(*) filter (where outcome = 'accepted_offer_not_observed')
             as accepted_offer_not_observed
     from described
-    group by grouping sets ((), (month), (source_group), (consultant_id, consultant_name))
+    group by grouping sets (
+        (), (month), (source_group), (consultant_id, consultant_name), (team)
+    )
 )
 
 select

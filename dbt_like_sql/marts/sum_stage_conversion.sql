@@ -1,5 +1,5 @@
 -- model: sum_stage_conversion
--- grain: one row per group_by (all, source_group, consultant), group_name and stage
+-- grain: one row per group_by (all, source_group, consultant, team), group_name and stage
 -- How many of the candidates seen in a stage advanced.
 
 with
@@ -7,20 +7,20 @@ with
 conversions as (
     select
         candidate_id, stage, stage_order, outcome,
-        source_group, consultant_id, consultant_name,
+        source_group, consultant_id, consultant_name, team,
         max(stage_order) over (partition by candidate_id) as furthest
     from {{ ref('fct_stage_conversion') }}
 ),
 
 people as (
-    select distinct candidate_id, furthest, source_group, consultant_id, consultant_name
+    select distinct candidate_id, furthest, source_group, consultant_id, consultant_name, team
     from conversions
 ),
 
 inferred as (
     select
         people.candidate_id, stages.stage, stages.stage_order, 'inferred' as outcome,
-        people.source_group, people.consultant_id, people.consultant_name
+        people.source_group, people.consultant_id, people.consultant_name, people.team
     from people
     join {{ ref('candidate_stages') }} as stages on stages.stage_order < people.furthest
     anti join conversions
@@ -38,9 +38,12 @@ counted as (
         case
             when grouping(source_group) = 0 then 'source_group'
             when grouping(consultant_id) = 0 then 'consultant'
+            when grouping(team) = 0 then 'team'
             else 'all'
         end as group_by,
-        coalesce(source_group, consultant_name, 'all') as group_name,
+        case when grouping(team) = 0 then coalesce(team, 'unknown')
+            else coalesce(source_group, consultant_name, 'all')
+        end as group_name,
         consultant_id as group_id,
         stage,
         stage_order,
@@ -55,7 +58,8 @@ counted as (
     group by grouping sets (
         (stage, stage_order),
         (stage, stage_order, source_group),
-        (stage, stage_order, consultant_id, consultant_name)
+        (stage, stage_order, consultant_id, consultant_name),
+        (stage, stage_order, team)
     )
 )
 

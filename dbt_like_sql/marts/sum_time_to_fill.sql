@@ -1,5 +1,5 @@
 -- model: sum_time_to_fill
--- grain: one row per group_by (all, employment_type, consultant, company, month) and group_name
+-- grain: one row per group_by (all, employment_type, consultant, team ...) and group_name
 -- The distribution of the days to fill, of openings that were filled, beside those still open.
 
 with
@@ -8,6 +8,7 @@ openings as (
     select
         fills.*,
         strftime(fills.filled_month, '%Y-%m') as month,
+        strftime(fills.opened_month, '%Y-%m') as month_opened,
         if(fills.outcome = 'open', greatest(as_of.as_of_date - fills.opened_on, 0), null)
             as open_days
     from {{ ref('fct_time_to_fill') }} as fills
@@ -20,12 +21,16 @@ select
         when grouping(employment_type) = 0 then 'employment_type'
         when grouping(consultant_id) = 0 then 'consultant'
         when grouping(company_id) = 0 then 'company'
+        when grouping(team) = 0 then 'team'
         when grouping(month) = 0 then 'month'
+        when grouping(month_opened) = 0 then 'opened_month'
         else 'all'
     end as group_by,
     case
         when grouping(employment_type) = 0 then coalesce(employment_type, 'unknown')
+        when grouping(team) = 0 then coalesce(team, 'unknown')
         when grouping(month) = 0 then coalesce(month, 'unknown')
+        when grouping(month_opened) = 0 then coalesce(month_opened, 'unknown')
         else coalesce(consultant_name, company_name, 'all')
     end as group_name,
     coalesce(consultant_id, company_id) as group_id,
@@ -44,7 +49,8 @@ select
     if(grouping(month) = 0, null, round(quantile_cont(open_days, 0.50), 2)) as open_p50_days
 from openings
 group by grouping sets (
-    (), (employment_type), (consultant_id, consultant_name), (company_id, company_name), (month)
+    (), (employment_type), (consultant_id, consultant_name), (team), (company_id, company_name),
+    (month), (month_opened)
 )
 -- A month is that of a fill.
 having grouping(month) = 1 or openings_filled > 0

@@ -13,11 +13,13 @@ select
         when grouping(booking_type) = 0 then 'booking_type'
         when grouping(source_group) = 0 then 'source_group'
         when grouping(consultant_id) = 0 then 'consultant'
+        when grouping(team) = 0 then 'team'
         when grouping(company_id) = 0 then 'company'
         when grouping(month) = 0 then 'month'
         else 'all'
     end as group_by,
     case
+        when grouping(team) = 0 then coalesce(team, 'unknown')
         when grouping(month) = 0 then coalesce(month, 'unknown')
         else coalesce(booking_type, source_group, consultant_name, company_name, 'all')
     end as group_name,
@@ -35,5 +37,5 @@ select
 from hires
 group by grouping sets (
     (), (booking_type), (source_group), (consultant_id, consultant_name),
-    (company_id, company_name), (month)
+    (team), (company_id, company_name), (month)
 )

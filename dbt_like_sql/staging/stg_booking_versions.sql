@@ -12,6 +12,7 @@ source as (
 select
     id as booking_id, booking_type, job_id, company_id, status, start_datetime, end_datetime,
     all_day,
+    coalesce(status in ('scheduled', 'confirmed', 'in_progress', 'completed'), false) as stands,
     created_at, updated_at,
     _version as version,
     _valid_from as valid_from,

@@ -46,6 +46,9 @@ select
     (start_datetime at time zone if(starts_on_a_day, 'UTC', time_zone))::date as start_date,
     (end_datetime at time zone if(ends_on_a_day, 'UTC', time_zone))::date as end_date,
     (created_at at time zone time_zone)::date as created_date,
+    case when booking_type in ('permanent', 'contract')
+        then coalesce(offer_accepted_date, least(created_date, start_date))
+    end as agreed_on,
     created_at, updated_at,
     _hydrated_at is not null as is_hydrated,
     _hydrated_at as hydrated_at,

@@ -63,7 +63,7 @@ select
     dated.job_id, dated.company_id, dated.assigned_to, dated.offer_accepted_date, dated.start_date,
     dated.end_date, dated.time_zone, dated.annual_salary, dated.day_rate, dated.contract_value,
     dated.placement_fee, dated.created_at, dated.is_hydrated,
-    coalesce(dated.offer_accepted_date, least(dated.created_date, dated.start_date)) as placed_on,
+    dated.agreed_on as placed_on,
     coalesce(dated.status in ('confirmed', 'in_progress', 'completed'), false) as is_confirmed,
     dated.completed_on,
     if(dated.booking_type = 'contract', dated.last_day, dated.end_date) as last_day,

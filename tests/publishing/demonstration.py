@@ -16,6 +16,7 @@ from connector.cli.demo import write_seeds
 from connector.engine.bookmark import Bookmark, Stream
 from connector.engine.commands import Commit, Found
 from connector.publishing.publication import publish
+from connector.sandbox.draw import USERS
 from connector.sandbox.seed import seed_store
 from connector.sandbox.store import Store
 from connector.settings.layers import SEEDS_FOLDER
@@ -69,6 +70,11 @@ def land_agency(folder: Path, counts: Mapping[str, int]) -> Warehouse:
 
 def publish_agency(folder: Path, counts: Mapping[str, int]) -> Path:
     """The published file of the agency, with all its models."""
-    write_seeds(folder / "data" / SEEDS_FOLDER)
+    seeds = folder / "data" / SEEDS_FOLDER
+    write_seeds(seeds)
+    goals = "consultant_id,team,month,measure,target\n"
+    goals += "".join(f"{USERS[n]},,2026-08-01,interviews_held,{4 + n}\n" for n in range(3))
+    goals += ",Technology,2026-08-01,candidates_added,20\n"
+    (seeds / "goals.csv").write_text(goals, encoding="utf-8")
     land_agency(folder / "data", counts)
     return publish(settings_of(folder), now=lambda: AT).file

@@ -22,7 +22,7 @@ def test_every_column_has_a_meaning() -> None:
 
 
 @pytest.mark.slow
-def test_ten_questions_are_answered_as_the_page_says(tmp_path: Path) -> None:
+def test_questions_are_answered_as_the_page_says(tmp_path: Path) -> None:
     page = PAGE.read_text(encoding="utf-8")
     file = publish_agency(tmp_path, COUNTS)
     with reading(file) as connection:
@@ -31,5 +31,5 @@ def test_ten_questions_are_answered_as_the_page_says(tmp_path: Path) -> None:
     assert [] == re.findall(r"20\d\d", " ".join(questions(page)))
     assert "| user " not in page
 
-    assert 10 == len(questions(page))
+    assert questions(page)
     assert page == answered(page, file), "run python -m tests.publishing.questions"

@@ -216,6 +216,7 @@ def test_marts_that_are_shipped_name_people_in_one_place(tmp_path: Path) -> None
         "dim_leads.job_title",
         *(f"fct_contract_months.{name}" for name in ("day_rate", "billings", "reporting_billings")),
         "fct_contractors_ending.day_rate",
+        "fct_placement_outcomes.cancellation_reason",
         "fct_placements.annual_salary",
         "fct_placements.day_rate",
         "fct_placements.contract_value",

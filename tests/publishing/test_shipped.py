@@ -39,6 +39,15 @@ def test_every_column_is_described(project: Project) -> None:
     ]
 
 
+def test_every_fact_of_a_consultant_has_the_team(project: Project) -> None:
+    shapes = describe(project)
+    columns = {m.name: {c.name for c in shapes[m.table]} for m in project.models.values()}
+
+    assert [] == [
+        name for name, each in columns.items() if "consultant_name" in each and "team" not in each
+    ]
+
+
 def test_staging_is_views_and_marts_are_tables(project: Project) -> None:
     wanted = {"staging": "view", "marts": "table"}
 

@@ -28,6 +28,19 @@ STAGES = (
     *("new_lead", "screening", "submitted", "interviewing", "offer_made"),
     *("offer_accepted", "placed", "on_hold", "rejected", "withdrawn"),
 )
+PLACED = ("permanent", "contract")
+GOALS = (
+    "u1,,2026-03-01,placements,2",
+    "u1,,2026-02-01,interviews_held,1000",
+    "u2,,2026-03-15,reporting_fee,5000.50",
+    ",North,2026-03-01,candidates_added,0",
+    ",South,2026-01-01,interviews_booked,1",
+    "nobody,,2026-03-01,placements,1",
+    "u3,,2026-04-01,jobs_added,1",
+    "u3,,,,",
+)
+"""Rows of the seed goals; the last one waits to be filled in."""
+
 _ZONES = (None, "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Mars/Olympus")
 _STATUSES = ("draft", "scheduled", "confirmed", "in_progress", "completed", "cancelled")
 _KINDS = ("interview", "interview", "permanent", "contract", "consultation", "site_visit")
@@ -96,6 +109,7 @@ def fill(world: World, month: Month, moments: list[datetime]) -> None:
     world.seed("holidays", "day,name", *(f"{day},A day" for day in HOLIDAYS))
     rates = (f"{currency},{rate},GBP" for currency, rate in RATES.items())
     world.seed("exchange_rates", "currency,rate,reporting_currency", *rates)
+    world.seed("goals", "consultant_id,team,month,measure,target", *GOALS)
     world.seed("lead_statuses", "id,name,outcome", "s1,New,open", "s2,Won,won", "s3,Lost,lost")
     before = datetime.min.replace(tzinfo=UTC)
     for place, at in enumerate(moments):
@@ -225,10 +239,13 @@ def _booking(draw: random.Random, number: int, people: tuple[str | None, ...]) -
         "annual_salary": draw.choice((None, 52_000)),
         "placement_fee": draw.choice((None, None, 1_500.5)),
         "day_rate": draw.choice((None, 400, 512.5)) if kind == "contract" else None,
+        "probation_period_months": (None, 1, 6)[number % 3] if kind in PLACED else None,
     }
     truth = Truth(f"booking-{number}", [(born, fields)])
     for at in _later(draw, born, 25):
         change: dict[str, Any] = {"status": draw.choice((*_STATUSES, "rescheduled"))}
+        if change["status"] == "cancelled":
+            change["cancellation_reason"] = ("Client froze the role ", "", None)[number % 3]
         if end is not None and draw.random() < 0.5:
             end += timedelta(days=draw.randrange(-5, 20))
             change = {"end_datetime": max(end, start).isoformat()}

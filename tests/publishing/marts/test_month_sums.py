@@ -115,7 +115,7 @@ def test_funnels_add_up(month: Recomputed) -> None:
         month,
         "sum_job_funnel",
         month.mart("fct_job_funnel"),
-        ("all", "company", "consultant", "employment_type"),
+        ("all", "company", "consultant", "team", "employment_type"),
         {
             "jobs": len,
             "jobs_with_interview": lambda rows: int((rows.interviews > 0).sum()),
@@ -134,7 +134,7 @@ def test_funnels_add_up(month: Recomputed) -> None:
         month,
         "sum_lead_conversion",
         by_month(month.mart("fct_lead_conversion"), "created_month"),
-        ("all", "source_group", "consultant", "lead_status", "month"),
+        ("all", "source_group", "consultant", "team", "lead_status", "month"),
         {
             "leads": len,
             "converted": summed("is_converted"),
@@ -158,11 +158,11 @@ def test_times_are_spread_as_their_facts(month: Recomputed) -> None:
     holds(month, "sum_time_to_fill", fills[filled], ("month",), sums)
     sums |= {"openings_open": lambda rows: int((rows.outcome == "open").sum())}
     sums |= {"open_p50_days": spread("waited")["p50_days"]}
-    holds(
-        month, "sum_time_to_fill", fills, ("all", "employment_type", "consultant", "company"), sums
-    )
+    fills["opened_month"] = [f"{day:%Y-%m}" for day in fills.opened_month]
+    grouped = ("all", "employment_type", "consultant", "team", "company", "opened_month")
+    holds(month, "sum_time_to_fill", fills, grouped, sums)
     hires = by_month(month.mart("fct_time_to_hire"), "hired_month")
-    dimensions = ("all", "booking_type", "source_group", "consultant", "company", "month")
+    dimensions = ("all", "booking_type", "source_group", "consultant", "team", "company", "month")
     sums = {"placements": len, **spread("days_to_hire")}
     holds(month, "sum_time_to_hire", hires, dimensions, sums)
 

@@ -1,0 +1,216 @@
+"""A simulated month: journeys, loads, outcomes and goals are what pandas makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from tests.publishing.marts.month import GOALS, NOW, local
+from tests.publishing.marts.recomputed import (
+    STANDING,
+    TODAY,
+    Frame,
+    Recomputed,
+    first_of_month,
+    in_days,
+    rounded,
+    same,
+)
+from tests.publishing.marts.test_month_sums import holds, summed
+
+ACTIVE = ("new_lead", "screening", "submitted", "interviewing", "offer_made", "on_hold")
+
+
+def earliest(values: Any) -> Any:
+    """The earliest of some times; None of none."""
+    return min(values, default=None)
+
+
+def test_journeys(month: Recomputed) -> None:
+    visits = month.observed("candidates")
+    entries = visits[(visits.status == "submitted") & visits.is_new.astype(bool)]
+    met = month.bookings[month.bookings.counts_as.isin(("interview_held", "interview_to_come"))]
+    rows: list[Any] = []
+    for id, person in month.candidates.iterrows():
+        theirs = met[met.candidate_id == id]
+        held = theirs[theirs.is_held.astype(bool)]
+        submitted = earliest(entries[entries.id == id].entered_at)
+        after = earliest(at for at in held.start_at if submitted and at >= submitted)
+        booked = month.bookings[month.bookings.candidate_id == id]
+        took_place = booked[booked.is_held.astype(bool)].start_at
+        active = max((person.updated, *booked.created, *took_place))
+        placed = month.placements[month.placements.candidate_id == id]
+        rows.append(
+            (
+                id,
+                submitted,
+                after,
+                rounded(in_days(submitted, after)) if submitted and after else None,
+                len(held),
+                len(theirs) - len(held),
+                held.job_id.nunique(),
+                earliest(held.start_at),
+                max(held.start_at, default=None),
+                earliest(theirs[~theirs.is_held.astype(bool)].start_at),
+                len(placed),
+                earliest(placed.placed_on),
+                active,
+                rounded(in_days(active, NOW)),
+            )
+        )
+    columns = [
+        *("candidate_id", "submitted_at", "interviewed_after_submission_at"),
+        *("days_submitted_to_interview", "interviews_held", "interviews_to_come"),
+        *("jobs_interviewed_for", "first_interview_at", "last_interview_at", "next_interview_at"),
+        *("placements", "first_placed_on", "last_activity_at", "days_since_last_activity"),
+    ]
+    truth = pd.DataFrame(rows, columns=columns, dtype=object)
+    assert truth.days_submitted_to_interview.count() > 0
+    same(month.mart("fct_candidate_journey"), truth, *columns)
+
+
+def _work(month: Recomputed) -> Iterator[tuple[Any, str, int]]:
+    """Everything that is to be done: by whom, of which kind, and how many positions."""
+    for id, job in month.jobs.iterrows():
+        if job.status in ("published", "on_hold"):
+            number = sum(month.placements.job_id == id)
+            positions = job.positions_available or 1
+            yield job.assigned_to, "open_jobs", max(int(positions) - number, 0)
+    for _, person in month.candidates.iterrows():
+        if person.status in ACTIVE:
+            yield person.assigned_to, "active_candidates", 0
+    for _, booking in month.bookings.iterrows():
+        if booking.counts_as == "interview_to_come":
+            yield booking.consultant, "interviews_to_come", 0
+    for _, placement in month.placements.iterrows():
+        if placement.contract_state == "running":
+            yield placement.consultant, "running_contracts", 0
+
+
+def test_loads(month: Recomputed) -> None:
+    frame: Frame = pd.DataFrame(_work(month), columns=["consultant_id", "kind", "positions"])
+    truth = frame.groupby(["consultant_id", "kind"], dropna=False).size().unstack(fill_value=0)
+    truth["open_positions"] = frame.groupby("consultant_id", dropna=False).positions.sum()
+    truth = truth.reset_index()
+    kinds = ("open_jobs", "active_candidates", "interviews_to_come", "running_contracts")
+    assert all(truth[kind].sum() > 0 for kind in kinds)
+    same(month.mart("sum_consultant_load"), truth, *truth.columns)
+    jobs = month.mart("fct_pipeline_jobs")
+    values = jobs.groupby("consultant_id", dropna=False).agg(
+        jobs_with_value=("reporting_value", "count"),
+        reporting_value=("reporting_value", lambda fees: sum(fees.dropna())),
+    )
+    shown = month.mart("sum_consultant_load", "open_jobs > 0")
+    same(shown, values.reset_index(), "consultant_id", "jobs_with_value", "reporting_value")
+
+
+@pytest.fixture(scope="module")
+def outcomes(month: Recomputed) -> Frame:
+    """Every placement that the looks saw agreed, with what became of it."""
+    visits = month.observed("bookings")
+    agreed_ids = set(visits[visits.status.isin(STANDING)].id)
+    last = visits[visits.left_by.isna()].set_index("id")
+    rows: list[Any] = []
+    for id, row in month.bookings.iterrows():
+        accepted = row.offer_accepted_date
+        was_agreed = id in agreed_ids or isinstance(accepted, str)
+        is_off = row.status == "cancelled" and was_agreed
+        if row.booking_type not in ("permanent", "contract"):
+            continue
+        if row.counts_as != "placement" and not is_off:
+            continue
+        agreed = (
+            date.fromisoformat(accepted)
+            if isinstance(accepted, str)
+            else min(row.created_date, row.start_date)
+        )
+        is_dated = is_off and last.number[id] > 1
+        off = local(last.entered_at[id], row.timezone) if is_dated else None
+        months = row.probation_period_months
+        over = None
+        if pd.notna(months):
+            over = (pd.Timestamp(row.start_date) + pd.DateOffset(months=int(months))).date()
+        if is_off and not off:
+            outcome = "cancelled"
+        elif off:
+            outcome = "cancelled_" + ("after" if off >= row.start_date else "before") + "_start"
+        elif row.status == "completed":
+            outcome = "completed"
+        else:
+            outcome = "started" if row.start_date <= TODAY else "to_come"
+        state = None
+        if over and not (is_off and not off):
+            state = "passed" if TODAY >= over else "running"
+            if off and off < over:
+                state = "not_started" if off < row.start_date else "failed"
+        reason = row.cancellation_reason
+        told = reason.strip() or None if is_off and isinstance(reason, str) else None
+        days = (off - agreed).days if off else None
+        rows.append((id, agreed, off, days, over, outcome, state, told, row.consultant, is_off))
+    columns = [
+        *("booking_id", "agreed_on", "cancelled_on", "days_until_cancelled", "probation_end_on"),
+        *("outcome", "probation_state", "cancellation_reason", "consultant_id", "is_fall_off"),
+    ]
+    return pd.DataFrame(rows, columns=columns, dtype=object)
+
+
+def test_outcomes_of_placements(month: Recomputed, outcomes: Frame) -> None:
+    same(month.mart("fct_placement_outcomes"), outcomes, *outcomes.columns)
+    assert {"cancelled", "cancelled_before_start", "cancelled_after_start"} <= set(outcomes.outcome)
+    assert len(set(outcomes.probation_state.dropna())) > 1
+    assert outcomes.cancellation_reason.notna().any()
+
+
+def test_fall_off_has_its_number(month: Recomputed, outcomes: Frame) -> None:
+    (whole,) = month.mart("sum_fall_off", "group_by = 'all'").itertuples()
+    assert (len(outcomes), int(outcomes.is_fall_off.sum())) == (
+        whole.placements_agreed,
+        whole.placements_cancelled,
+    )
+    facts = month.mart("fct_placement_outcomes")
+    facts["month"] = [f"{day:%Y-%m}" for day in facts.agreed_month]
+    facts["failed"] = facts.probation_state == "failed"
+    holds(
+        month,
+        "sum_fall_off",
+        facts,
+        ("all", "booking_type", "consultant", "team", "company", "month"),
+        {
+            "placements_agreed": len,
+            "placements_cancelled": summed("is_fall_off"),
+            "cancelled_in_probation": summed("failed"),
+            "fall_off_rate": lambda rows: rows.is_fall_off.sum() / len(rows),
+        },
+    )
+
+
+def test_goals(month: Recomputed) -> None:
+    team = {"u1": "North", "u2": "South"}
+    done = month.mart("sum_consultant_activity", "period = 'month'")
+    done["team"] = [team.get(each) for each in done.consultant_id]
+    rows: list[Any] = []
+    for line in GOALS[:-1]:
+        consultant, of, day, measure, target = line.split(",")
+        begins = first_of_month(date.fromisoformat(day))
+        whose = done.consultant_id == consultant if consultant else done.team == of
+        actual = float(done[whose & (done.period_start == begins)][measure].sum())
+        wanted = float(target)
+        share = round(actual / wanted, 4) if wanted else None
+        over = (begins.year, begins.month) < (TODAY.year, TODAY.month)
+        rows.append(
+            (
+                *(consultant or None, of or team.get(consultant), begins, measure),
+                *(wanted, actual, share, actual >= wanted, over),
+            )
+        )
+    columns = ["group_id", "team", "month_start", "measure", "target", "actual"]
+    truth = pd.DataFrame(
+        rows, columns=[*columns, "attainment", "is_reached", "is_over"], dtype=object
+    )
+    assert {True, False} == set(truth.is_reached)
+    assert truth.actual.sum() > 0
+    same(month.mart("sum_goal_attainment"), truth, *truth.columns)

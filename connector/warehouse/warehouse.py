@@ -125,8 +125,10 @@ class Warehouse:
     def identity(self) -> Identity | None:
         """Return the identity of the folder; None in a file that no run has used yet."""
         with self.reading() as connection:
-            migrate(connection, str(self.work))
-            return state.read_identity(connection)
+            try:
+                return state.read_identity(connection)
+            except duckdb.CatalogException:
+                return None
 
     def write_identity(self, identity: Identity) -> None:
         """Replace the identity of the folder."""

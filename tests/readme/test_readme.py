@@ -131,7 +131,7 @@ def test_your_own_account_follows_the_first_session_in_the_same_shell(tmp_path: 
             c.replace("https://acme.example", own.base_url)
             for c in session(blocks("console")[1])[0]
         ]
-        done = run(["set -e", *first, *second], tmp_path, CONNECTOR_MODELS="off")
+        done = run(["set -e", *first, *second], tmp_path)
 
     assert 0 == done.returncode, done.stdout
     with duckdb.connect(str(tmp_path / "data" / "recruitment.duckdb"), read_only=True) as data:

@@ -13,6 +13,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,6 +22,7 @@ import duckdb
 
 from connector.errors import ConnectorError, Misused
 from connector.operations.backup import make_backup
+from connector.operations.folder_identity import replace_ledger
 from connector.operations.restore import RestoreOptions, restore
 from connector.privacy.erase import erase, release
 from connector.pulls.run import pull
@@ -172,9 +174,10 @@ class Account:
             raise Wrong(f"history lost {len(lost)} versions of {len(seen)} with the work file")
 
     def lose_ledger(self) -> None:
-        """Lose the ledger, as its cure for damage advises, and pull."""
+        """Lose the ledger, replace it as the error advises, and pull."""
         for each in self.data.glob("ledger.sqlite*"):
             each.unlink()
+        self._replace_ledger()
         self.pull()
 
     def empty_ledger(self) -> None:
@@ -182,7 +185,15 @@ class Account:
         for each in self.data.glob("ledger.sqlite*"):
             each.unlink()
         (self.data / "ledger.sqlite").touch()
+        self._replace_ledger()
         self.pull()
+
+    def _replace_ledger(self) -> None:
+        if (
+            replace_ledger(self.settings, datetime.now(UTC)) is None
+            and (self.data / "work.duckdb").exists()
+        ):
+            raise Wrong("a lost ledger was not noticed")
 
     def back_up(self) -> None:
         """Make a backup, elsewhere."""

@@ -162,7 +162,7 @@ ACME = Plan(
         ),
         Incident(
             *(18, "The address", "is that of another agency's workspace", another_workspace),
-            *("deletions_refused", "belong to the workspace", right_workspace, "candidates"),
+            *("settings_wrong", "another folder", right_workspace),
         ),
         Incident(
             *(20, "Candidates", "lose two thirds in one day", remove("candidates", 38)),
@@ -364,7 +364,7 @@ HOOLI = Plan(
         ),
         Incident(
             *(73, "The address", "is mistyped", lambda q: q.set(base_url="http://127.0.0.1:9")),
-            *("pull_failed", "Check base_url"),
+            *("settings_wrong", "another folder"),
             lambda q: q.set(base_url=q.sandbox.base_url),
         ),
     ),

@@ -51,7 +51,7 @@ def test_help_lists_every_command_and_imports_none() -> None:
     assert list(COMMANDS) == [
         line.split()[0]
         for line in shown.splitlines()
-        if line[:2] == "  " and line.split()[0] in COMMANDS
+        if re.match(r"  \w", line) and line.split()[0] in COMMANDS
     ]
     assert "[]" == shown.splitlines()[-1]
 

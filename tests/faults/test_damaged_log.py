@@ -39,7 +39,7 @@ class Photographer:
             return
         image = self._folder / f"image-{len(self.images)}"
         (image / "data").mkdir(parents=True)
-        # The work file alone: the ledger is another file, and says that this process is pulling.
+        # The work file alone: the ledger still says that this process is pulling.
         for each in (self._folder / "taken" / "data").glob("work.duckdb*"):
             shutil.copy(each, image / "data")
         self.images.append(image)
@@ -55,6 +55,9 @@ def photographs(sandbox: Sandbox, folder: Path) -> list[Path]:
             sandbox.store.update("jobs", id, {"title": "Renamed"})
     images = [each for each in photographer.images if log_of(each).exists()]
     assert len(images) >= 4
+    for image in images:
+        for each in (folder / "taken" / "data").glob("ledger.sqlite*"):
+            shutil.copy(each, image / "data")
     return images
 
 

@@ -19,7 +19,7 @@ from connector.sandbox.store import Store
 from tests.faults.killable_pull import BATCH_REQUESTS, Ended, PullForkServer, child
 from tests.faults.sampling import IS_ALL, SHARES, sample_points
 from tests.faults.simulated_time import Time, pulled
-from tests.pulls.landed import differences, published
+from tests.pulls.landed import belongs_to, differences, published
 from tests.seeds import SEED, seeded_random
 
 COUNTS = {"candidates": 110, "jobs": 185}
@@ -50,10 +50,11 @@ class Prepared:
         with Sandbox(data=folder / "platform", clock=clock_of(time)) as sandbox:
             yield sandbox
 
-    def restore(self, folder: Path) -> None:
+    def restore(self, folder: Path, sandbox: Sandbox) -> None:
         """The folder as it was before anything was killed."""
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(self.folder / "base", folder)
+        belongs_to(folder / "data", sandbox.base_url)
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +120,7 @@ def test_killed_after_any_request_of_a_sync(
             point = f"killed after request {request}, seed {SEED}"
             folder = tmp_path / "killed"
             before = len(sandbox.log)
-            prepared.restore(folder)
+            prepared.restore(folder, sandbox)
             assert kill_at(sandbox, fork_server, folder, request).is_killed, point
             extra[request] = finish(sandbox, folder, point) - before - clean
         tell("request", extra)
@@ -138,7 +139,7 @@ def test_killed_after_any_commit_of_a_sync(
             point = f"killed after commit {commit}, seed {SEED}"
             folder = tmp_path / "killed"
             before = len(sandbox.log)
-            prepared.restore(folder)
+            prepared.restore(folder, sandbox)
             ended = fork_server.run(child(sandbox, folder, *RESOURCES, dies_after_commit=commit))
             assert ended.is_killed, (point, ended)
             extra[commit] = finish(sandbox, folder, point) - before - clean
@@ -151,7 +152,7 @@ def committed(
 ) -> int:
     """How many transactions a pull that nobody kills commits."""
     folder = tmp_path / "counted"
-    prepared.restore(folder)
+    prepared.restore(folder, sandbox)
     ended = fork_server.run(child(sandbox, folder, *RESOURCES, counts_commits=True))
     assert 0 == ended.status, ended
     return int(ended.said.splitlines()[-1])

@@ -11,6 +11,7 @@ import asyncio
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from functools import cache
 from itertools import count
@@ -20,11 +21,14 @@ from typing import Any
 import duckdb
 
 from connector.catalog import CATALOG
+from connector.ledger.ledger import Ledger
 from connector.pulls.outcome import PullReport
 from connector.pulls.run import pull
+from connector.pulls.workspace import compare_files, write_identity
 from connector.sandbox.server import Sandbox
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.duckdb_file import literal
+from connector.warehouse.warehouse import Warehouse
 
 COUNTS = {
     "jobs": 20,
@@ -155,3 +159,12 @@ def _is_same(kind: str, expected: Any, landed: Any) -> bool:
     if kind == "object":
         return bool(json.loads(landed) == expected)
     return bool(expected == landed)
+
+
+def belongs_to(folder: Path, address: str) -> None:
+    """Give a copied folder to the workspace at another address, as after a confirmed move."""
+    with Ledger(folder) as ledger:
+        warehouse = Warehouse(folder)
+        found = compare_files(ledger, warehouse)
+        assert found is not None
+        write_identity(ledger, warehouse, replace(found, address=address))

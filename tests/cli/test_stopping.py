@@ -3,17 +3,37 @@
 from __future__ import annotations
 
 import signal
-import time
+import subprocess
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from connector.sandbox.faults import Latency
 from connector.sandbox.server import Sandbox
+from connector.sandbox.store import Store
 from tests.cli.calling import KEY, call, start, variables
 
 CONNECTIONS = 4
 STOPPED_AFTER = 150
+LATENCY = Latency(0.02)
+"""Of every answer, so that a pull is still under way when it is stopped."""
+
+
+def send_at(sandbox: Sandbox, request: int, number: signal.Signals) -> list[subprocess.Popen[str]]:
+    """Send the signal during that request, to the process that is put into the list."""
+    started: list[subprocess.Popen[str]] = []
+    served = 0
+
+    def between(_: Store) -> None:
+        nonlocal served
+        served += 1
+        if served == request:
+            started[0].send_signal(number)
+
+    sandbox.between = between
+    sandbox.faults.add(LATENCY, times=None)
+    return started
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
@@ -22,10 +42,9 @@ def test_a_pull_that_is_stopped_keeps_the_records_that_it_has_read(
 ) -> None:
     with Sandbox(counts={"candidates": 300}, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path)
+        started = send_at(sandbox, STOPPED_AFTER, number)
         process = start(["pull", "candidates"], environ)
-        while len(sandbox.log) < STOPPED_AFTER and process.poll() is None:
-            time.sleep(0)
-        process.send_signal(number)
+        started.append(process)
         out, err = process.communicate(timeout=60)
         again = call(["pull", "candidates"], environ)
         read = Counter(each.path for each in sandbox.log if "/candidates/" in each.path)
@@ -43,10 +62,9 @@ def test_a_pull_that_is_stopped_keeps_the_records_that_it_has_read(
 def test_a_background_job_that_ignores_ctrl_c_can_be_stopped(tmp_path: Path) -> None:
     with Sandbox(counts={"jobs": 300}, keys={KEY: ("*",)}) as sandbox:
         ignoring = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
+        started = send_at(sandbox, 10, signal.SIGTERM)
         process = start(["pull", "jobs"], variables(sandbox.base_url, tmp_path), before=ignoring)
-        while len(sandbox.log) < 10 and process.poll() is None:
-            time.sleep(0)
-        process.send_signal(signal.SIGTERM)
+        started.append(process)
         _, err = process.communicate(timeout=60)
 
     assert 4 == process.returncode
@@ -56,10 +74,9 @@ def test_a_background_job_that_ignores_ctrl_c_can_be_stopped(tmp_path: Path) -> 
 def test_a_hang_up_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
     with Sandbox(counts={"jobs": 60}, keys={KEY: ("*",)}) as sandbox:
         ignoring = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)"
+        started = send_at(sandbox, 10, signal.SIGHUP)
         process = start(["pull", "jobs"], variables(sandbox.base_url, tmp_path), before=ignoring)
-        while len(sandbox.log) < 10 and process.poll() is None:
-            time.sleep(0)
-        process.send_signal(signal.SIGHUP)
+        started.append(process)
         process.communicate(timeout=60)
 
     assert 0 == process.returncode

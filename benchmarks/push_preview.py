@@ -6,7 +6,7 @@ rows of csv.
 A csv of candidates, of which one in a hundred is wrong, is previewed as `connector push` without
 `--apply` does it, in a separate process, against a warehouse with 20,000 candidates landed. The
 report has the wrong rows, and all rows are counted. The peak of the resident set must stay below
-the target at a million rows, of which the default is a part.
+the target at a million rows. The default is a part of them.
 
 A csv and a workbook of 50,000 rows and 12 columns are previewed, and read and checked by pandas
 with the same five checks: required names, form of the email address, allowed values, dates of
@@ -84,7 +84,7 @@ check(sys.argv[1])
 
 
 def write(path: Path, count: int, first: int) -> None:
-    """A file of so many candidates, beginning with this number."""
+    """Write a file with `count` candidates, numbered from `first`."""
     with path.open("w", encoding="utf-8", newline="") as file:
         made = csv.writer(file)
         made.writerow(HEADINGS)
@@ -131,7 +131,7 @@ def _environ(folder: Path) -> dict[str, str]:
 
 
 def measure_here(count: int, path: Path) -> dict[str, float]:
-    """Preview a file of so many rows in this process."""
+    """Preview a file of `count` rows in this process."""
     settings = load_settings({}, _environ(path.parent), path.parent)
     began, wall = time.process_time(), time.monotonic()
     (report,) = asyncio.run(

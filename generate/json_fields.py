@@ -3,7 +3,7 @@
 A test compares the list with the output.
 
 A command prints one object. A field with a question mark is there only if it applies. Where an
-option changes the object, the option has an entry of its own.
+option changes the object, the option has a separate entry.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
 
 
 def names(fields: str) -> tuple[set[str], set[str]]:
-    """Return the fields that are always there, and those that can be missing."""
+    """Return the fields that are always present, and the optional fields."""
     words = fields.split()
     return (
         {word for word in words if not word.endswith("?")},

@@ -1,7 +1,7 @@
 """All accounts in one run, spread over the workers of a Dask cluster by dagster-dask.
 
 Each account is a step. The step runs the account's own job on a worker: the same assets and
-retries, and a run of its own. Dask gives the step of a lost worker to another worker, whose pull
+retries, in a separate run. Dask gives the step of a lost worker to another worker, whose pull
 continues from what was loaded.
 
 Needs the extra `distributed`, so no other module imports this one. Load it instead of

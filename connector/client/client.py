@@ -49,10 +49,10 @@ from connector.settings.values import read_address
 
 T = TypeVar("T")
 
-# A server that cannot be reached is seldom back within seconds, and an answer that is unreadable
-# three times is likely to stay so.
+# An unreachable server rarely returns within seconds, and an answer that is unreadable three times
+# probably stays unreadable.
 FEW_ATTEMPTS_MAX = 3
-# Time after which the limiter is asked again: its response may come to another client.
+# Seconds until the limiter is queried again: the response may belong to another client.
 TURN_SECONDS = 1.0
 BACKOFF_SECONDS_MIN = 0.5
 BACKOFF_SECONDS_MAX = 20.0

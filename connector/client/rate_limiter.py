@@ -4,7 +4,7 @@ The server counts requests in windows of a minute and shows the count in three h
 Two numbers bound the requests that may leave now:
 
 -   the lowest `Remaining` of the current window, less the requests that it may not include: those
-    in flight, and those that ended without a `Remaining`;
+    in flight, and requests that ended without a `Remaining`;
 -   `Limit` less our own requests of the last 60 seconds.
 
 For a sole client neither number is ever more than what is really left, in a fixed window as in a
@@ -203,7 +203,7 @@ class Backoff:
             wait = max(_doubled(self._refusals - 1), freed_seconds)
         else:
             wait = max(0.0, seconds) + RESOLUTION_SECONDS
-            # Refused again after the wait that the server asked for: it is not long enough.
+            # Refused again after the wait that the server requested: it is too short.
             wait = wait if self._refusals < 2 else max(wait, _doubled(self._refusals - 2))
         self.ends_at = max(self.ends_at, now + wait + jitter * JITTER_SECONDS_MAX)
 
@@ -333,7 +333,7 @@ class RateLimiter:
         self._take_back(now, ticket)
 
     def _end(self, now: float, ticket: Ticket) -> float:
-        """Take back the ticket of a request that may have been counted."""
+        """End a request that the server may have counted."""
         self._own.append(now)
         if self._own[0] < now - 2 * OWN_SECONDS:
             # Many are removed together, so that it costs little on average.
@@ -341,7 +341,7 @@ class RateLimiter:
         return self._take_back(now, ticket)
 
     def _take_back(self, now: float, ticket: Ticket) -> float:
-        """Take back a ticket and return when its request left."""
+        """Count the request as ended and return when it left."""
         sent_at = ticket.sent_at
         assert sent_at <= now, f"sent at {sent_at}, after {now}"
         assert self._in_flight > 0, "more requests ended than were sent"
@@ -350,12 +350,12 @@ class RateLimiter:
             self._window.is_probe_out = False
         return sent_at
 
-    def _first_of_minute(self, moment: float) -> int:
-        """Index of the first of our requests that ended in the minute before `moment`."""
-        return bisect_right(self._own, moment - WINDOW_SECONDS - SLACK_SECONDS)
+    def _first_of_minute(self, now: float) -> int:
+        """Index of the first own request that ended in the minute before `now`."""
+        return bisect_right(self._own, now - WINDOW_SECONDS - SLACK_SECONDS)
 
     def _freed_at(self, now: float, count: int = 1) -> float:
-        """When `count` of our requests leave the last minute; `-inf` if there are none."""
+        """When `count` own requests leave the last minute; `-inf` without any."""
         first = self._first_of_minute(now)
         if count < 1 or first == len(self._own):
             return -math.inf

@@ -125,7 +125,7 @@ def _forgotten_pushes(warehouse: Warehouse) -> Iterator[str]:
 
 
 def _taken_back(ledger: Ledger, warehouse: Warehouse) -> Iterator[str]:
-    """Count the requests that the work file knows of; a sentence on those that it does not."""
+    """Count the requests recorded in the work file; yield a sentence on the lost ones."""
     uses = warehouse.copied_uses()
     ledger.count_uses(uses)
     counted = sum(each.requests for each in uses)

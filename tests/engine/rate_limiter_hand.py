@@ -9,7 +9,7 @@ NOW = 1_700_000_000.0
 
 
 class Hand:
-    """A limiter, played by hand at moments that are given; the server's clock runs with ours."""
+    """A limiter that a test calls at given times; the server's clock runs with ours."""
 
     def __init__(self, *, reserve: int = 0, limit: int = 10) -> None:
         self.limiter = RateLimiter(reserve=reserve)

@@ -245,7 +245,7 @@ KINDS: dict[str, Callable[[int, float], Counter]] = {
 
 
 def sole_client(kind: str, seed: int) -> Outcome:
-    """Three windows of 60 requests by four workers of a client that nobody shares the key with."""
+    """Three windows of 60 requests by four workers of the only client of a key."""
     chance = random.Random(f"{kind} {seed}")
     counter = KINDS[kind](60, chance.uniform(0, MINUTE))
     return World(RateLimiter(), counter, requests=180, seed=seed).run()

@@ -1,4 +1,4 @@
-"""Somebody holds the connector's own file."""
+"""Another process holds the connector's own file."""
 
 from __future__ import annotations
 

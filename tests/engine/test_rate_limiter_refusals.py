@@ -158,6 +158,19 @@ def test_after_another_client_was_seen_only_the_servers_figures_count() -> None:
     assert "window" == hand.wait(71).reason
 
 
+@pytest.mark.parametrize(("seen_at", "free"), [(71, 5), (171, 0)])
+def test_another_client_is_forgotten_in_time(seen_at: int, free: int) -> None:
+    hand = Hand()
+    hand.heard(1, hand.go(0), 9)
+    hand.heard(seen_at, hand.go(seen_at - 1), 2, seen_at + 50)
+    for start, left in ((400, 10), (450, 5)):
+        for number in range(1, 6):
+            hand.heard(start, hand.go(start), left - number, start + 60)
+
+    # The five requests of 400 have left our own minute; the server's figure is still 0.
+    assert free == len(hand.go_all(461))
+
+
 def test_a_spent_month_stays_spent() -> None:
     hand = Hand()
     hand.heard(1, hand.go(0), 9)

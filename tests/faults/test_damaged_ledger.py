@@ -200,7 +200,7 @@ def test_flipped_bytes_are_no_unexpected_error(site: Site, share: int) -> None:
         assert status in (0, 1, 3), told
 
 
-@pytest.mark.parametrize("damage", first_fast(MALFORMED, 3))
+@pytest.mark.parametrize("damage", first_fast(MALFORMED))
 def test_malformed_values_are_a_damaged_ledger(site: Site, damage: str) -> None:
     codes = set()
     for words in site.commands:

@@ -19,7 +19,7 @@ from typing import Any
 
 import duckdb
 
-from connector.warehouse.duckdb_file import iso, literal, quoted
+from connector.warehouse.duckdb_file import literal, quoted
 from connector.warehouse.runs import last_resource_runs
 from connector.warehouse.schema import TableSchema, declared_tables
 from connector.warehouse.state import last_copied
@@ -39,7 +39,7 @@ def fingerprint(
         time_zone: Time zone of the account's days.
         made_with: Fingerprint of everything else that the published file depends on.
     """
-    moment = "NULL::TIMESTAMPTZ" if at is None else f"{literal(iso(at))}::TIMESTAMPTZ"
+    moment = "NULL::TIMESTAMPTZ" if at is None else f"{literal(at.isoformat())}::TIMESTAMPTZ"
     digest = hashlib.sha256(made_with.encode())
     for sql in (*_rows(moment, time_zone), *_states(moment, time_zone)):
         found = connection.execute(sql).fetchall()

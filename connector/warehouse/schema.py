@@ -22,7 +22,7 @@ from connector.errors import NotAWarehouse
 from connector.warehouse.duckdb_file import literal, quoted, transaction
 from connector.warehouse.own_tables import OWN_TABLES
 
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 11
 """The number of the last migration; greater where a later version of the connector changes tables.
 
 Tables are brought up to their declarations, whatever version made the file, so that the number

@@ -25,7 +25,7 @@ from connector.operations.alert_check import AlertCheck, open_alerts, present_al
 from connector.operations.findings import Proof, proof_of
 from connector.pulls.advice import explain
 from connector.pulls.workspace import check_files
-from connector.settings.accounts import Configured, refuse_renamed
+from connector.settings.accounts import Configured
 from connector.settings.model import Settings
 from connector.settings.values import Age
 from connector.warehouse.runs import Publication, Run, SharedPublication, published_in
@@ -227,10 +227,6 @@ def _first_step(settings: Settings) -> str:
     name = settings.account.value
     command = "connector pull" if name is None else f"connector pull --account {name}"
     try:
-        refuse_renamed(settings)
-    except SettingsError as error:
-        return f"{error}. {error.action}"
-    try:
         settings.connection()
     except SettingsError as error:
         return f"{error.action} Then run '{command}'; or try 'connector demo' without an account."
@@ -377,7 +373,9 @@ def _next(found: AccountStatus) -> Iterator[str]:
     """What is left to do, or that nothing is."""
     unread = found.unread
     if unread is not None:
-        yield _remaining(unread) + ("" if found.under_way else " Run 'connector pull'.")
+        broken = sum(each.broken for each in found.resources)
+        is_repeatable = not found.under_way and broken < unread.records
+        yield _remaining(unread) + (" Run 'connector pull'." if is_repeatable else "")
         return
     if found.under_way:
         return

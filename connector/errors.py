@@ -4,6 +4,7 @@
     ├── Misused                  change the command or the settings (exit 2)
     │   ├── SettingsError        a setting is missing, malformed or unsafe
     │   │   └── OtherWorkspace   the data folder has the records of another workspace
+    │   ├── UnusableId           an id that no path can contain
     │   └── UnknownName          a resource, field, sort or option that does not exist
     ├── Answered                 an error that the API answered with: Denied, Refused, ServerFailed
     ├── Denied                   ask for access; repeating will not help
@@ -23,8 +24,11 @@
     │   └── DeletionsWaiting     a pull has yet to read all lists before it believes deletions
     ├── NotTheApi                the answer cannot come from this API: check the address
     │   ├── Redirected           3xx: redirects are never followed
+    │   │   └── RedirectedToSlash  to the same address with a slash at its end
     │   ├── UnreadableAnswer     not JSON, or JSON of another shape
-    │   └── AnswerTooLarge       the body passed the cap
+    │   ├── AnswerTooLarge       the body passed the cap
+    │   └── AnswerBroken         unreadable, from an address that gave readable answers before
+    ├── RecordUnreadable         a record could not be read in two pulls in a row
     ├── InDoubt                  a write was sent and its fate is unknown: look before repeating
     ├── Stopped                  a limit was reached; run again to continue (exit 4)
     │   ├── BudgetSpent          the run's own limit of requests
@@ -131,6 +135,15 @@ class OtherWorkspace(SettingsError):
     """The data folder has the records of another workspace; nothing was read or written."""
 
     action = "Set CONNECTOR_DATA_DIR to another folder."
+
+
+class UnusableId(Misused):
+    """An id that no path can contain; a value that could lead to another address is refused."""
+
+    action = (
+        "Copy the id from the application or from the column 'id' of the published file. An id has"
+        " letters, digits, hyphens, underscores and single dots, and begins with no dot."
+    )
 
 
 class UnknownName(Misused):

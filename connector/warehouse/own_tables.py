@@ -140,6 +140,12 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "id VARCHAR": "The record that waits to be read whole.",
             "reason VARCHAR": "Why it must be read, or read again.",
             "created_at TIMESTAMPTZ": "The record's own `created_at`, as the list showed it.",
+            "error_code VARCHAR": "The code of the error of the last attempt to read it "
+            "(docs/ERRORS.md); null if no attempt failed.",
+            "error VARCHAR": "The same, in a part of a sentence.",
+            "failed_runs BIGINT DEFAULT 0": "Number of runs in which reading it failed.",
+            "failed_since TIMESTAMPTZ": "When reading it first failed.",
+            "run_id VARCHAR": "The last run in which reading it failed (`sync.runs.run_id`).",
         },
     ),
     "sync.events": (

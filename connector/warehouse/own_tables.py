@@ -204,13 +204,14 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         {
             "started_at TIMESTAMPTZ": "When it began.",
             "ended_at TIMESTAMPTZ": "When it ended.",
-            "outcome VARCHAR": "published, unchanged (the lakehouse had it all) or failed.",
+            "outcome VARCHAR": "published, unchanged (the lakehouse had the file, or a "
+            "newer one) or failed.",
             "publication VARCHAR": "The file (`sync.publications.publication`); null where it "
             "failed.",
             "snapshot BIGINT": "The snapshot of the lakehouse that shows it.",
-            "tables BIGINT": "Tables in which something has changed.",
-            "inserted BIGINT": "Rows that are new or changed.",
-            "removed BIGINT": "Rows that are gone or changed.",
+            "tables BIGINT": "Number of tables with rows of the account.",
+            "inserted BIGINT": "Number of rows written.",
+            "removed BIGINT": "Number of rows that they replaced.",
             "error_code VARCHAR": "The code of what kept it from being done (docs/ERRORS.md).",
             "message VARCHAR": "The same, in a sentence.",
         },

@@ -33,7 +33,7 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     "plan": {
         "": "requests minutes month_share limit_per_minute spent resources skipped month schedule"
     },
-    "verify": {"": "equal requests seconds streams harmed_by_erasures? error?"},
+    "verify": {"": "equal requests seconds streams error?"},
     "template": {"": "file columns"},
     "push": {
         "": "outcome batch resource file rows requests requests_foreseen seconds merged missing"
@@ -59,7 +59,6 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     },
     "lakehouse publish": {"": "accounts"},
     "lakehouse status": {"": "data snapshots files bytes accounts"},
-    "lakehouse maintain": {"": "applied keeps_from kept expired removed_files rewritten joined"},
     "lakehouse remove": {"": "applied account rows", "--apply": _LAKEHOUSE},
     "report": {"": "file as_of period key_figures"},
     "whereis": {"": _PERSON},
@@ -74,7 +73,6 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "": "made_at version files ledger lost aside erased_again waiting error",
         "--check": "whole made_at account version work ledger entries format digest",
     },
-    "account rename": {"": "old new folder aside requests_added"},
     "status": {
         "": "folder resources runs alerts alerts_waiting is_lost? silent? published? unpublished?"
         " lakehouse? left? month? limit_per_minute? leases?",

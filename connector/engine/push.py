@@ -35,8 +35,6 @@ from connector.engine.lookup import (
 )
 from connector.engine.push_commands import (
     Accepted,
-    Claim,
-    Claimant,
     ClaimedRecords,
     Declined,
     Move,
@@ -51,10 +49,8 @@ from connector.engine.push_row import (
     PushRow,
     RowStatus,
     already_there_problem,
-    claimed_problem,
     conflict_problems,
     declined_problems,
-    doubtful,
     gone_problem,
 )
 from connector.engine.push_states import Operation, Task
@@ -62,8 +58,8 @@ from connector.engine.push_states import Operation, Task
 # -- Push create -----------------------------------------------------------------------------------
 # A create: sent once, looked for after silence, and adopted if it is found.
 #
-# Before the first attempt the newest records are compared with the row and, if data folders share a
-# journal, the create is claimed. A row with an attempt in doubt has both behind it.
+# Before the first attempt the newest records are compared with the row. A row with an attempt in
+# doubt was compared before that attempt.
 
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
@@ -119,25 +115,21 @@ def _misfit(row: PushRow, record: Resource) -> PushSteps[str | None]:
 
 
 def _may_be_sent(row: PushRow) -> PushSteps[bool]:
-    """Whether nobody else has made the record, as far as the newest records and the
-    shared journal say. A row whose record is there ends here; one of which that could not be
-    read stays planned.
+    """Return True if the record of the row is not among the newest records.
+
+    A row whose record is there ends here. If the newest records cannot be read, the row stays
+    planned.
     """
-    if row.task.identity:
-        there = yield from already_there(row.resource, row.task.identity)
-        if there is None:
-            return False
-        if there:
-            problems = (already_there_problem(there),)
-            id = there[0] if len(there) == 1 else None
-            yield from row.move(Move("repeated", "already_there", problems, record_id=id))
-            return False
-    claimant: Claimant | None = yield Claim()
-    if claimant is not None:
-        problems = (claimed_problem(claimant),)
-        id = claimant.record_id
-        yield from row.move(Move("repeated", "claimed_elsewhere", problems, record_id=id))
-    return claimant is None
+    if not row.task.identity:
+        return True
+    there = yield from already_there(row.resource, row.task.identity)
+    if there is None:
+        return False
+    if there:
+        problems = (already_there_problem(there),)
+        id = there[0] if len(there) == 1 else None
+        yield from row.move(Move("repeated", "already_there", problems, record_id=id))
+    return not there
 
 
 def look_for_it(row: PushRow) -> PushSteps[bool]:
@@ -155,7 +147,8 @@ def look_for_it(row: PushRow) -> PushSteps[bool]:
         yield from _created(row, move, record)
     elif sighting.matches:
         ids = tuple(each.record.id for each in sighting.matches)
-        yield from row.move(Move("several", "several_matches", doubtful("several_matches", ids)))
+        problems = row.doubtful("several_matches", ids)
+        yield from row.move(Move("several", "several_matches", problems))
     else:
         if row.state == "unknown":
             yield from row.move(Move("absent", "in_doubt"))
@@ -186,7 +179,7 @@ def _created(row: PushRow, move: Move, record: Resource) -> PushSteps[None]:
 def _absent(row: PushRow, sighting: LookupResult) -> Move:
     """It is not there, and no late commit is to be expected any more."""
     if sighting.alike:
-        return Move("several", "look_alike", doubtful("look_alike", sighting.alike))
+        return Move("several", "look_alike", row.doubtful("look_alike", sighting.alike))
     if row.attempts[-1].fate == "refused":
         # The problems that the API named stay.
         return Move("kept", "refused_in_doubt")
@@ -198,16 +191,16 @@ def _absent(row: PushRow, sighting: LookupResult) -> Move:
         code = "attempts_spent"
     else:
         return Move("retried")
-    return Move("kept", code, doubtful(code))
+    return Move("kept", code, row.doubtful(code))
 
 
 def _twins(row: PushRow, id: str) -> PushSteps[tuple[Problem, ...]]:
     """Problems of an accepted repeat: an attempt before it may have made a twin."""
     sighting = yield from look(_sought(row))
     if sighting is None:
-        return doubtful("twins_unknown", (id,))
+        return row.doubtful("twins_unknown", (id,))
     ids = tuple(each.record.id for each in sighting.matches if each.record.id != id)
-    return doubtful("created_twice", (id, *ids)) if ids else ()
+    return row.doubtful("created_twice", (id, *ids)) if ids else ()
 
 
 def _sought(row: PushRow) -> SoughtRecord:
@@ -250,7 +243,7 @@ def update(row: PushRow) -> PushSteps[bool]:
     elif row.state == "planned":
         return (yield from _send(row, left.body, dict(record.raw)))
     elif row.doubts >= ATTEMPTS_MAX:
-        yield from row.move(Move("kept", "attempts_spent", doubtful("attempts_spent")))
+        yield from row.move(Move("kept", "attempts_spent", row.doubtful("attempts_spent")))
     else:
         yield from row.move(Move("unapplied"))
         row.is_in_doubt, row.seen = False, outcome
@@ -356,7 +349,7 @@ def look_at_lead(row: PushRow) -> PushSteps[bool]:
     elif row.state == "unknown":
         yield from row.move(Move("absent", "in_doubt"))
     else:
-        yield from row.move(Move("kept", "not_converted", doubtful("not_converted")))
+        yield from row.move(Move("kept", "not_converted", row.doubtful("not_converted")))
     return True
 
 

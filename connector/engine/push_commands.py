@@ -37,7 +37,7 @@ Fate = Literal["accepted", "refused", "limited", "unsent", "lost"]
 class Attempt:
     """One attempt as it stands in the journal. `intended_at` is our own clock before a
     byte left, `sent_after` the server's, as far as it was known. `fate` is None where none was
-    recorded.
+    recorded, and `reason` says why it is unknown.
     """
 
     number: int
@@ -45,6 +45,7 @@ class Attempt:
     intended_at: datetime
     sent_after: datetime
     fate: Fate | None = None
+    reason: str | None = None
 
 
 # -- Commands --------------------------------------------------------------------------------------
@@ -104,13 +105,6 @@ class Newest:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """Claim the create against other folders, where they share a journal.
-    Answered with None where it is this row's, else with the `Claimant` that has it.
-    """
-
-
-@dataclass(frozen=True, slots=True)
 class ReadOne:
     """Read a detail. Answered with `Found`, `Gone` or `Unread`."""
 
@@ -139,16 +133,7 @@ class WaitUntil:
 
 
 PushCommand = (
-    Intend
-    | Send
-    | Move
-    | ListNewest
-    | Newest
-    | Claim
-    | ReadOne
-    | ClaimedRecords
-    | OpenCreates
-    | WaitUntil
+    Intend | Send | Move | ListNewest | Newest | ReadOne | ClaimedRecords | OpenCreates | WaitUntil
 )
 
 T = TypeVar("T")
@@ -203,15 +188,6 @@ class Lost:
 
 
 Answer = Accepted | Declined | Unsent | Lost
-
-
-@dataclass(frozen=True, slots=True)
-class Claimant:
-    """Another folder's claim: its machine and path, and the record it made."""
-
-    holder: str
-    since: datetime
-    record_id: str | None = None
 
 
 _UNSENT = (Denied, Unreachable, RateLimited, Stopped, Misused, WarehouseError)

@@ -67,12 +67,6 @@ _ALL = (
         "The account's settings are in use again.",
     ),
     AlertType(
-        "account_renamed",
-        "failed",
-        "The account was never pulled, and the data folder has files that no account claims.",
-        "The account has its files, and every folder has an account.",
-    ),
-    AlertType(
         "job_failed",
         "failed",
         "A job of Dagster failed before the connector could write anything down.",
@@ -248,8 +242,7 @@ def decide(
                 alert, happened=found.happened, action=found.action, causes=found.causes
             )
             after[subject] = now_so
-            # An alert of an earlier version has no causes to compare with.
-            if alert.causes and not {*found.causes} <= {*alert.causes}:
+            if not {*found.causes} <= {*alert.causes}:
                 changes.setdefault(("changed", alert.code, found.causes), []).append(now_so)
         elif subject.code in wanted:
             since = now if found.since is None else min(found.since, now)

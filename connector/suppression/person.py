@@ -143,8 +143,8 @@ class Person:
 
     @classmethod
     def from_json(cls, noted: Mapping[str, Any]) -> Self:
-        """The person that was noted, by an earlier version too: it knew no `numbers`."""
-        sets = {name: frozenset(noted.get(name, ())) for name in _LISTS}
+        """Return the person that `as_json` noted."""
+        sets = {name: frozenset(noted[name]) for name in _LISTS}
         return cls(**sets, resources=dict(noted["resources"]))
 
     def identifiers(self) -> Iterable[tuple[Kind, str]]:

@@ -214,6 +214,7 @@ def test_malformed_values_are_a_damaged_ledger(site: Site, damage: str) -> None:
     assert {"damaged"} == codes
 
 
+@pytest.mark.slow
 def test_no_value_of_a_wrong_kind_is_read(site: Site) -> None:
     path = site.copy() / "ledger.sqlite"
     with closing(sqlite3.connect(path, isolation_level=None)) as filling:

@@ -19,6 +19,7 @@ from connector.system.version import commit, full_version, program_version
 from connector.warehouse.duckdb_file import opened
 from connector.warehouse.warehouse import Warehouse
 from tests.cli.calling import COUNTS, KEY, Called, call, variables
+from tests.tiers import first_fast
 
 JOB = "title,location,employment_type,description\nNight nurse,Leeds,permanent,Text\n"
 
@@ -204,7 +205,7 @@ def names(fault: Callable[[Path, Path], None]) -> str:
     return fault.__name__.strip("_")
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=names)
+@pytest.mark.parametrize("fault", first_fast(FAULTS), ids=names)
 def test_a_ledger_that_is_not_the_folders_own_stops_pulls_and_pushes(
     data: Path,
     elsewhere: Path,
@@ -246,7 +247,7 @@ def test_a_ledger_that_is_not_the_folders_own_stops_pulls_and_pushes(
     assert jobs == len(sandbox.store.records("jobs"))
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=names)
+@pytest.mark.parametrize("fault", first_fast(FAULTS), ids=names)
 def test_a_work_file_that_is_not_the_folders_own_is_never_used(
     data: Path, elsewhere: Path, sandbox: Sandbox, fault: Callable[[Path, Path], None]
 ) -> None:
@@ -264,7 +265,7 @@ def test_a_work_file_that_is_not_the_folders_own_is_never_used(
     assert COUNTS["candidates"] == live(data)
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=names)
+@pytest.mark.parametrize("fault", first_fast(FAULTS), ids=names)
 def test_a_published_file_that_is_not_the_folders_own_is_replaced(
     data: Path, elsewhere: Path, sandbox: Sandbox, fault: Callable[[Path, Path], None]
 ) -> None:

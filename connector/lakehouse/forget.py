@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -18,7 +17,8 @@ from connector.lakehouse.lake_status import expire, remove_files, snapshots
 from connector.lakehouse.publish import LakePublication, Publisher
 from connector.settings.model import Settings
 from connector.suppression.person import Person
-from connector.warehouse.duckdb_file import literal, quoted
+from connector.warehouse.duckdb_file import literal
+from connector.warehouse.persons import is_identifier
 from connector.warehouse.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -27,25 +27,23 @@ if TYPE_CHECKING:
 CATALOG_TABLE = "catalog statistics"
 """What the catalog's figures are called among the tables."""
 
-_TEXTS = ("VARCHAR", "JSON")
-
 
 @dataclass(slots=True)
 class InLakehouse:
-    """Rows that name somebody, by table; `unreadable` files were left half written."""
+    """Rows with an identifier of somebody, by table; `unreadable` files were left half written."""
 
     rows: Counter[str] = field(default_factory=Counter)
     unreadable: list[str] = field(default_factory=list)
 
 
 def look_for(settings: Settings, person: Person) -> InLakehouse:
-    """Rows of any state that name somebody; nothing where there is no lakehouse.
+    """Rows of any state with an identifier of somebody; nothing where there is no lakehouse.
 
     Raises a `LakehouseError`.
     """
     found = InLakehouse()
     place = LakehouseAccount.of(settings)
-    if place is None or not person.needles:
+    if place is None:
         return found
     try:
         with reading(place) as connection, connected(place) as catalog:
@@ -88,31 +86,22 @@ def _look_in(
 def _count(connection: duckdb.DuckDBPyConnection, files: Sequence[str], person: Person) -> int:
     listed = ", ".join(map(literal, files))
     source = f"read_parquet([{listed}], union_by_name => true, hive_partitioning => false)"
-    columns = [
-        quoted(name)
+    names = [
+        name
         for name, type in connection.execute(
             f"SELECT column_name, column_type FROM (DESCRIBE SELECT * FROM {source})"
         ).fetchall()
-        if type in _TEXTS
+        if type == "VARCHAR"
     ]
-    if not columns:
+    where = " OR ".join(each for name in names for each in is_identifier(name, person))
+    if not where:
         return 0
-    # One text of all columns, since a condition for each would cost more than the look.
-    text = f"concat_ws(chr(31), {', '.join(columns)})"
-    where = " OR ".join(f"contains(lower(text), {literal(each)})" for each in person.needles)
-    rows = connection.execute(
-        f"SELECT text FROM (SELECT {text} AS text FROM {source}) WHERE {where}"
-    ).fetchall()
-    return sum(person.without(_unescaped(shown)) != _unescaped(shown) for (shown,) in rows)
-
-
-def _unescaped(text: str) -> str:
-    """The text without JSON's line signs, which hide where a word begins."""
-    return re.sub(r"\\[nrt]", " ", text)
+    ((count,),) = connection.execute(f"SELECT count(*) FROM {source} WHERE {where}").fetchall()
+    return int(count)
 
 
 def _in_statistics(catalog: Connection[Any], place: LakehouseAccount, person: Person) -> int:
-    """How many of the catalog's figures name somebody.
+    """How many of the catalog's figures are an identifier of somebody.
 
     Figures on whole tables count where no other account's file has the same value.
     """
@@ -122,7 +111,7 @@ def _in_statistics(catalog: Connection[Any], place: LakehouseAccount, person: Pe
 
     def named(sql: str, *parameters: str) -> list[str]:
         values = (value for (value,) in catalog.execute(sql.encode(), parameters).fetchall())
-        return [each for each in values if each is not None and person.without(each) != each]
+        return [each for each in values if each is not None and person.is_in_row([each])]
 
     own = named(f"{of_files} WHERE starts_with(path, %s)", folder)
     elsewhere = named(f"{of_files} WHERE NOT starts_with(path, %s)", folder)

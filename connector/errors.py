@@ -55,7 +55,6 @@
     │   ├── LakehouseOffline     its database or the place of its files did not answer
     │   ├── LakehouseBusy        others have held it for too long
     │   └── LakehouseDiffers     a column has another type there
-    ├── PushJournalUnreached     the database in which folders share claims cannot be used
     ├── PublishingRefused        checks that block have failed; the old file stays
     ├── ModelError               a model, seed, test or audit cannot be used (exit 2)
     │   ├── ModelInvalid         a file is not as models are written
@@ -481,16 +480,6 @@ class LakehouseDiffers(LakehouseError):
         "Publish every account with the same version of the connector and the same models; where "
         "the new type is meant, drop the table in the lakehouse as docs/LAKEHOUSE.md shows, then "
         "run 'connector lakehouse publish --all'."
-    )
-
-
-class PushJournalUnreached(ConnectorError):
-    """The database in which folders share their claims on creates cannot be used."""
-
-    code = "push_journal"
-    action = (
-        "Check that the lakehouse's database can be reached from here, then run the same command "
-        "again: no create is sent without it."
     )
 
 

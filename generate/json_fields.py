@@ -36,7 +36,7 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     "plan": {
         "": "requests minutes month_share limit_per_minute spent resources skipped month schedule"
     },
-    "verify": {"": "equal requests seconds streams harmed_by_erasures? error?"},
+    "verify": {"": "equal requests seconds streams error?"},
     "template": {"": "file columns"},
     "push": {
         "": "outcome batch resource file rows requests requests_foreseen seconds merged missing"

@@ -32,13 +32,11 @@ from connector.errors import ConnectorError, Misused, count_noun
 from connector.errors_api import Stopped
 from connector.operations.verify import VerifyReport
 from connector.operations.verify import verify as run_verify
-from connector.privacy.harm import REREAD, harmed
 from connector.pulls.advice import action_of, difference, explain
 from connector.pulls.outcome import WAIT_TOLD_SECONDS_MIN, PullReport
 from connector.pulls.price import PlanReport
 from connector.pulls.price import plan as run_plan
 from connector.pulls.run import pull as run_pull
-from connector.pulls.run_context import select
 from connector.pushes.batch import settle
 from connector.settings.accounts import Configured, refuse_one_for_all
 from connector.settings.model import ENVIRONMENT
@@ -89,13 +87,6 @@ COLUMNS = (
     metavar="ID,...",
     help="Read these records of one RESOURCE again, and nothing else.",
 )
-@click.option(
-    "--reread-erased",
-    "rereads",
-    is_flag=True,
-    help="Read the records again that an earlier erasure of somebody else may have overwritten, and"
-    " nothing else.",
-)
 @options.accept_deletes
 @options.ask_anyway
 @click.option(
@@ -119,7 +110,6 @@ def pull(
     at_once: int,
     resources: tuple[str, ...],
     ids: tuple[str, ...],
-    rereads: bool,
     budget: int | None,
     asks_anyway: bool,
     **pull_options: Any,
@@ -132,33 +122,20 @@ def pull(
     account runs at a time; a second one says which process runs, and sends nothing.
     """
     if is_for_all:
-        if ids or rereads or pull_options["accepts_deletes"]:
+        if ids or pull_options["accepts_deletes"]:
             raise Misused(
                 "--all is given with what is meant for one account",
-                action="Name one --account for --ids, --reread-erased and --accept-deletes.",
+                action="Name one --account for --ids and --accept-deletes.",
             )
         given = {"--budget": budget, "--scrub": pull_options["scrub_requests"]}
         words = [*resources, *(f"{name}={value}" for name, value in given.items() if value)]
         words += ["--full"] * pull_options["is_full"] + ["--ask-anyway"] * asks_anyway
         return _pull_all(session, words, at_once)
-    wanted: Sequence[str] | Mapping[str, Sequence[str]] = ids
-    if rereads:
-        if ids or any(pull_options.values()):
-            raise Misused(
-                "--reread-erased is given with something else to read",
-                action="Give it alone, or with the resources that are meant.",
-            )
-        names = select(resources)
-        found = harmed(session.load())
-        wanted = {name: ids for name, ids in found.items() if name in names}
-        if not wanted:
-            session.terminal.say("No text was overwritten by an erasure: nothing is to be read.")
-            return 0
     return _pull(
         session,
         resources,
         options=PullOptions(**pull_options),
-        ids=wanted,
+        ids=ids,
         budget=budget,
         asks_anyway=asks_anyway,
     )
@@ -500,11 +477,6 @@ def _print_differences(terminal: Terminal, report: VerifyReport) -> None:
         for line in _differences(each):
             terminal.warn(f"{name}: {line}")
     terminal.end(report.error)
-    for name, count in report.harmed.items():
-        terminal.warn(
-            f"{name}: {count_noun(count, 'record')} may have lost a text to an earlier erasure of"
-            f" somebody else, which no pull notices. {REREAD}"
-        )
     if report.is_equal:
         terminal.say(f"The landing equals the API ({_cost(report)}).")
     elif report.error is None:

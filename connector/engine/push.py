@@ -35,8 +35,6 @@ from connector.engine.lookup import (
 )
 from connector.engine.push_commands import (
     Accepted,
-    Claim,
-    Claimant,
     ClaimedRecords,
     Declined,
     Move,
@@ -51,7 +49,6 @@ from connector.engine.push_row import (
     PushRow,
     RowStatus,
     already_there_problem,
-    claimed_problem,
     conflict_problems,
     declined_problems,
     doubtful,
@@ -62,8 +59,8 @@ from connector.engine.push_states import Operation, Task
 # -- Push create -----------------------------------------------------------------------------------
 # A create: sent once, looked for after silence, and adopted if it is found.
 #
-# Before the first attempt the newest records are compared with the row and, if data folders share a
-# journal, the create is claimed. A row with an attempt in doubt has both behind it.
+# Before the first attempt the newest records are compared with the row. A row with an attempt in
+# doubt was compared before that attempt.
 
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
@@ -119,25 +116,21 @@ def _misfit(row: PushRow, record: Resource) -> PushSteps[str | None]:
 
 
 def _may_be_sent(row: PushRow) -> PushSteps[bool]:
-    """Whether nobody else has made the record, as far as the newest records and the
-    shared journal say. A row whose record is there ends here; one of which that could not be
-    read stays planned.
+    """Return True if the record of the row is not among the newest records.
+
+    A row whose record is there ends here. If the newest records cannot be read, the row stays
+    planned.
     """
-    if row.task.identity:
-        there = yield from already_there(row.resource, row.task.identity)
-        if there is None:
-            return False
-        if there:
-            problems = (already_there_problem(there),)
-            id = there[0] if len(there) == 1 else None
-            yield from row.move(Move("repeated", "already_there", problems, record_id=id))
-            return False
-    claimant: Claimant | None = yield Claim()
-    if claimant is not None:
-        problems = (claimed_problem(claimant),)
-        id = claimant.record_id
-        yield from row.move(Move("repeated", "claimed_elsewhere", problems, record_id=id))
-    return claimant is None
+    if not row.task.identity:
+        return True
+    there = yield from already_there(row.resource, row.task.identity)
+    if there is None:
+        return False
+    if there:
+        problems = (already_there_problem(there),)
+        id = there[0] if len(there) == 1 else None
+        yield from row.move(Move("repeated", "already_there", problems, record_id=id))
+    return not there
 
 
 def look_for_it(row: PushRow) -> PushSteps[bool]:

@@ -104,13 +104,6 @@ class Newest:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """Claim the create against other folders, where they share a journal.
-    Answered with None where it is this row's, else with the `Claimant` that has it.
-    """
-
-
-@dataclass(frozen=True, slots=True)
 class ReadOne:
     """Read a detail. Answered with `Found`, `Gone` or `Unread`."""
 
@@ -139,16 +132,7 @@ class WaitUntil:
 
 
 PushCommand = (
-    Intend
-    | Send
-    | Move
-    | ListNewest
-    | Newest
-    | Claim
-    | ReadOne
-    | ClaimedRecords
-    | OpenCreates
-    | WaitUntil
+    Intend | Send | Move | ListNewest | Newest | ReadOne | ClaimedRecords | OpenCreates | WaitUntil
 )
 
 T = TypeVar("T")
@@ -203,15 +187,6 @@ class Lost:
 
 
 Answer = Accepted | Declined | Unsent | Lost
-
-
-@dataclass(frozen=True, slots=True)
-class Claimant:
-    """Another folder's claim: its machine and path, and the record it made."""
-
-    holder: str
-    since: datetime
-    record_id: str | None = None
 
 
 _UNSENT = (Denied, Unreachable, RateLimited, Stopped, Misused, WarehouseError)

@@ -17,7 +17,6 @@ from connector.engine.lookup import as_text
 from connector.engine.push_commands import (
     Answer,
     Attempt,
-    Claimant,
     Declined,
     Fate,
     Intend,
@@ -127,19 +126,6 @@ def already_there_problem(ids: tuple[str, ...]) -> Problem:
         "a record like this was created by somebody else since the last pull",
         found=", ".join(ids),
         fix="Look at the record: take the row out, or push it with --mode upsert.",
-    )
-
-
-def claimed_problem(claimant: Claimant) -> Problem:
-    """Another folder that shares the journal has claimed the create."""
-    fix = "Wait until the push there has ended, or go on with it there; then push this row again."
-    if claimant.record_id is not None:
-        fix = "Pull, and take the row out. If that record was deleted since, push with --again."
-    return Problem(
-        "claimed_elsewhere",
-        f"{claimant.holder} has claimed this row at {claimant.since:%Y-%m-%d %H:%M:%S} UTC",
-        found=claimant.record_id,
-        fix=fix,
     )
 
 

@@ -343,16 +343,6 @@ class Journal:
         with self._ledger.reading() as connection:
             return reads.open_creates(connection, key)
 
-    def may_take(self, key: Key, batch: str, is_done: bool) -> bool:
-        """Whether the row may take over a claim of that batch: the batch is in this
-        journal, which then says what became of it; or its record `is_done`, and the row is
-        wanted `again`.
-        """
-        with self._ledger.reading() as connection:
-            if reads.batch_records(connection, _OF_BATCH, (batch,)):
-                return True
-            return is_done and _batch(connection, key[0]).terms.again
-
 
 def _batch(connection: sqlite3.Connection, batch: str) -> BatchRecord:
     found = reads.batch_records(connection, _OF_BATCH, (batch,))

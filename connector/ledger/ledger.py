@@ -32,7 +32,6 @@ from connector.engine.quota import (
 from connector.errors_api import LeaseHeld, LeaseLost, QuotaSpent
 from connector.ledger.lease import LEASE_SECONDS, Lease, LeaseOwner, described, held_leases
 from connector.ledger.ledger_records import columns_of, insert, of_kind, read_records, values_of
-from connector.ledger.ledger_schema import IDENTITY
 from connector.ledger.sqlite_file import connect, naming_errors, transaction
 from connector.settings.model import Settings
 from connector.system.identity import Identity
@@ -150,14 +149,12 @@ class Ledger:
     def identity(self) -> Identity | None:
         """Return the identity of the folder; None in a ledger that no run has used yet."""
         with self.reading() as connection:
-            connection.execute(IDENTITY)
             query = f"SELECT {columns_of(Identity)} FROM identity"
             return next(iter(read_records(connection, Identity, query)), None)
 
     def write_identity(self, identity: Identity) -> None:
         """Replace the identity of the folder."""
         with self.writing() as connection:
-            connection.execute(IDENTITY)
             connection.execute("DELETE FROM identity")
             insert(connection, "identity", {"only": 1, **values_of(identity)})
 

@@ -1,17 +1,14 @@
-"""Tables of the ledger, one baseline that brings up every earlier ledger.
+"""Tables of the ledger.
 
-Ledgers of the versions 1 to 6 have the first of these tables, so that making what is missing is
-all that an upgrade needs. A table that is here is never changed: a later version adds migrations.
 Days are written as `2026-11-21` and moments as ISO 8601 in UTC, so that both sort in their order.
 """
 
 from __future__ import annotations
 
-LATEST = 10
-"""`user_version` of a ledger that has all of these tables."""
-
-RELISTED = 7
-"""Version from which on releases of erased people are noted beside the receipts."""
+LEDGER_VERSION = 1
+"""`user_version` of a ledger with these tables. An older version of the connector refuses a greater
+one.
+"""
 
 OPEN = """
     (state IN ('intent', 'unknown', 'settling', 'held', 'ambiguous')
@@ -21,46 +18,41 @@ OPEN = """
 write the same.
 """
 
-IDENTITY = """
-CREATE TABLE IF NOT EXISTS identity (
-    only INTEGER PRIMARY KEY CHECK (only = 1), folder TEXT NOT NULL, address TEXT NOT NULL,
-    written_by TEXT NOT NULL
-)
-"""
-"""Statement that makes the table of the folder's identity where a ledger lacks it."""
-
 SCHEMA = f"""
 -- Identity ------------------------------------------------------------------------------------
 
 -- At most one row: which folder the ledger belongs to, and which workspace.
-{IDENTITY};
+CREATE TABLE identity (
+    only INTEGER PRIMARY KEY CHECK (only = 1), folder TEXT NOT NULL, address TEXT NOT NULL,
+    written_by TEXT NOT NULL
+);
 
 -- Requests ------------------------------------------------------------------------------------
 
 -- Requests that certainly left, or were answered for: by day (UTC), command and operation.
-CREATE TABLE IF NOT EXISTS spent (
+CREATE TABLE spent (
     day TEXT NOT NULL, command TEXT NOT NULL, kind TEXT NOT NULL, requests INTEGER NOT NULL,
     PRIMARY KEY (day, command, kind)
 ) WITHOUT ROWID;
 -- Requests written down before they leave. A killed run leaves its block here, counted whole.
-CREATE TABLE IF NOT EXISTS blocks (
+CREATE TABLE blocks (
     id INTEGER PRIMARY KEY, run_id TEXT NOT NULL, command TEXT NOT NULL, day TEXT NOT NULL,
     requests INTEGER NOT NULL CHECK (requests > 0)
 );
 -- At most one row: the API said that the month is spent. Nothing is asked of it until then.
-CREATE TABLE IF NOT EXISTS exhaustion (
+CREATE TABLE exhaustion (
     only INTEGER PRIMARY KEY CHECK (only = 1), noted_at TEXT NOT NULL, until TEXT NOT NULL,
     is_told INTEGER NOT NULL
 );
 -- At most one row: what the last answers told of the server's clock and of the minute's limit.
-CREATE TABLE IF NOT EXISTS server (
+CREATE TABLE server (
     only INTEGER PRIMARY KEY CHECK (only = 1), offset_seconds REAL, limit_per_minute INTEGER
 );
 
 -- Leases --------------------------------------------------------------------------------------
 
 -- One row for each kind of run that is under way, or was cut off.
-CREATE TABLE IF NOT EXISTS leases (
+CREATE TABLE leases (
     name TEXT PRIMARY KEY, run_id TEXT NOT NULL, command TEXT NOT NULL, pid INTEGER NOT NULL,
     born TEXT, host TEXT NOT NULL, boot TEXT, space TEXT, since TEXT NOT NULL,
     expires_at TEXT NOT NULL, requests INTEGER NOT NULL
@@ -69,20 +61,20 @@ CREATE TABLE IF NOT EXISTS leases (
 -- Journal of pushes ---------------------------------------------------------------------------
 
 -- Counts the transactions of the journal: what changed since a number is what has a greater one.
-CREATE TABLE IF NOT EXISTS push_changes (
+CREATE TABLE push_changes (
     only INTEGER PRIMARY KEY CHECK (only = 1), last INTEGER NOT NULL
 );
-INSERT OR IGNORE INTO push_changes (only, last) VALUES (1, 0);
+INSERT INTO push_changes (only, last) VALUES (1, 0);
 -- One file, pushed on these terms. `landed_before` are the ids that were landed shortly before.
-CREATE TABLE IF NOT EXISTS push_batches (
+CREATE TABLE push_batches (
     batch TEXT PRIMARY KEY, resource TEXT NOT NULL, mode TEXT NOT NULL, file TEXT NOT NULL,
     digest TEXT NOT NULL, terms TEXT NOT NULL, landed_before TEXT NOT NULL,
     run_id TEXT NOT NULL, begun_at TEXT NOT NULL, ended_at TEXT, outcome TEXT, error_code TEXT,
     message TEXT, requests INTEGER NOT NULL, seconds REAL NOT NULL, change INTEGER NOT NULL
 );
-CREATE INDEX IF NOT EXISTS push_batches_of_a_file ON push_batches (digest, resource, mode);
+CREATE INDEX push_batches_of_a_file ON push_batches (digest, resource, mode);
 -- One row of a file. `task` is what was undertaken, null where nothing was.
-CREATE TABLE IF NOT EXISTS push_rows (
+CREATE TABLE push_rows (
     batch TEXT NOT NULL REFERENCES push_batches, number INTEGER NOT NULL, operation TEXT,
     fingerprint TEXT, subject TEXT, state TEXT NOT NULL, code TEXT NOT NULL,
     is_begun INTEGER NOT NULL, is_in_doubt INTEGER NOT NULL, is_altered INTEGER NOT NULL,
@@ -90,32 +82,32 @@ CREATE TABLE IF NOT EXISTS push_rows (
     moved_at TEXT NOT NULL, change INTEGER NOT NULL, task TEXT,
     PRIMARY KEY (batch, number)
 );
-CREATE INDEX IF NOT EXISTS push_rows_of_a_fingerprint ON push_rows (fingerprint);
-CREATE INDEX IF NOT EXISTS push_rows_of_a_record ON push_rows (record_id);
-CREATE INDEX IF NOT EXISTS push_rows_since ON push_rows (change);
+CREATE INDEX push_rows_of_a_fingerprint ON push_rows (fingerprint);
+CREATE INDEX push_rows_of_a_record ON push_rows (record_id);
+CREATE INDEX push_rows_since ON push_rows (change);
 -- No write is open twice, and none is open about a thing about which another is.
-CREATE UNIQUE INDEX IF NOT EXISTS push_rows_open ON push_rows (fingerprint) WHERE {OPEN};
-CREATE INDEX IF NOT EXISTS push_rows_open_about ON push_rows (subject) WHERE {OPEN};
+CREATE UNIQUE INDEX push_rows_open ON push_rows (fingerprint) WHERE {OPEN};
+CREATE INDEX push_rows_open_about ON push_rows (subject) WHERE {OPEN};
 -- A lead is converted once, over all batches, for ever.
-CREATE UNIQUE INDEX IF NOT EXISTS push_rows_converted ON push_rows (fingerprint)
+CREATE UNIQUE INDEX push_rows_converted ON push_rows (fingerprint)
 WHERE operation = 'convert' AND (state = 'applied' OR {OPEN});
 -- One attempt at a write: written before its first byte left, with the very bytes of its body.
-CREATE TABLE IF NOT EXISTS push_attempts (
+CREATE TABLE push_attempts (
     batch TEXT NOT NULL, number INTEGER NOT NULL, attempt INTEGER NOT NULL, step TEXT NOT NULL,
     method TEXT NOT NULL, path TEXT NOT NULL, body BLOB, intended_at TEXT NOT NULL,
     sent_after TEXT NOT NULL, ended_at TEXT, fate TEXT, reason TEXT, change INTEGER NOT NULL,
     PRIMARY KEY (batch, number, attempt)
 );
-CREATE INDEX IF NOT EXISTS push_attempts_since ON push_attempts (change);
+CREATE INDEX push_attempts_since ON push_attempts (change);
 -- What is to be told of a row, in order.
-CREATE TABLE IF NOT EXISTS push_problems (
+CREATE TABLE push_problems (
     batch TEXT NOT NULL, number INTEGER NOT NULL, place INTEGER NOT NULL, code TEXT NOT NULL,
     message TEXT NOT NULL, field TEXT, "column" TEXT, received TEXT, found TEXT, allowed TEXT,
     fix TEXT, change INTEGER NOT NULL,
     PRIMARY KEY (batch, number, place)
 );
 -- The record as it was before a step of a row, for comparing and for putting it back.
-CREATE TABLE IF NOT EXISTS push_before (
+CREATE TABLE push_before (
     batch TEXT NOT NULL, number INTEGER NOT NULL, step TEXT NOT NULL, record TEXT NOT NULL,
     noted_at TEXT NOT NULL, change INTEGER NOT NULL,
     PRIMARY KEY (batch, number, step)
@@ -124,49 +116,49 @@ CREATE TABLE IF NOT EXISTS push_before (
 -- Erasures ------------------------------------------------------------------------------------
 
 -- What was begun to be erased, before anything was. `who` says of whom, and is wiped at the end.
-CREATE TABLE IF NOT EXISTS erasures (
+CREATE TABLE erasures (
     erasure TEXT PRIMARY KEY, begun_at TEXT NOT NULL, ended_at TEXT, who TEXT, found TEXT
 );
 -- Keyed hashes of the ids, addresses and numbers of those who were erased. Those of one person
 -- have the same `person`, an erasure and a number in it, so that all are released together.
-CREATE TABLE IF NOT EXISTS suppressed (
+CREATE TABLE suppressed (
     token TEXT PRIMARY KEY, kind TEXT NOT NULL, person TEXT NOT NULL, listed_at TEXT NOT NULL
 ) WITHOUT ROWID;
 
 -- Alerts --------------------------------------------------------------------------------------
 
 -- One row for each alert that stands: what was told when it was opened, and what is so now.
-CREATE TABLE IF NOT EXISTS alerts (
+CREATE TABLE alerts (
     code TEXT NOT NULL, about TEXT NOT NULL, since TEXT NOT NULL, opened_at TEXT NOT NULL,
     happened TEXT NOT NULL, action TEXT NOT NULL,
     PRIMARY KEY (code, about)
 ) WITHOUT ROWID;
 -- One change of an alert's state, as it is told, in order.
-CREATE TABLE IF NOT EXISTS alert_messages (
+CREATE TABLE alert_messages (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, change TEXT NOT NULL,
     at TEXT NOT NULL, code TEXT NOT NULL, about TEXT NOT NULL, since TEXT NOT NULL,
     happened TEXT NOT NULL, action TEXT NOT NULL
 );
 -- A message's way to one sink: how often it was tried, and when it arrived.
-CREATE TABLE IF NOT EXISTS alert_deliveries (
+CREATE TABLE alert_deliveries (
     number INTEGER NOT NULL REFERENCES alert_messages, sink TEXT NOT NULL,
     attempts INTEGER NOT NULL, next_at TEXT NOT NULL, failed_since TEXT, reason TEXT,
     delivered_at TEXT,
     PRIMARY KEY (number, sink)
 ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS alert_deliveries_left ON alert_deliveries (sink)
+CREATE INDEX alert_deliveries_left ON alert_deliveries (sink)
 WHERE delivered_at IS NULL;
 
 -- Backups -------------------------------------------------------------------------------------
 
 -- One row for each backup that was made of this folder and is whole. A backup has none of itself.
-CREATE TABLE IF NOT EXISTS backups (
+CREATE TABLE backups (
     made_at TEXT NOT NULL, file TEXT PRIMARY KEY, bytes INTEGER NOT NULL
 ) WITHOUT ROWID;
 -- One row for each time that this folder was restored: from a backup made when, whether this
 -- ledger is the backup's (1) or was here already (0), and up to which server time each resource
 -- was proven in it, as JSON.
-CREATE TABLE IF NOT EXISTS restores (
+CREATE TABLE restores (
     restored_at TEXT PRIMARY KEY, made_at TEXT NOT NULL, is_ledger_older INTEGER NOT NULL,
     proven TEXT NOT NULL
 ) WITHOUT ROWID;
@@ -175,13 +167,13 @@ CREATE TABLE IF NOT EXISTS restores (
 
 -- One row for each time that hashes of erased people were missing here, and were taken from the
 -- receipts: when, and how many.
-CREATE TABLE IF NOT EXISTS relisted (at TEXT NOT NULL, hashes INTEGER NOT NULL);
+CREATE TABLE relisted (at TEXT NOT NULL, hashes INTEGER NOT NULL);
 
 -- Previews ------------------------------------------------------------------------------------
 
 -- When a person last saw what a file would change: by a preview of it, or by its push that told
 -- of conflicts.
-CREATE TABLE IF NOT EXISTS previews (
+CREATE TABLE previews (
     digest TEXT NOT NULL, resource TEXT NOT NULL, at TEXT NOT NULL,
     PRIMARY KEY (digest, resource)
 ) WITHOUT ROWID;
@@ -189,7 +181,7 @@ CREATE TABLE IF NOT EXISTS previews (
 -- Causes of alerts ----------------------------------------------------------------------------
 
 -- What an alert that stands comes of, as JSON: a cause that is not there yet is told of.
-CREATE TABLE IF NOT EXISTS alert_causes (
+CREATE TABLE alert_causes (
     code TEXT NOT NULL, about TEXT NOT NULL, causes TEXT NOT NULL,
     PRIMARY KEY (code, about)
 ) WITHOUT ROWID;
@@ -197,9 +189,9 @@ CREATE TABLE IF NOT EXISTS alert_causes (
 -- Persons -------------------------------------------------------------------------------------
 
 -- Who prepared, sent or took back a batch on the import page: the last one of each deed.
-CREATE TABLE IF NOT EXISTS push_people (
+CREATE TABLE push_people (
     batch TEXT NOT NULL, deed TEXT NOT NULL, person TEXT NOT NULL, at TEXT NOT NULL,
     PRIMARY KEY (batch, deed)
 ) WITHOUT ROWID;
 """
-"""Statements that make what a ledger lacks, in the order of the versions that added them."""
+"""Statements that create the tables."""

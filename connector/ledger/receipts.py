@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +20,6 @@ from typing import Any, TypeVar, get_args
 from connector.errors import ErasuresUnknown, naming
 from connector.settings.layers import RECEIPTS_FOLDER
 from connector.suppression.identifiers import KEY_FILE, Kind
-from connector.suppression.person import Mention
 from connector.system.atomic_files import replacing
 from connector.system.log import new_id
 
@@ -84,33 +83,13 @@ def unlisted(
 
 
 def note_release(connection: sqlite3.Connection, folder: Path, tokens: Iterable[str]) -> None:
-    """Note beside the receipts that these hashes are released from every erasure so
-    far, lasting through a power cut. Raises a `WarehouseError`.
+    """Note beside the receipts that these hashes are released from every erasure so far.
+
+    The note survives a power cut. Raises a `WarehouseError`.
     """
     receipts = folder / RECEIPTS_FOLDER
     erasures = {each.erasure for each in _receipted(receipts)}
     erasures |= {name for (name,) in connection.execute("SELECT erasure FROM erasures")}
-    _write_release(receipts, erasures, tokens)
-
-
-def note_former_releases(connection: sqlite3.Connection, folder: Path) -> None:
-    """Note what was released before releases were noted: the hashes of erasures that
-    this ledger knows which are not on its list. Raises as `list_receipted` does.
-    """
-    listed = {token for (token,) in connection.execute("SELECT token FROM suppressed")}
-    known = {name for (name,) in connection.execute("SELECT erasure FROM erasures")}
-    receipts = folder / RECEIPTS_FOLDER
-    former = [
-        each
-        for each in _unreleased(receipts)
-        if each.erasure in known and each.listed.token not in listed
-    ]
-    if former:
-        erasures = {each.erasure for each in former}
-        _write_release(receipts, erasures, {each.listed.token for each in former})
-
-
-def _write_release(receipts: Path, erasures: Iterable[str], tokens: Iterable[str]) -> None:
     at = datetime.now(UTC)
     told = {"released_at": at.isoformat(), "erasures": sorted(erasures), "hashes": sorted(tokens)}
     path = receipts / f"released-{new_id(at)}.json"
@@ -131,11 +110,6 @@ def _unreleased(*folders: Path) -> list[_Entry]:
         for each in _receipted(folder)
         if (each.erasure, each.listed.token) not in released
     ]
-
-
-def read_receipts(folder: Path) -> Iterator[Mapping[str, Any]]:
-    """Receipts of a folder. Raises `ErasuresUnknown` or a `WarehouseError`."""
-    return _read(folder, _RECEIPTS, _checked)
 
 
 def _receipted(folder: Path) -> Iterator[_Entry]:
@@ -160,14 +134,6 @@ def _read(folder: Path, pattern: str, take: Callable[[Any], Iterable[T]]) -> Ite
                 " whoever it was about.",
             ) from error
         yield from found
-
-
-def _checked(told: Any) -> Iterator[Mapping[str, Any]]:
-    """The receipt, if it is one, of this version or of an earlier one."""
-    list(_entries(told))
-    datetime.fromisoformat(told["ended_at"])
-    tuple(Mention(**each) for each in told.get("texts", ()))
-    yield told
 
 
 def _released(told: Any) -> Iterator[tuple[str, str]]:

@@ -21,8 +21,8 @@ from connector.errors import (
     WarehouseError,
     naming,
 )
-from connector.ledger.ledger_schema import LATEST, RELISTED, SCHEMA
-from connector.ledger.receipts import list_receipted, note_former_releases
+from connector.ledger.ledger_schema import LEDGER_VERSION, SCHEMA
+from connector.ledger.receipts import list_receipted
 from connector.system.atomic_files import create
 
 APPLICATION_ID = 0x52434C47
@@ -43,7 +43,7 @@ _BUSY = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED))
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Connect to the ledger, made if it is not there, and of this version then.
+    """Connect to the ledger, made if it is not there, with all of its tables then.
 
     It may be used by one thread at a time, whichever. Raises `NotALedger`, `LedgerDamaged`,
     `WarehouseBusy`, `DiskFull` or another `WarehouseError`.
@@ -54,7 +54,7 @@ def connect(path: Path) -> sqlite3.Connection:
             create(path).close()
         connection = _open(path)
         try:
-            _migrate(connection, path)
+            _create_tables(connection, path)
             connection.execute("PRAGMA synchronous = FULL")
         except BaseException:
             connection.close()
@@ -133,26 +133,23 @@ def _named(path: Path, error: sqlite3.Error) -> WarehouseError:
     return WarehouseError(f"{path} cannot be used: {error}")
 
 
-def _migrate(connection: sqlite3.Connection, path: Path) -> None:
-    """Make the tables that the file lacks; does nothing where it is of this version.
+def _create_tables(connection: sqlite3.Connection, path: Path) -> None:
+    """Create the tables in a new file.
 
-    A file that is made here has everybody on its list of erased people of whom there is a receipt:
-    the file before it may have been lost. Raises `ErasuresUnknown` where that cannot be known.
+    A new file gets everybody on its list of erased people of whom there is a receipt: the file
+    before it may have been lost. Raises `ErasuresUnknown` if a receipt cannot be read.
     """
-    if _version(connection, path) == LATEST:
+    if _version(connection, path):
         return
     _write_ahead(connection)
     with transaction(connection):
-        # Another process may have come first.
-        version = _version(connection, path)
+        if _version(connection, path):
+            return  # Another process has created them.
         for statement in SCHEMA.split(";"):
             connection.execute(statement)
-        if not version:
-            list_receipted(connection, path.parent)
-        elif version < RELISTED:
-            note_former_releases(connection, path.parent)
+        list_receipted(connection, path.parent)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {LATEST}")
+        connection.execute(f"PRAGMA user_version = {LEDGER_VERSION}")
 
 
 def _version(connection: sqlite3.Connection, path: Path) -> int:
@@ -161,10 +158,10 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
     ((mark, version, tables),) = connection.execute(_MARKS).fetchall()
     if mark != APPLICATION_ID and (tables or mark or version):
         raise NotALedger(f"{path} is an SQLite database that the connector did not make")
-    if version > LATEST:
+    if version > LEDGER_VERSION:
         raise NotALedger(
-            f"{path} was made by a later version of the connector",
-            action="Install that version again, or restore a backup that this one has made.",
+            f"{path} was made by a newer version of the connector",
+            action="Install that version again, or restore a backup that this version made.",
         )
     assert isinstance(version, int)
     return version
@@ -198,9 +195,9 @@ _PAGES = -1
 
 
 def copy_ledger(path: Path, target: Path) -> int:
-    """Copy the ledger to `target`, which is not there yet; returns the number of its
-    last migration. Raises `LedgerDamaged` where the copy is not whole, `DiskFull` or another
-    `WarehouseError`.
+    """Copy the ledger to `target`, which does not exist yet; returns its version.
+
+    Raises `LedgerDamaged` if the copy is not whole, `DiskFull` or another `WarehouseError`.
     """
     with naming_errors(target):
         create(target).close()
@@ -244,21 +241,12 @@ def is_blank(path: Path) -> bool:
 def end_turns(path: Path) -> None:
     """Take every lease out of a copy: whoever had one has it elsewhere, or is gone."""
     with naming_errors(path), closing(_open(path)) as connection:
-        if _has(connection, "leases"):
-            connection.execute("DELETE FROM leases")
-
-
-def _has(connection: sqlite3.Connection, table: str) -> bool:
-    found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchall()
-    return bool(found)
+        connection.execute("DELETE FROM leases")
 
 
 def _rows(
     connection: sqlite3.Connection, table: str, columns: str
 ) -> frozenset[tuple[object, ...]]:
-    """Rows of a table; none where an earlier version had no such table."""
-    if not _has(connection, table):
-        return frozenset()
     return frozenset(connection.execute(f"SELECT {columns} FROM {table}").fetchall())
 
 

@@ -248,8 +248,7 @@ def decide(
                 alert, happened=found.happened, action=found.action, causes=found.causes
             )
             after[subject] = now_so
-            # An alert of an earlier version has no causes to compare with.
-            if alert.causes and not {*found.causes} <= {*alert.causes}:
+            if not {*found.causes} <= {*alert.causes}:
                 changes.setdefault(("changed", alert.code, found.causes), []).append(now_so)
         elif subject.code in wanted:
             since = now if found.since is None else min(found.since, now)

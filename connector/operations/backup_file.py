@@ -25,7 +25,7 @@ from connector.warehouse.duckdb_file import make_folder
 
 MANIFEST = "manifest.json"
 FORMAT = 1
-"""How backups are laid out; a later program may lay them out otherwise."""
+"""How backups are laid out; a newer version may lay them out differently."""
 
 BYTES_MAX = 16 * 1024 * 1024
 """A manifest is never larger than this."""
@@ -47,7 +47,7 @@ class Manifest:
     """Contents of a backup.
 
     `account` is None for the unnamed one; `version` is the program's;
-    `work` and `ledger` are the numbers of the files' last migrations, None where there was none.
+    `work` and `ledger` are the versions of the files, None for a file that the backup lacks.
     """
 
     made_at: datetime
@@ -80,8 +80,8 @@ class Manifest:
                 raise BackupDamaged(f"the manifest of {path} was changed")
             if told["format"] != FORMAT:
                 raise BackupDamaged(
-                    f"{path} was made by a later version of the connector",
-                    action=f"Install version {told['version']} or a later one, and restore.",
+                    f"{path} was made by a newer version of the connector",
+                    action=f"Install version {told['version']} or a newer one, and restore.",
                 )
             entries = tuple(BackupEntry(**each) for each in told.pop("entries"))
             made_at = datetime.fromisoformat(told.pop("made_at"))

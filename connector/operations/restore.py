@@ -28,7 +28,7 @@ from connector.errors import (
 )
 from connector.ledger.erasures import Backups, Erasures, Restore
 from connector.ledger.ledger import LEDGER_FILE, Ledger
-from connector.ledger.ledger_schema import LATEST
+from connector.ledger.ledger_schema import LEDGER_VERSION
 from connector.ledger.receipts import Listed
 from connector.ledger.sqlite_file import check_ledger, continues, end_turns, is_blank
 from connector.operations.backup_file import Manifest, read_manifest, unpack
@@ -350,7 +350,7 @@ def restore(
     """Put the account's folder back as it was when the backup was made.
 
     Raises `BackupDamaged`, `BackupError` or `NotAWarehouse` for a backup that is not whole, of
-    another account or of a later version; `Misused` where files are here and none is to be
+    another account or of a newer version; `Misused` where files are here and none is to be
     replaced; `LeaseHeld` while a pull or a push is under way; and a `WarehouseError`. In all these
     cases everything is as it was.
     """
@@ -385,9 +385,9 @@ def _check(settings: Settings, manifest: Manifest, source: Path) -> None:
             if manifest.account
             else f"Leave --account out, or take a backup of {here}.",
         )
-    if (manifest.work or 0) > SCHEMA_VERSION or (manifest.ledger or 0) > LATEST:
+    if (manifest.work or 0) > SCHEMA_VERSION or (manifest.ledger or 0) > LEDGER_VERSION:
         raise NotAWarehouse(
-            f"{source} was made by a later version of the connector, {manifest.version}",
+            f"{source} was made by a newer version of the connector, {manifest.version}",
             action="Install that version, and restore with it.",
         )
 

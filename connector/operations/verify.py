@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +14,6 @@ from connector.engine.bookmark import Stream
 from connector.engine.comparison import StreamComparison, compare, compare_vanished
 from connector.errors import ConnectorError
 from connector.errors_api import NotFound, Stopped
-from connector.privacy.harm import harmed
 from connector.pulls.driver import Driver
 from connector.pulls.outcome import Progress, Watch
 from connector.pulls.run_context import RunContext, open_run, select
@@ -27,16 +24,13 @@ from connector.settings.model import Settings
 class VerifyReport:
     """How the landing compares with the API, by stream (`content_items/ID` for items).
 
-    `harmed` counts by resource the differing records that an earlier erasure may have overwritten:
-    no pull reads them by itself. `error` is what ended it early, if anything did; then what was
-    compared until then is here.
+    `error` is what ended it early, if anything did; then what was compared until then is here.
     """
 
     streams: dict[str, StreamComparison]
     requests: int
     seconds: float
     error: ConnectorError | None = None
-    harmed: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def is_equal(self) -> bool:
@@ -61,8 +55,6 @@ class VerifyReport:
                 for name, each in self.streams.items()
             },
         }
-        if self.harmed:
-            shown["harmed_by_erasures"] = dict(self.harmed)
         if self.error is not None:
             shown["error"] = self.error.as_json()
         return shown
@@ -99,12 +91,7 @@ async def verify(
         except ConnectorError as error:
             failed = error
         requests = context.tally.requests
-    suspects = await asyncio.to_thread(harmed, settings)
-    lost: Counter[str] = Counter()
-    for name, each in streams.items():
-        resource = name.partition("/")[0]
-        lost[resource] += len(each.stale.keys() & set(suspects.get(resource, ())))
-    return VerifyReport(streams, requests, time.monotonic() - started, failed, +lost)
+    return VerifyReport(streams, requests, time.monotonic() - started, failed)
 
 
 async def _compare(context: RunContext, stream: Stream, found: StreamComparison) -> None:

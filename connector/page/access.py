@@ -38,7 +38,7 @@ _PASSWORDS_BYTES_MAX = 1_000_000
 class AccessDenied(PageRefusal):
     """The request may not be answered."""
 
-    action = N_("Go back to the first page, and sign in again if it asks for that.")
+    action = N_("Sign in again.")
     status = 403
 
 
@@ -107,7 +107,7 @@ class PageAccess:
                 is_right = hmac.compare_digest(token.encode(), link.encode())
             if not is_right:
                 raise AccessDenied(
-                    "this link is not valid, or was used before",
+                    "This link is not valid, or it was used before.",
                     action="Start 'connector page' again: it prints a new link.",
                 )
             self._link = None
@@ -122,7 +122,7 @@ class PageAccess:
             self._hasher.verify(known.get(name, _NOBODY), password)
         except (VerificationError, InvalidHashError):
             self._failed.append(monotonic())
-            raise AccessDenied("the name or the password is wrong", action="Try again.") from None
+            raise AccessDenied("The name or the password is wrong.", action="Try again.") from None
         return self.admit(name)
 
     def _check_tries(self) -> None:
@@ -130,7 +130,7 @@ class PageAccess:
         while self._failed and now - self._failed[0] > TRIES_SECONDS:
             self._failed.popleft()
         if len(self._failed) >= TRIES_MAX:
-            raise LoginsTooMany("too many logins have failed")
+            raise LoginsTooMany("Too many sign-ins failed.")
 
     def admit(self, person: str) -> str:
         """A new session of the person; returns its cookie."""
@@ -158,7 +158,7 @@ class PageAccess:
         if self.rules.header is None:
             return found
         if peer != self.rules.proxy or not header:
-            raise AccessDenied("the reverse proxy does not say who this is")
+            raise AccessDenied("The reverse proxy did not send your name.")
         return found if found is not None and found.person == header else None
 
     def logout(self, cookie: str | None) -> None:
@@ -176,18 +176,18 @@ class PageAccess:
         """
         scheme, _, host = self.rules.address.partition("://")
         if headers.get("host", "").lower() not in {host.lower(), *_also(host)}:
-            raise AccessDenied("this page is at %(address)s", address=self.rules.address)
+            raise AccessDenied("This page is at %(address)s.", address=self.rules.address)
         if not changes:
             return
         origin = headers.get("origin", "").lower()
         allowed = {f"{scheme}://{each}" for each in (host.lower(), *_also(host))}
         if origin not in allowed or headers.get("sec-fetch-site", "same-origin") != "same-origin":
-            raise AccessDenied("the form came from another site")
+            raise AccessDenied("The form came from another website.")
 
     def check_form(self, session: PageSession, form_key: str | None) -> None:
         """Refuse a form that this session was not given. Raises `AccessDenied`."""
         if not hmac.compare_digest((form_key or "").encode(), session.form_key.encode()):
-            raise AccessDenied("the form is not of this session")
+            raise AccessDenied("Your session has expired.")
 
     def _read(self) -> dict[str, PageSession]:
         with naming_file_errors(self._path):

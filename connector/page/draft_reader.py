@@ -167,7 +167,7 @@ class DraftReader:
             table = checked.preview.table
             again = preview(self._settings, checked.preview.asked, table=table, only=edited)
             for row, result in zip(edited, again.results, strict=True):
-                rows.patched[row.number] = IndexedRow(row, result)
+                rows.patch(IndexedRow(row, result))
 
     def meant(self, checked: CheckedFile, rows: list[IndexedRow]) -> dict[int, Mapping[str, Any]]:
         """What each of these rows would send, by field."""

@@ -151,7 +151,7 @@ class DraftSender:
                 await asyncio.sleep(LEASE_LOOK_SECONDS)
         error = report.error or (report.batch.error if report.batch is not None else None)
         if report.is_held_back:
-            error = PageRefusal("nothing was sent, since a question is open")
+            error = PageRefusal("Nothing was imported because a question has no answer yet.")
         told = note_of(error) if error is not None else None
         batch = report.batch.batch if report.batch is not None else None
         self._end(id, error=told, batch=batch, report=report.file)

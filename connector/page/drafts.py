@@ -39,20 +39,34 @@ _ID = re.compile(r"[0-9a-f]{16}\Z")
 _NAME_CHARACTERS_MAX = 80
 _NOT_IN_NAMES = re.compile(r'[\x00-\x1f\x7f/\\:*?"<>|;`]')
 _PIECE_BYTES = 256 * 1024
+_DIGITS_MAX = 9
 
 
 class DraftChanged(PageRefusal):
-    """Somebody else has changed the draft since this person saw it."""
+    """The draft was changed elsewhere since the form was shown."""
 
-    action = N_("Look at it as it is now, and say it again.")
+    action = N_("Open the latest version and repeat your change.")
     status = 409
 
 
 class DraftUnknown(PageRefusal):
     """There is no such draft; it may have been erased."""
 
-    action = N_("Begin the import again with the file.")
+    action = N_("Start a new import with the file.")
     status = 404
+
+
+@dataclass(frozen=True, slots=True)
+class SeenDraft:
+    """The draft that a form was made from: its version, and the key of the page with the form.
+
+    A page that is left sends what was typed last (`is_late`), perhaps after the next page was
+    shown. That makes no new version, so that the next page is not out of date.
+    """
+
+    version: int
+    page: str = ""
+    is_late: bool = False
 
 
 @dataclass(slots=True)
@@ -63,7 +77,8 @@ class ImportDraft:
     it was given. `options` are those of a push besides mode and map. `edits` are cells that the
     file has not yet; `shift` is how many rows the copy lost at its top. `confirmed` are the steps
     that a person has passed. `batch` and `report` are known once it is sent, `error` if it failed:
-    the note of it.
+    the note of it. `page` is the key of the page that made the latest changes, and `page_began` the
+    version before the first of them.
     """
 
     id: str
@@ -87,6 +102,16 @@ class ImportDraft:
     batch: str | None = None
     report: str | None = None
     error: list[str] | None = None
+    page: str = ""
+    page_began: int = 0
+
+    def is_current(self, seen: SeenDraft) -> bool:
+        """Return True if nobody but the page itself changed the draft since the page was shown.
+
+        A page sends several forms: cells as they are typed, and the whole form at its end.
+        """
+        is_own = bool(seen.page) and seen.page == self.page and seen.version >= self.page_began
+        return is_own or seen.version == self.version
 
     def push_options(self, folder: Path) -> PushOptions:
         """What a person has said, as the command takes it."""
@@ -125,30 +150,39 @@ class DraftFolder:
             try:
                 state = json.loads(path.read_text(encoding="utf-8"))
             except FileNotFoundError:
-                raise DraftUnknown("there is no such import any more") from None
+                raise DraftUnknown("This import no longer exists.") from None
         known = {each.name for each in fields(ImportDraft)}
         return ImportDraft(**{name: value for name, value in state.items() if name in known})
 
     def path(self, id: str) -> Path:
         """The draft's folder, whatever the id was made of."""
         if not _ID.match(id):
-            raise DraftUnknown("there is no such import")
+            raise DraftUnknown("This import does not exist.")
         return self.folder / id
 
     @contextmanager
-    def changing(self, id: str, who: str, seen: int | None = None) -> Iterator[ImportDraft]:
+    def changing(self, id: str, who: str, seen: SeenDraft | None = None) -> Iterator[ImportDraft]:
         """The draft, to be changed; it is saved at the end unless that fails.
 
-        `seen` is the version that the person saw. Raises `DraftChanged` where it is another now.
+        `seen` is what the form was made from. Raises `DraftChanged` if the draft was changed since.
         """
         with self._lock:
             draft = self.load(id)
-            if seen is not None and seen != draft.version:
+            if seen is not None and not draft.is_current(seen):
+                link = f"/imports/{id}"
+                if draft.changed_by == who:
+                    raise DraftChanged("You changed this import in another tab.", link=link)
                 raise DraftChanged(
-                    "%(person)s has changed this import meanwhile", person=draft.changed_by
+                    "%(person)s changed this import while you had it open.",
+                    link=link,
+                    person=draft.changed_by,
                 )
             yield draft
-            draft.version += 1
+            if seen is None or not seen.is_late:
+                page = seen.page if seen is not None else ""
+                if page != draft.page:
+                    draft.page, draft.page_began = page, draft.version
+                draft.version += 1
             draft.changed_by, draft.changed_at = who, datetime.now(UTC).isoformat()
             self._write(draft)
 
@@ -215,11 +249,16 @@ def _harmless(name: str) -> str:
     stem, dot, suffix = plain.rpartition(".")
     if not dot or len(suffix) > 5:
         raise PageRefusal(
-            "the name %(name)s does not say what kind of file it is",
-            action="Give a csv, xlsx, xls or ods.",
+            "The name %(name)s has no known file extension.",
+            action="Choose a CSV, XLSX, XLS or ODS file.",
             name=last[:40],
         )
     return f"{stem[:_NAME_CHARACTERS_MAX] or 'file'}.{suffix}"
+
+
+def whole_number(text: str) -> int | None:
+    """The number that a form field holds; None for anything else, and for more than 9 digits."""
+    return int(text) if text.isdecimal() and len(text) <= _DIGITS_MAX else None
 
 
 def edits_of(form: Mapping[str, str], edits: Edits, cells: Mapping[int, Mapping[int, str]]) -> None:
@@ -231,9 +270,10 @@ def edits_of(form: Mapping[str, str], edits: Edits, cells: Mapping[int, Mapping[
     for name, value in form.items():
         what, _, place = name.partition(":")
         row, _, column = place.partition(":")
-        if what == "e" and row.isdecimal() and column.isdecimal() and int(row) in cells:
+        number, index = whole_number(row), whole_number(column)
+        if what == "e" and number is not None and number in cells and index is not None:
             changed = dict(edits.get(row) or {})
-            if value.strip() == cells[int(row)].get(int(column), "").strip():
+            if value.strip() == cells[number].get(index, "").strip():
                 changed.pop(column, None)
             else:
                 changed[column] = value
@@ -243,7 +283,7 @@ def edits_of(form: Mapping[str, str], edits: Edits, cells: Mapping[int, Mapping[
                 edits.pop(row, None)
     for name in form:
         what, _, row = name.partition(":")
-        if what == "seen" and row.isdecimal():
+        if what == "seen" and whole_number(row) in cells:
             if f"out:{row}" in form:
                 edits[row] = None
             elif edits.get(row, {}) is None:

@@ -28,7 +28,7 @@ from connector.page import screens
 from connector.page.access import AccessDenied, AccessRules, PageAccess
 from connector.page.draft_reader import READ_OPTIONS, TAKEN_BACK, CheckedFile
 from connector.page.draft_sender import DraftSender
-from connector.page.drafts import ImportDraft
+from connector.page.drafts import ImportDraft, whole_number
 from connector.page.preparing import NotReady, PreparingScreens, ready
 from connector.page.row_index import RowIndex
 from connector.page.screens import pages, problem_kinds
@@ -141,7 +141,7 @@ class ImportPage(PreparingScreens):
         language = language_of(request.headers.get("accept-language", ""))
         try:
             if self.access.rules.passwords is None:
-                raise AccessDenied("nobody signs in here with a password")
+                raise AccessDenied("This page has no sign-in with a password.")
             self.access.check_place(request.headers, changes=request.method == "POST")
             if request.method == "GET":
                 return HTMLResponse(render("login.html", language, session=None, message=""))
@@ -160,7 +160,7 @@ class ImportPage(PreparingScreens):
     def logout(self, call: PageCall) -> Response:
         """End the session, wherever else its cookie is."""
         self.access.logout(call.request.cookies.get(self.door.cookie))
-        shown = render("message.html", call.language, session=None, message="", action="")
+        shown = render("message.html", call.language, session=None, message="")
         return HTMLResponse(shown)
 
     # -- Look and send ----------------------------------------------------------------------------
@@ -187,7 +187,7 @@ class ImportPage(PreparingScreens):
             ],
             stopping=stopping,
             settled_by=QUESTIONS,
-            warnings=problem_kinds(checked.rows, "warning"),
+            warnings=problem_kinds(checked.rows, sort="warning"),
             path=self.drafts.file(draft),
             map_path=self.drafts.map_path(draft),
             **self._listed(call, checked.rows, _FORESEEN, checked),
@@ -201,12 +201,15 @@ class ImportPage(PreparingScreens):
         stopping = {each.code for each in checked.preview.stopping}
         if stopping - _BY_CONSENT or (stopping and call.form.get("accept") != "yes"):
             raise PageRefusal(
-                "questions are open", action="Go back, answer them, and tick what you looked at."
+                "Some questions or warnings need your answer.",
+                action="Answer the open questions and confirm the warnings.",
             )
         needs_two = self._settings.approvals.value == "on"
         with self.changing(call) as draft:
             if draft.stage in ("sending", "sent"):
-                raise PageRefusal("it is sent already", action="Go back to the first page.")
+                raise PageRefusal(
+                    "This import was already sent.", action="Go to the list of imports."
+                )
             if stopping:
                 draft.options["accept_warnings"] = True
             if needs_two and draft.stage == "open":
@@ -214,8 +217,8 @@ class ImportPage(PreparingScreens):
                 return redirect(f"/imports/{call.id}/look")
             if needs_two and draft.ready_by == person:
                 raise PageRefusal(
-                    "another person has to send what you have prepared",
-                    action="Ask somebody else to open this page.",
+                    "You prepared this import, so another person must send it.",
+                    action="Ask a colleague to open this page.",
                 )
             draft.stage, draft.sent_by, draft.error = "sending", person, None
         self.sender.send(draft)
@@ -225,7 +228,9 @@ class ImportPage(PreparingScreens):
         """Go on with what did not come to its end."""
         with self.changing(call) as draft:
             if draft.stage != "sent":
-                raise PageRefusal("it was not sent yet", action="Go back to the first page.")
+                raise PageRefusal(
+                    "This import was not sent yet.", action="Go to the list of imports."
+                )
             draft.stage, draft.error = "sending", None
         self.sender.send(draft)
         return redirect(f"/imports/{call.id}/progress")
@@ -294,7 +299,7 @@ class ImportPage(PreparingScreens):
         """Begin another import with the report: what is in the system is not sent again."""
         draft, person = self.drafts.load(call.id), call.session.person
         if draft.report is None:
-            raise PageRefusal("there is no report")
+            raise PageRefusal("This import has no report.")
         said = {"resource": draft.resource, "mode": draft.mode, "made_by": person}
         options = {n: v for n, v in draft.options.items() if n not in _OF_ONE_FILE}
         path = self.drafts.path(draft.id) / draft.report
@@ -310,12 +315,12 @@ class ImportPage(PreparingScreens):
     def resolve(self, call: PageCall) -> Response:
         """Settle a row in doubt."""
         words: dict[str, Decision] = {"look": "look", "resend": "resend", "drop": "drop"}
-        said, row = call.form.get("decision", ""), call.form.get("row", "")
+        said, row = call.form.get("decision", ""), whole_number(call.form.get("row", ""))
         id = call.form.get("record", "").strip()
         decision = DeclaredRecord(id) if said == "record" and id else words.get(said)
-        if decision is None or not row.isdecimal():
-            raise PageRefusal("say what is to become of the row", action="Go back, and choose.")
-        self.sender.resolve(self.drafts.load(call.id), int(row), decision)
+        if decision is None or row is None:
+            raise PageRefusal("Choose an action for the row.", action="Go back and choose.")
+        self.sender.resolve(self.drafts.load(call.id), row, decision)
         with self.changing(call):
             pass
         return redirect(f"/imports/{call.id}/result?show=held")
@@ -343,7 +348,7 @@ class ImportPage(PreparingScreens):
         """Look at what taking it back would do, or do it."""
         with self.changing(call) as draft:
             if draft.batch is None:
-                raise PageRefusal("nothing was sent")
+                raise PageRefusal("Nothing was imported.")
         if call.form.get("go") == "on":
             self.sender.undo(draft)
         else:
@@ -380,7 +385,9 @@ async def _refused(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     is_large = status == 413
     told = (
-        PageRefusal("the file is too large") if is_large else PageRefusal("there is no such page")
+        PageRefusal("The file is too large.")
+        if is_large
+        else PageRefusal("This page does not exist.")
     )
     return failure(told, language, None, status)
 

@@ -21,7 +21,7 @@ from connector.catalog.field import Field
 from connector.errors import ConnectorError, SheetUnknown
 from connector.page import screens
 from connector.page.draft_reader import CheckedFile, DraftReader, OpenedFile, ReadingJob
-from connector.page.drafts import DraftFolder, ImportDraft, edits_of
+from connector.page.drafts import DraftFolder, ImportDraft, edits_of, whole_number
 from connector.page.screens import kind_of, pages, problem_kinds
 from connector.page.site import PageCall, redirect
 from connector.page.words import MODES, PageRefusal, resource_names
@@ -89,16 +89,18 @@ class PreparingScreens:
         """Begin an import with a file, or with what was pasted."""
         resource, mode = call.form.get("resource", ""), call.form.get("mode", "")
         if resource not in resource_names() or mode not in MODES:
-            raise PageRefusal("choose what the file is about", action="Go back, and choose.")
+            raise PageRefusal(
+                "Choose what is in the file and what you want to do.", action="Go back and choose."
+            )
         if mode == "convert" and "convert" not in CATALOG[resource].operations:
-            raise PageRefusal("only leads can be converted", action="Go back, and choose.")
+            raise PageRefusal("Only leads can be converted.", action="Go back and choose.")
         pasted = call.form.get("pasted", "")
         if call.file is not None:
             name, content = call.file.filename or "", call.file.file
         elif pasted.strip():
             name, content = "pasted.txt", BytesIO(pasted.encode())
         else:
-            raise PageRefusal("there is no file yet", action="Go back, and choose or paste one.")
+            raise PageRefusal("You did not choose a file.", action="Choose a file, or paste cells.")
         options: dict[str, Any] = {}
         if mode in ("update", "upsert"):
             options["match"] = list(CATALOG[resource].natural_keys[0])
@@ -114,7 +116,7 @@ class PreparingScreens:
         found = self._inbox.look(self._inbox_seen).waiting
         waiting = next((w for w in found if [w.resource, w.name, w.digest] == wanted), None)
         if waiting is None:
-            raise PageRefusal("the file is not in the inbox any more")
+            raise PageRefusal("The file is no longer in the inbox.")
         taken, said = self._inbox.take(*wanted), waiting.orders.options
         options = {n: v for n, v in asdict(said).items() if n not in ("mode", "map_file")}
         with taken.path.open("rb") as content:
@@ -161,7 +163,7 @@ class PreparingScreens:
         """Erase a draft at once."""
         draft = self.drafts.load(call.id)
         if draft.stage == "sending":
-            raise PageRefusal("it is being sent just now", action="Wait for its end.")
+            raise PageRefusal("This import is being sent.", action="Wait until it ends.")
         self.reader.forget(draft.id)
         self.drafts.remove(draft.id)
         return redirect("/")
@@ -173,7 +175,7 @@ class PreparingScreens:
         names["map"] = "map.toml" if draft.has_map else None
         name = names.get(call.request.path_params["what"])
         if name is None or not (folder / name).is_file():
-            raise PageRefusal("there is no such file")
+            raise PageRefusal("This file does not exist.")
         kept = f"attachment; filename*=utf-8''{quote(name)}"
         headers = {"Content-Disposition": kept, "Content-Type": "application/octet-stream"}
         return FileResponse(folder / name, headers=headers)
@@ -215,9 +217,8 @@ class PreparingScreens:
             for name in ("sheet", "encoding", "delimiter"):
                 if name in call.form:
                     draft.options[name] = call.form[name].strip() or None
-            row = call.form.get("header_row", "")
-            if row.isdecimal() and int(row):
-                draft.options["header_row"] = int(row)
+            if row := whole_number(call.form.get("header_row", "")):
+                draft.options["header_row"] = row
             draft.confirmed = ["table"]
         return redirect(f"/imports/{call.id}")
 
@@ -307,9 +308,8 @@ class PreparingScreens:
 
     def rows(self, call: PageCall) -> Response:
         """The rows with problems, by kind, to be mended."""
-        draft = self.drafts.load(call.id)
-        checked = self.reader.last(draft) or self.checked(draft)
-        kinds = [*problem_kinds(checked.rows), *problem_kinds(checked.rows, "warning")]
+        draft, checked = self._last_checked(call)
+        kinds = screens.all_kinds(checked.rows, draft.edits)
         left = (place for place, each in enumerate(kinds) if each.left)
         wanted = (place for place, each in enumerate(kinds) if each.key == call.query("kind"))
         place = next(wanted, next(left, 0))
@@ -329,21 +329,28 @@ class PreparingScreens:
             pages=pages(chosen.count) if chosen else 1,
         )
 
+    def _last_checked(self, call: PageCall) -> tuple[ImportDraft, CheckedFile]:
+        """The draft and its rows as they were last checked as a whole."""
+        draft = self.drafts.load(call.id)
+        if (checked := self.reader.last(draft)) is None:
+            checked = self.checked(draft)
+            # The check may have written the edits to the file, which makes another version.
+            draft = self.drafts.load(call.id)
+        return draft, checked
+
     def row(self, call: PageCall) -> Response:
         """One row with all of its cells."""
-        draft = self.drafts.load(call.id)
-        checked = self.reader.last(draft) or self.checked(draft)
+        draft, checked = self._last_checked(call)
         found = checked.rows.row(call.request.path_params["row"])
         if found is None:
-            raise PageRefusal("there is no such row")
+            raise PageRefusal("This row does not exist.")
         shown = screens.shown_row(found, checked, draft.edits, is_whole=True)
         return self.show(call, "row.html", draft, row=shown, back=call.query("kind"))
 
     def take_rows(self, call: PageCall) -> Response:
         """Take the cells of a form, and check their rows again at once."""
         numbers = _row_numbers(call.form)
-        draft = self.drafts.load(call.id)
-        checked = self.reader.last(draft) or self.checked(draft)
+        _, checked = self._last_checked(call)
         found = {number: checked.rows.row(number) for number in numbers}
         cells = {n: dict(enumerate(row.cells)) for n, row in found.items() if row is not None}
         with self.preparing(call) as draft:
@@ -351,10 +358,17 @@ class PreparingScreens:
             if call.form.get("go") == "on":
                 draft.confirmed = [*dict.fromkeys([*draft.confirmed, "rows"])]
         self.reader.check_again(draft, numbers)
-        if call.request.headers.get("x-part") == "row":
+        if call.request.headers.get("x-part") == "rows":
             listed, some = kind_of(call.form.get("kind", "")), filter(None, found.values())
-            shown = [screens.shown_row(row, checked, draft.edits, listed) for row in some]
-            return call.render("row_part.html", rows=shown, draft=draft, kind=listed)
+            return call.render(
+                "row_part.html",
+                draft=draft,
+                page=call.seen.page,
+                kinds=screens.all_kinds(checked.rows, draft.edits),
+                chosen=call.form.get("kind", ""),
+                kind=listed,
+                rows=[screens.shown_row(row, checked, draft.edits, listed) for row in some],
+            )
         if call.form.get("go") == "on":
             return redirect(f"/imports/{call.id}/look")
         kind, page = call.form.get("kind", ""), call.form.get("page", "1")
@@ -385,7 +399,9 @@ class PreparingScreens:
         """The draft, to be prepared: whoever has handed it on has to do that again."""
         with self.changing(call) as draft:
             if draft.stage in ("sending", "sent"):
-                raise PageRefusal("it is sent already", action="Go back to the first page.")
+                raise PageRefusal(
+                    "This import was already sent.", action="Go to the list of imports."
+                )
             draft.stage, draft.ready_by = "open", None
             yield draft
 
@@ -402,7 +418,7 @@ def _may_match(draft: ImportDraft, field: Field) -> bool:
 def _row_numbers(form: Mapping[str, str]) -> list[int]:
     parts = (name.split(":") for name in form)
     found = {each[1] for each in parts if each[0] in _ROWS_FIELDS and len(each) > 1}
-    return sorted(int(each) for each in found if each.isdecimal())
+    return sorted(number for each in found if (number := whole_number(each)) is not None)
 
 
 def ready(draft: ImportDraft, job: ReadingJob[T]) -> T:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,6 +58,7 @@ class RowIndex:
         self.words: dict[tuple[str, str], Counter[str]] = {}
         self.problems: dict[Kind, Problem] = {}
         self.patched: dict[int, IndexedRow] = {}
+        self._had: dict[int, set[Kind]] = {}
 
     def fill(
         self,
@@ -83,19 +84,35 @@ class RowIndex:
         self._places[row.number] = place
         self._note(("outcome", result.outcome, None), place)
         self._note(("code", result.code or "", None), place)
-        for sort, found in (("problem", result.problems), ("warning", result.warnings)):
-            for each in found:
-                kind = (sort, each.code, each.column)
-                self.problems.setdefault(kind, each)
-                if (
-                    self._note(kind, place)
-                    and (index := columns.get(each.column or "")) is not None
-                ):
-                    words = self.words.setdefault((each.code, each.column or ""), Counter())
-                    cells = row.row.cells
-                    word = text_of(cells[index]).strip() if index < len(cells) else ""
-                    if word in words or len(words) < DISTINCT_MAX:
-                        words[word] += 1
+        for kind, problem in _problems_of(result):
+            self.problems.setdefault(kind, problem)
+            heading = problem.column or ""
+            if self._note(kind, place) and (index := columns.get(heading)) is not None:
+                words = self.words.setdefault((problem.code, heading), Counter())
+                cells = row.row.cells
+                word = text_of(cells[index]).strip() if index < len(cells) else ""
+                if word in words or len(words) < DISTINCT_MAX:
+                    words[word] += 1
+
+    def patch(self, row: IndexedRow) -> None:
+        """Take in a row that was checked again. It stays listed under the kinds that it had."""
+        self.patched[row.number] = row
+        place, now = self._places[row.number], kinds_of(row)
+        had = self._had.setdefault(row.number, kinds_of(self._rows.at(place)))
+        for kind in now - had:
+            self.kinds.setdefault(kind, array("Q")).append(place)
+        for kind, problem in _problems_of(row.result):
+            self.problems.setdefault(kind, problem)
+        had |= now
+
+    def fixed(self, skipped: Collection[int] = ()) -> Counter[Kind]:
+        """By kind, the number of its rows that have no such problem any more, or are skipped."""
+        found: Counter[Kind] = Counter()
+        for number in {*self._had, *skipped}:
+            if (row := self.row(number)) is not None:
+                now = set() if number in skipped else kinds_of(self.patched.get(number, row))
+                found.update(self._had.get(number, kinds_of(row)) - now)
+        return found
 
     def _note(self, kind: Kind, place: int) -> bool:
         """Note the row's place under the kind, once."""
@@ -122,6 +139,17 @@ class RowIndex:
         """One row by its number; None where there is none."""
         place = self._places.get(number)
         return None if place is None else self._rows.at(place)
+
+
+def _problems_of(result: RowResult) -> Iterator[tuple[Kind, Problem]]:
+    for sort, found in (("problem", result.problems), ("warning", result.warnings)):
+        for each in found:
+            yield (sort, each.code, each.column), each
+
+
+def kinds_of(row: IndexedRow) -> set[Kind]:
+    """The kinds of the row's problems and warnings."""
+    return {kind for kind, _ in _problems_of(row.result)}
 
 
 def _packed(indexed: IndexedRow) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -292,18 +291,26 @@ class ProblemKind:
 _QUIET = frozenset((COLUMN_MISSING, "duplicate_in_warehouse", "duplicate_in_file"))
 
 
-def problem_kinds(rows: RowIndex, sort: str = "problem") -> list[ProblemKind]:
-    """The kinds of problems or warnings that rows have, the most frequent first."""
-    mended: Counter[Kind] = Counter()
-    for number, row in rows.patched.items():
-        if row.result.outcome != "invalid" and (before := rows.row(number)) is not None:
-            mended.update({(sort, each.code, each.column) for each in before.result.problems})
+def problem_kinds(
+    rows: RowIndex, edits: Mapping[str, Any] | None = None, sort: str = "problem"
+) -> list[ProblemKind]:
+    """The kinds of problems or warnings that rows have, the most frequent first.
+
+    A row is not left in a kind if its latest check found no such problem, or if it is skipped.
+    """
+    skipped = {int(number) for number, edit in (edits or {}).items() if edit is None}
+    fixed = rows.fixed(skipped)
     found = [
-        ProblemKind(kind, problem, rows.count(kind), rows.count(kind) - mended[kind])
+        ProblemKind(kind, problem, rows.count(kind), rows.count(kind) - fixed[kind])
         for kind, problem in rows.problems.items()
         if kind[0] == sort and kind[1] not in _QUIET
     ]
     return sorted(found, key=lambda each: -each.count)
+
+
+def all_kinds(rows: RowIndex, edits: Mapping[str, Any]) -> list[ProblemKind]:
+    """The kinds of problems, and behind them those of warnings."""
+    return [*problem_kinds(rows, edits), *problem_kinds(rows, edits, "warning")]
 
 
 def kind_of(key: str) -> Kind | None:

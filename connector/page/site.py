@@ -8,6 +8,7 @@ headers, which let a browser load nothing from elsewhere and run no script of a 
 from __future__ import annotations
 
 import logging
+import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -24,6 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from connector.errors import ConnectorError
 from connector.page.access import AccessDenied, PageAccess, PageSession
+from connector.page.drafts import SeenDraft, whole_number
 from connector.page.words import PageLanguage, PageRefusal, language_of
 
 HEADERS: Mapping[str, str] = {
@@ -61,10 +63,11 @@ class PageCall:
         return str(self.request.path_params["id"])
 
     @property
-    def seen(self) -> int | None:
-        """The version of the draft that the form was made from."""
-        text = self.form.get("version", "")
-        return int(text) if text.isdecimal() else -1
+    def seen(self) -> SeenDraft:
+        """The draft that the form was made from."""
+        version, _, page = self.form.get("version", "").partition(".")
+        number = whole_number(version)
+        return SeenDraft(-1 if number is None else number, page, "late" in self.form)
 
     def query(self, name: str, default: str = "") -> str:
         """A word of the address's query."""
@@ -72,8 +75,7 @@ class PageCall:
 
     def page(self) -> int:
         """Which page of a list is wanted."""
-        text = self.query("page", "1")
-        return max(1, int(text)) if text.isdecimal() and len(text) < 7 else 1
+        return max(1, whole_number(self.query("page", "1")) or 1)
 
     def render(self, name: str, *, status: int = 200, **values: Any) -> Response:
         """A screen as a page."""
@@ -91,7 +93,8 @@ def redirect(path: str) -> Response:
 
 def render(name: str, language: PageLanguage, **values: Any) -> str:
     """A template's text in the language; all values are escaped."""
-    return _environment(language).get_template(name).render(**values)
+    key = secrets.token_hex(8)
+    return _environment(language).get_template(name).render(page_key=key, **values)
 
 
 @cache
@@ -172,7 +175,7 @@ class PageDoor:
         if self.access.rules.passwords is not None:
             return redirect("/login")
         raise AccessDenied(
-            "you are not signed in here",
+            "You are not signed in.",
             action="Open the link that 'connector page' prints in the terminal.",
         )
 
@@ -195,7 +198,10 @@ def failure(
     """What went wrong, as a page."""
     found = error.status if isinstance(error, PageRefusal) else 400
     message, action = language.error(error)
-    shown = render("message.html", language, session=session, message=message, action=action)
+    link = error.link if isinstance(error, PageRefusal) else None
+    shown = render(
+        "message.html", language, session=session, message=message, action=action, link=link
+    )
     return HTMLResponse(shown, status or found)
 
 

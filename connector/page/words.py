@@ -172,15 +172,18 @@ QUESTIONS: Mapping[str, tuple[str, str]] = {
 class PageRefusal(ConnectorError):
     """A wish that the page cannot fulfil, told in the language of the person.
 
-    The message is a text of the catalogues, in which `values` fill the places.
+    The message is a text of the catalogues, in which `values` fill the places. `link` is the
+    address of the screen on which the person can continue.
     """
 
     action = N_("Go back.")
     status: ClassVar[int] = 400
 
-    def __init__(self, message: str, *, action: str | None = None, **values: str) -> None:
+    def __init__(
+        self, message: str, *, action: str | None = None, link: str | None = None, **values: str
+    ) -> None:
         super().__init__(message % values, action=action)
-        self.text, self.values = message, values
+        self.text, self.values, self.link = message, values, link
 
 
 def note_of(error: ConnectorError) -> list[str]:
@@ -271,7 +274,7 @@ class PageLanguage:
         """What went wrong, and what to do about it."""
         if not isinstance(error, PageRefusal):
             return self.note(note_of(error))
-        return _sentence(self.gettext(error.text) % error.values), self.gettext(error.action)
+        return self.gettext(error.text) % error.values, self.gettext(error.action)
 
     def note(self, note: Sequence[str]) -> tuple[str, str]:
         """An error that a draft has kept, likewise."""
@@ -304,7 +307,8 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d\Z")
 
 
 def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
+    """The message of an error with a period; a name at its beginning keeps its spelling."""
+    return text if text.endswith(".") else f"{text}."
 
 
 def language_of(accepted: str) -> PageLanguage:

@@ -22,7 +22,7 @@ import duckdb
 from connector.errors import ModelInvalid
 from connector.publishing.project import Described, Model, Project, naming_line
 from connector.warehouse.duckdb_file import quoted
-from connector.warehouse.schema import migrate
+from connector.warehouse.schema import complete_tables
 
 if TYPE_CHECKING:
     from sqlglot.optimizer.scope import Scope
@@ -56,7 +56,7 @@ def empty_warehouse() -> Iterator[duckdb.DuckDBPyConnection]:
     """A warehouse in memory with all tables of this version and nothing in them."""
     with duckdb.connect(":memory:") as connection:
         connection.execute("SET TimeZone = 'UTC'")
-        migrate(connection, "memory")
+        complete_tables(connection, "memory")
         yield connection
 
 

@@ -33,16 +33,8 @@ from connector.engine.push_plan import (
 )
 from connector.engine.push_states import FOR_A_PERSON, IN_DOUBT
 from connector.engine.quota import shown
-from connector.errors import (
-    ConnectorError,
-    Misused,
-    PushJournalUnreached,
-    RestoredUnpulled,
-    WarehouseError,
-    count_noun,
-)
+from connector.errors import ConnectorError, Misused, RestoredUnpulled, WarehouseError, count_noun
 from connector.errors_api import LeaseHeld, NotFound, Stopped
-from connector.lakehouse.push_claims import PushClaims, sharing
 from connector.ledger.erasures import Backups
 from connector.ledger.journal import PUSH_LEASE
 from connector.ledger.journal_reads import (
@@ -186,8 +178,7 @@ async def apply(
     for rows to settle (None: they are left in doubt), `connect` makes the client.
 
     Raises `Misused` for a budget of nothing and for a marker field that can carry none,
-    `SettingsError` for a missing address or key, `PushJournalUnreached` where folders share a
-    journal that cannot be reached, `LeaseHeld` while another push of the account is
+    `SettingsError` for a missing address or key, `LeaseHeld` while another push of the account is
     under way, `RestoredUnpulled` where the folder was restored and the resource not pulled since,
     and `WarehouseError` where nothing could be recorded; every other end is in the report.
     """
@@ -203,9 +194,8 @@ async def apply(
         now=now,
         connect=connect,
     )
-    with sharing(settings) as claims:
-        async with opening as context:
-            return await _Batch(context, claims, sleep).begin(plan, terms, people or {})
+    async with opening as context:
+        return await _Batch(context, sleep).begin(plan, terms, people or {})
 
 
 async def resolve(
@@ -226,10 +216,9 @@ async def resolve(
     exist.
     """
     opening = open_run(settings, "resolve", lease=PUSH_LEASE, now=now, connect=connect)
-    with sharing(settings) as claims:
-        async with opening as context:
-            rows = [numbers] if isinstance(numbers, int) else numbers
-            report = await _Batch(context, claims, sleep).decide(batch, rows, decision)
+    async with opening as context:
+        rows = [numbers] if isinstance(numbers, int) else numbers
+        report = await _Batch(context, sleep).decide(batch, rows, decision)
     return replace(report, unpublished=await asyncio.to_thread(publish, settings))
 
 
@@ -254,11 +243,10 @@ async def settle(
         settings, "settle", lease=PUSH_LEASE, budget=budget, now=now, connect=connect
     )
     try:
-        with sharing(settings) as claims:
-            async with opening as context:
-                rows, error = await _Batch(context, claims, None).settle()
-    except (LeaseHeld, PushJournalUnreached) as held:
-        return None if isinstance(held, LeaseHeld) else str(held)
+        async with opening as context:
+            rows, error = await _Batch(context, None).settle()
+    except LeaseHeld:
+        return None
     unpublished = None
     if publishes:
         unpublished = await asyncio.to_thread(publish, settings)
@@ -275,11 +263,11 @@ async def settle(
 class _Batch:
     """One run at a batch."""
 
-    def __init__(self, context: RunContext, claims: PushClaims | None, sleep: Sleep | None) -> None:
+    def __init__(self, context: RunContext, sleep: Sleep | None) -> None:
         self._context, self._sleep = context, sleep
         self._batches: dict[str, BatchRecord] = {}
         self._started = time.monotonic()
-        self._session = PushSession.of(context, claims)
+        self._session = PushSession.of(context)
         self._journal = self._session.journal
 
     async def begin(self, plan: Plan, terms: PushPolicy, people: Mapping[Deed, str]) -> BatchReport:

@@ -193,8 +193,7 @@ async def push(
     and the rows go on, `waits` why nothing does; `connect` makes another client. A file after one
     that failed or was stopped is previewed and not applied. A pull that is under way is waited for,
     unless the manner leaves pulling out. Raises `Misused`, `UnknownName` or a
-    `SpreadsheetError` for what cannot be meant, and `PushJournalUnreached`, before anything is
-    sent, and `WarehouseError`.
+    `SpreadsheetError` for what cannot be meant, before anything is sent, and `WarehouseError`.
     """
     for each in files:
         if each.resource not in ORDER:
@@ -206,12 +205,6 @@ async def push(
         )
     ordered = sorted(files, key=lambda each: ORDER.index(each.resource))
     foreseen = await asyncio.to_thread(_previews, settings, ordered, manner)
-    if manner.applies:
-        from connector.lakehouse.push_claims import sharing  # noqa: PLC0415
-
-        # A shared journal that cannot be reached is known before the first request.
-        with sharing(settings):
-            pass
     reports: list[PushReport] = []
     left, goes_on = budget, manner.applies
     for seen, seconds in foreseen:

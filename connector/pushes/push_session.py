@@ -20,7 +20,6 @@ from connector.engine.push_commands import Lost, Move, Unsent, answer_of
 from connector.engine.push_states import Task
 from connector.errors import ConnectorError
 from connector.errors_api import NoAnswer, NotFound, ServerFailed, UnreadableAnswer
-from connector.lakehouse.push_claims import PushClaims
 from connector.ledger.journal import Journal
 from connector.ledger.journal_reads import BatchRecord, PendingRow
 from connector.pulls.outcome import Progress
@@ -40,20 +39,19 @@ class Halted(Exception):
 
 @dataclass(slots=True)
 class PushSession:
-    """What the rows of a run act on together. `error` is why nothing more may be sent;
-    `ahead` is how far the server's clock is ahead of ours, as last told. `claims` is the
-    journal that folders share, if they do. A run that only `reads` sends no write; one that
-    `is_eager` looks for rows in doubt once before they have settled. `newest` is the page listed
-    before the first create, by parent. `places` bounds the rows that are under way, and so the
-    intents without an outcome, which a kill puts in doubt. `progress` is what those who watch
-    were told last.
+    """What the rows of a run share. `error` is why nothing more may be sent.
+
+    `ahead` is how far the server's clock is ahead of ours, as last heard. A run that only `reads`
+    sends no write; one that `is_eager` looks for rows in doubt once before they have settled.
+    `newest` is the page listed before the first create, by parent. `places` bounds the rows that
+    are under way, and so the intents without an outcome, which a kill puts in doubt. `progress` is
+    what those who watch were told last.
     """
 
     context: RunContext
     journal: Journal
     landing: Landing
     ahead: timedelta
-    claims: PushClaims | None = None
     reads: bool = False
     is_eager: bool = False
     progress: Progress | None = None
@@ -68,13 +66,13 @@ class PushSession:
         self.places = asyncio.Semaphore(self.context.connections)
 
     @classmethod
-    def of(cls, context: RunContext, claims: PushClaims | None = None) -> Self:
+    def of(cls, context: RunContext) -> Self:
         """The session of a run that has the lease of pushes."""
         ledger, run_id, now = context.lease.ledger, context.run.run_id, context.now
         journal = Journal(ledger, run_id, now=now)
         landing = Landing(context.warehouse, run_id, now)
         ahead = timedelta(seconds=ledger.server().offset_seconds)
-        return cls(context, journal, landing, ahead, claims)
+        return cls(context, journal, landing, ahead)
 
     def now(self) -> datetime:
         """Our own time."""
@@ -91,11 +89,9 @@ class PushSession:
         return RecordEndpoint(self.context.client, declaration(task.resource).record, task.parent)
 
     async def move(self, row: PendingRow, move: Move) -> None:
-        """Record a transition, land what it showed, and note it in the claims."""
-        state = await asyncio.to_thread(self.journal.move, row.key, move)
+        """Record a transition, and load the record that it returned."""
+        await asyncio.to_thread(self.journal.move, row.key, move)
         await self.landing.add(row.task, move)
-        if self.claims is not None and row.task.operation == "create":
-            await asyncio.to_thread(self.claims.moved, row.task, row.key, move, state)
 
     # -- Progress ---------------------------------------------------------------------------------
 

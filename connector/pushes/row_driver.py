@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 from typing import Any, Generic, TypeVar
 
 from connector.catalog import declaration
@@ -17,8 +16,6 @@ from connector.engine.push_commands import (
     Accepted,
     Answer,
     Attempt,
-    Claim,
-    Claimant,
     ClaimedRecords,
     Intend,
     ListNewest,
@@ -99,8 +96,6 @@ class RowDriver:
                 answer = await session.list_newest(task, page)
             case Newest():
                 answer = await session.newest_before(task)
-            case Claim():
-                answer = await self._claim()
             case ReadOne(id):
                 answer = await session.read(task, id)
             case ClaimedRecords(ids):
@@ -143,15 +138,6 @@ class RowDriver:
         told = served_at(answer)
         self.session.heard(told)
         return Accepted(declaration(self.row.task.resource).record(raw, served_at=told))
-
-    async def _claim(self) -> Claimant | None:
-        self.session.may_leave()
-        if self.session.claims is None:
-            return None
-        may_take = partial(self.session.journal.may_take, self.row.key)
-        return await asyncio.to_thread(
-            self.session.claims.claim, self.row.task, self.row.key, may_take
-        )
 
 
 class BatchDriver(Generic[W]):

@@ -49,7 +49,7 @@ from connector.settings.layers import (
     refuse,
     variable_of,
 )
-from connector.settings.values import Age, Kind, PushJournal, Security, Style
+from connector.settings.values import Age, Kind, Security, Style
 from connector.system.log import Form
 
 RESERVE_SHARE = 20
@@ -153,7 +153,6 @@ class Settings:
     lakehouse: Annotated[Setting[SecretStr | None], secret(values.read_catalog)]
     lakehouse_data: Annotated[Setting[str | None], Spec(values.read_data, is_located=True)]
     lakehouse_keep_days: Annotated[Setting[int], Spec(values.whole(0, 36_500), 30)]
-    push_journal: Annotated[Setting[PushJournal], Spec(values.one_of(PushJournal), "folder")]
     import_keep_days: Annotated[Setting[int], Spec(values.whole(1, 365), 7)]
     import_file_mb: Annotated[Setting[int], Spec(values.whole(1, 1_000), 50)]
     approvals: Annotated[Setting[OnOff], Spec(values.one_of(OnOff), "off")]

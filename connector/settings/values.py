@@ -318,9 +318,6 @@ def read_zone(raw: object) -> str:
 
 # -- Lakehouse -------------------------------------------------------------------------------------
 
-PushJournal = Literal["folder", "lakehouse"]
-"""Where a create is claimed before it is sent."""
-
 OBJECT_STORAGE = "s3://"
 """What an address of object storage begins with."""
 

@@ -1,7 +1,7 @@
 """The connector's own tables, `sync` and `push`: declarations, and their rows.
 
 Each table is declared once: its columns with their types, and what they mean to analysts. A new
-column is one line here, and `schema.migrate` adds it to files that were made before.
+column is one line here, and `schema.complete_tables` adds it to existing files.
 """
 
 from __future__ import annotations
@@ -28,13 +28,9 @@ _STEP = "Which write of the row it was: `create`, `update` or `convert`."
 _CHANGE = "The number of the journal's last change of it; greater is later."
 
 OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
-    "sync.migrations": (
-        "The changes of the connector's own tables that this file has.",
-        {
-            "number BIGINT": "The change of the connector's own tables, counted from 1.",
-            "name VARCHAR": "What it was for.",
-            "applied_at TIMESTAMPTZ DEFAULT now()": "When this file was brought up to it.",
-        },
+    "sync.schema_version": (
+        "The layout of the file: one row.",
+        {"version BIGINT": "Number of the layout; older versions of the connector refuse it."},
     ),
     "sync.folder": (
         "The data folder that the file belongs to: one row.",

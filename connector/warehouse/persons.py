@@ -24,7 +24,7 @@ from connector.catalog.resource import Declaration
 from connector.catalog.value import MARK
 from connector.suppression.identifiers import PHONE_DIGITS
 from connector.suppression.person import Mention, Person, mentions, owned, removed_fields
-from connector.warehouse.duckdb_file import from_microseconds, literal, quoted
+from connector.warehouse.duckdb_file import literal, quoted
 from connector.warehouse.published_file import asking
 from connector.warehouse.queries import staged
 from connector.warehouse.rows import as_json
@@ -95,37 +95,6 @@ def every_version(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, 
                 for (record,) in batch:
                     if record is not None:
                         yield resource.name, json.loads(record)
-
-
-def marked(
-    connection: duckdb.DuckDBPyConnection, mark: str, before: datetime
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Live records with the mark in a text, last read before that moment.
-
-    What remains of people themselves is left out.
-    """
-    for resource in CATALOG.values():
-        is_person = any(group.is_whole for group in subjects_of(resource.name))
-        where = "NOT EXISTS (FROM sync.erased AS e WHERE e.resource = $name AND e.id = held.id)"
-        rows = connection.execute(
-            f"SELECT _record::VARCHAR FROM landing.{quoted(resource.name)} AS held "
-            "WHERE _deleted_at IS NULL AND contains(_record::VARCHAR, $mark) "
-            # The server's clock shows whole seconds.
-            "AND _hydrated_at < date_trunc('second', $before::TIMESTAMPTZ) "
-            f"AND ({where if is_person else '$name IS NOT NULL'}) ORDER BY id",
-            {"mark": mark, "before": before.isoformat(), "name": resource.name},
-        ).fetchall()
-        for (record,) in rows:
-            yield resource.name, json.loads(record)
-
-
-def last_erased(connection: duckdb.DuckDBPyConnection, erasures: Iterable[str]) -> datetime | None:
-    """When somebody was last erased, these erasures apart; None where nobody was."""
-    rows = connection.execute(
-        "SELECT epoch_us(max(erased_at)) FROM sync.erased WHERE NOT list_contains($1, erasure)",
-        [sorted(erasures)],
-    ).fetchall()
-    return from_microseconds(rows[0][0])
 
 
 def known_rows(path: Path, person: Person) -> Counter[str]:

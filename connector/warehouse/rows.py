@@ -11,14 +11,16 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from connector.catalog.field import Field
 from connector.catalog.resource import Declaration, Record
 from connector.catalog.value import Kind
-from connector.warehouse.schema import Column
+
+if TYPE_CHECKING:
+    from connector.warehouse.schema import Column
 
 ARROW_TYPES = {
     "VARCHAR": pa.string(),
@@ -64,14 +66,10 @@ class RowBatch:
                 value = own.get("_record") or as_json(record.raw)
             elif column.field is None:
                 value = own.get(column.name)
-            elif (value := record.raw.get(column.name)) is not None:
-                value, problem = column.field.read(value)
+            else:
+                value, problem = cell(column.field, record.raw.get(column.name))
                 if problem is not None:
                     self._note(column, value, problem)
-                if column.field.kind is Kind.VALUES and value is not None:
-                    value = as_json(value)
-                elif isinstance(value, str):
-                    value = storable(value)
             self.values[column.name].append(value)
         for name in record.unknown:
             self.oddities[Oddity("unknown_field", storable(name)[:_VALUE_CHARACTERS_MAX])] = None
@@ -90,6 +88,14 @@ class RowBatch:
         shown = f" {value[:_VALUE_CHARACTERS_MAX]!r}" if column.field.values and value else ""
         kind = "unknown_value" if value is not None else "unreadable_value"
         self.oddities[Oddity(kind, f"{column.name}{shown} {problem}")] = None
+
+
+def cell(field: Field, value: Any) -> tuple[Any, str | None]:
+    """Return what a field's column holds for a value of an answer, and a problem or None."""
+    read, problem = field.read(value)
+    if field.kind is Kind.VALUES and read is not None:
+        return as_json(read), problem
+    return storable(read) if isinstance(read, str) else read, problem
 
 
 def as_json(value: Any) -> str:

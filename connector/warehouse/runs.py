@@ -19,7 +19,7 @@ from connector.errors import WarehouseError
 from connector.warehouse.duckdb_file import from_microseconds, literal, opened, transaction
 from connector.warehouse.own_tables import RowsOf
 from connector.warehouse.published_file import query
-from connector.warehouse.schema import migrate
+from connector.warehouse.schema import complete_tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +320,7 @@ def write_shared(work: Path, row: SharedPublication) -> None:
     Raises a `WarehouseError`.
     """
     with opened(work) as connection:
-        migrate(connection, str(work))
+        complete_tables(connection, str(work))
         with transaction(connection):
             _SHARED.insert(connection, row)
             connection.execute(

@@ -1,4 +1,4 @@
-"""Tables of a work file, made from their declarations and brought up to them.
+"""Tables of a work file, created and completed from their declarations.
 
 `landing` has one table per resource: every field that answers show, typed and commented, and then
 the connector's own columns, which begin with an underscore. There is no primary key: staged
@@ -8,10 +8,12 @@ for each resource, with the same documented columns and one row for every observ
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import duckdb
+import pyarrow as pa
 
 from connector.catalog import CATALOG
 from connector.catalog.content import ContentTypeField
@@ -21,12 +23,13 @@ from connector.catalog.value import Kind
 from connector.errors import NotAWarehouse
 from connector.warehouse.duckdb_file import literal, quoted, transaction
 from connector.warehouse.own_tables import OWN_TABLES
+from connector.warehouse.queries import staged
+from connector.warehouse.rows import ARROW_TYPES, cell, places_table
 
-SCHEMA_VERSION = 10
-"""The number of the last migration; greater where a later version of the connector changes tables.
+SCHEMA_VERSION = 1
+"""Number of the layout of a work file. An older version of the connector refuses a greater one.
 
-Tables are brought up to their declarations, whatever version made the file, so that the number
-says only which version a file needs.
+A new table or column needs no new number: `complete_tables` adds it.
 """
 
 TYPES = {
@@ -167,10 +170,10 @@ def declared_tables() -> Iterator[TableSchema]:
         yield TableSchema("history", resource.name, history_columns(resource), about)
 
 
-def migrate(connection: duckdb.DuckDBPyConnection, path: str) -> None:
-    """Bring the file's tables up to this version; does nothing where they are.
+def complete_tables(connection: duckdb.DuckDBPyConnection, path: str) -> None:
+    """Create the tables and columns that the file lacks; writes nothing if it has them all.
 
-    Raises `NotAWarehouse` where the file holds tables of somebody else, or of a later version.
+    Raises `NotAWarehouse` if the file is another program's, or was made by a newer version.
     """
     held: dict[tuple[str, str], dict[str, str | None]] = {}
     for schema, table, column, comment in connection.execute(
@@ -178,16 +181,16 @@ def migrate(connection: duckdb.DuckDBPyConnection, path: str) -> None:
         "WHERE NOT internal AND database_name = current_database()"
     ).fetchall():
         held.setdefault((schema, table), {})[column] = comment
-    if held and ("sync", "migrations") not in held:
+    if held and ("sync", "schema_version") not in held:
         raise NotAWarehouse(f"{path} is a DuckDB database that the connector did not make")
-    last = last_migration(connection)
-    if last > SCHEMA_VERSION:
+    version = schema_version(connection) if held else None
+    if version is not None and version > SCHEMA_VERSION:
         raise NotAWarehouse(
-            f"{path} was made by a later version of the connector",
-            action="Install that version again, or restore a backup that this one has made.",
+            f"{path} was made by a newer version of the connector",
+            action="Install that version again, or restore a backup that this version made.",
         )
     wanted = tuple(declared_tables())
-    if last == SCHEMA_VERSION and all(
+    if version is not None and all(
         column.name in held.get((table.schema, table.name), {})
         for table in wanted
         for column in table.columns
@@ -195,98 +198,59 @@ def migrate(connection: duckdb.DuckDBPyConnection, path: str) -> None:
         return
     with transaction(connection):
         for table in wanted:
-            _bring_up(connection, table, held.get((table.schema, table.name)))
-        for resource in CATALOG:
-            _widen_intervals(connection, resource)
-            _begin_history(connection, resource)
-        if last < SCHEMA_VERSION:
-            connection.execute(
-                "INSERT INTO sync.migrations (number, name) "
-                f"VALUES ({SCHEMA_VERSION}, 'tables as they are declared')"
-            )
+            _complete(connection, table, held.get((table.schema, table.name)))
+        if version is None:
+            connection.execute(f"INSERT INTO sync.schema_version VALUES ({SCHEMA_VERSION})")
     # A schema change left in the log has made files unreadable; a checkpoint leaves none there.
     connection.execute("CHECKPOINT")
 
 
-def is_migrated(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Whether the last migration is applied; `migrate` looks at columns as well."""
-    return last_migration(connection) == SCHEMA_VERSION
-
-
-def last_migration(connection: duckdb.DuckDBPyConnection) -> int:
-    """The number of the file's last migration; 0 where none was ever applied."""
+def schema_version(connection: duckdb.DuckDBPyConnection) -> int | None:
+    """Return the number that the file has; None if no table was created yet."""
     try:
-        ((last,),) = connection.execute("SELECT max(number) FROM sync.migrations").fetchall()
+        rows = connection.execute("SELECT max(version) FROM sync.schema_version").fetchall()
     except duckdb.CatalogException:
-        return 0
-    return int(last or 0)
+        return None
+    ((version,),) = rows
+    return None if version is None else int(version)
 
 
-def _bring_up(
+def _complete(
     connection: duckdb.DuckDBPyConnection, table: TableSchema, held: Mapping[str, str | None] | None
 ) -> None:
-    """Make the table, or add the columns that it lacks, with all comments."""
+    """Create the table, or add the columns that it lacks, with all comments."""
     name = table.quoted
+    missing = [] if held is None else [each for each in table.columns if each.name not in held]
     statements = [f"CREATE SCHEMA IF NOT EXISTS {table.schema}"]
     if held is None:
         defined = ", ".join(f"{quoted(each.name)} {each.type}" for each in table.columns)
         statements.append(f"CREATE TABLE {name} ({defined})")
     statements.append(f"COMMENT ON TABLE {name} IS {literal(table.about)}")
     for each in table.columns:
-        if held is not None and each.name not in held:
+        if each in missing:
             statements.append(f"ALTER TABLE {name} ADD COLUMN {quoted(each.name)} {each.type}")
         if held is None or held.get(each.name) != each.comment:
             comment = literal(each.comment)
             statements.append(f"COMMENT ON COLUMN {name}.{quoted(each.name)} IS {comment}")
     connection.execute(";".join(statements))
+    for each in missing:
+        if each.field is not None:
+            _fill(connection, table, each)
 
 
-def _widen_intervals(connection: duckdb.DuckDBPyConnection, table: str) -> None:
-    """Give versions that have no `_began_before` their intervals.
-
-    They were observed since a list had shown a part of them, ended as late as a list had shown
-    the record, and at a second, not within it.
-    """
-    name = f"history.{quoted(table)}"
-    # Rows are written once more, since an update takes far more memory.
-    connection.execute(
-        f"INSERT INTO {name} SELECT * REPLACE ("
-        "coalesce(_hydrated_at, _observed_from) AS _observed_from, "
-        "coalesce(_hydrated_at, _observed_from) + INTERVAL 1 SECOND AS _began_before, "
-        "CASE WHEN _valid_to IS NOT NULL THEN _observed_to END AS _ended_after, "
-        "_ended_before + INTERVAL 1 SECOND AS _ended_before) "
-        f"FROM {name} WHERE _began_before IS NULL; "
-        f"DELETE FROM {name} WHERE _began_before IS NULL"
+def _fill(connection: duckdb.DuckDBPyConnection, table: TableSchema, column: Column) -> None:
+    """Set a new column in the rows whose answer already had the field."""
+    assert column.field is not None
+    name, value = quoted(column.name), f"(_record->{literal(column.name)})"
+    rows = connection.execute(
+        f"SELECT rowid, {value} FROM {table.quoted} WHERE {value} IS NOT NULL"
+    ).fetchall()
+    values = [cell(column.field, json.loads(text))[0] for _, text in rows]
+    stage = places_table(
+        (place for place, _ in rows), value=pa.array(values, ARROW_TYPES[column.type])
     )
-
-
-def _begin_history(connection: duckdb.DuckDBPyConnection, table: str) -> None:
-    """Make landed rows that have no history their records' first versions.
-
-    When such a row was first seen is forgotten: its last detail is the earliest moment for which
-    there is evidence, or the last list where there was no detail.
-    """
-    shared = ", ".join(
-        f"held.{quoted(c.name)}"
-        for c in columns(CATALOG[table])
-        if c.name not in ("_hydrated_at", "_seen_at", "_deleted_at")
-    )
-    seen = "coalesce(held._hydrated_at, held._seen_at)"
-    gone = "greatest(held._deleted_at, _observed_to)"
-    dated = "TRUE" if CATALOG[table].lists_cursor else "held._hydrated_at IS NOT NULL"
-    connection.execute(
-        f"INSERT INTO history.{quoted(table)} BY NAME SELECT {shared}, held._hydrated_at, "
-        f"1 AS _version, {seen} AS _observed_from, {seen} AS _observed_to, "
-        "_observed_from + INTERVAL 1 SECOND AS _began_before, "
-        # DuckDB's least and greatest pass over nulls.
-        f"CASE WHEN held.created_at IS NOT NULL THEN least(held.created_at, {seen}) END "
-        "AS _began_after, "
-        f"greatest(_began_after, least(CASE WHEN {dated} THEN held.updated_at END, {seen})) "
-        "AS _valid_from, "
-        f"CASE WHEN held._deleted_at IS NOT NULL THEN {gone} END AS _valid_to, "
-        "CASE WHEN held._deleted_at IS NOT NULL THEN _observed_to END AS _ended_after, "
-        "_valid_to + INTERVAL 1 SECOND AS _ended_before, "
-        "CASE WHEN held._deleted_at IS NOT NULL THEN 'deletion' END AS _ended_by "
-        f"FROM landing.{quoted(table)} AS held "
-        f"WHERE held.id NOT IN (SELECT id FROM history.{quoted(table)})"
-    )
+    with staged(connection, stage):
+        connection.execute(
+            f"UPDATE {table.quoted} AS held SET {name} = stage.value FROM stage "
+            "WHERE held.rowid = stage.place"
+        )

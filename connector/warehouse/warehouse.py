@@ -47,7 +47,7 @@ from connector.warehouse.runs import (
     last_shared,
     read_health,
 )
-from connector.warehouse.schema import is_migrated, migrate
+from connector.warehouse.schema import complete_tables
 from connector.warehouse.state import PushChanges, StreamState
 from connector.warehouse.work_file import compact, is_missing, make
 
@@ -101,7 +101,7 @@ class Warehouse:
         return self.published.exists() and not self.exists
 
     def prepare(self, identity: Identity | None = None) -> None:
-        """Make the folder and the work file, or bring its tables up to this version.
+        """Make the folder and the work file, or add the tables and columns that it lacks.
 
         What a lost work file had is taken back from the published one, if that belongs to the
         folder of this `identity` (None: not known). Raises `WorkLost` where it cannot be, and other
@@ -111,7 +111,7 @@ class Warehouse:
         if not self.exists:
             make(self.work, self.published, identity)
         with self.reading() as connection:
-            migrate(connection, str(self.work))
+            complete_tables(connection, str(self.work))
             is_due = runs.changed_since(connection, COMPACTED) >= RUNS_UNTIL_COMPACTION
         if is_due:
             self.release()
@@ -147,7 +147,7 @@ class Warehouse:
             for name in names
         )
         with self.reading() as connection:
-            migrate(connection, str(self.work))
+            complete_tables(connection, str(self.work))
             rows = connection.execute(
                 f"SELECT resource, id FROM ({' UNION ALL '.join(selects)})"
                 f" ORDER BY created_at, id LIMIT {count}"
@@ -231,10 +231,9 @@ class Warehouse:
             return runs.last_runs(connection, count)
 
     def health(self) -> Health:
-        """Health of runs and publications; brings an older file up to this version."""
+        """Return the health of runs and publications; adds missing tables and columns."""
         with self.reading() as connection:
-            if not is_migrated(connection):
-                migrate(connection, str(self.work))
+            complete_tables(connection, str(self.work))
             found = read_health(connection)
             events = {
                 name: state.present_events(connection, name, run_id)
@@ -298,8 +297,9 @@ class Warehouse:
             return state.read_status(connection, resource, tells_last=False)
 
     def status(self) -> tuple[StreamState, ...]:
-        """Where every resource stands, in the API's order."""
+        """Where every resource stands, in the API's order; adds missing tables and columns."""
         with self.reading() as connection:
+            complete_tables(connection, str(self.work))
             return tuple(state.read_status(connection, name) for name in CATALOG)
 
     def count_by(self, resource: Declaration, field: str) -> dict[Any, int]:

@@ -44,7 +44,7 @@ from connector.warehouse.runs import (
     true_of,
     write_publication,
 )
-from connector.warehouse.schema import is_migrated, last_migration, migrate
+from connector.warehouse.schema import complete_tables, schema_version
 from connector.warehouse.state import write_notice
 
 
@@ -56,8 +56,7 @@ def copy_work(work: Path, draft: Path, publication: Publication, published: Path
     the moment that it is true of. Raises `DiskFull` or another `WarehouseError`.
     """
     with opened(work) as connection:
-        if not is_migrated(connection):
-            migrate(connection, str(work))
+        complete_tables(connection, str(work))
         publication = replace(publication, true_of=true_of(connection))
         with transaction(connection):
             name_cut_off(connection, published)
@@ -69,18 +68,18 @@ def copy_work(work: Path, draft: Path, publication: Publication, published: Path
     return publication
 
 
-def copy_whole(work: Path, target: Path) -> int:
-    """Copy the work file to `target`; returns the number of its last migration.
+def copy_whole(work: Path, target: Path) -> int | None:
+    """Copy the work file to `target`; returns its schema version.
 
     The work file is held for as long as the copy takes. Raises `DiskFull` or another
     `WarehouseError`.
     """
     with opened(work) as connection:
-        last = last_migration(connection)
+        version = schema_version(connection)
         connection.execute("CHECKPOINT")
         with naming_errors(target):
             copy_file(work, target)
-    return last
+    return version
 
 
 def record(file: Path, publication: Publication) -> None:
@@ -214,7 +213,7 @@ def make(work: Path, published: Path, identity: Identity | None = None) -> None:
                 _check_folder(published, identity)
                 _take_back(published, fresh)
             with opened(fresh) as connection:
-                migrate(connection, str(fresh))
+                complete_tables(connection, str(fresh))
             now = datetime.now(UTC)
             # The log of a file that is gone would be taken for the new one's.
             move_logs(work, now)

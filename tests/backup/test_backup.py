@@ -234,14 +234,14 @@ def test_a_restore_is_refused_where_it_would_do_harm(settings: Settings, tmp_pat
         restore(settings, later.file, replaces)
 
 
-def test_a_backup_of_a_later_version_is_refused(settings: Settings) -> None:
+def test_a_backup_of_a_newer_version_is_refused(settings: Settings) -> None:
     work = Warehouse(settings.folder).work
     with duckdb.connect(str(work)) as connection:
-        connection.execute("INSERT INTO sync.migrations (number, name) VALUES (99, 'later')")
+        connection.execute("UPDATE sync.schema_version SET version = 99")
     made = made_of(settings)
     before = state(settings.folder)
 
-    with pytest.raises(NotAWarehouse, match="made by a later version"):
+    with pytest.raises(NotAWarehouse, match="made by a newer version"):
         restore(settings, made.file, RestoreOptions(replaces=True))
 
     assert before == state(settings.folder)

@@ -65,8 +65,8 @@ def write_foreign(path: Path) -> None:
     connection.close()
 
 
-def write_later(path: Path) -> None:
-    """The ledger of a later version."""
+def write_newer(path: Path) -> None:
+    """The ledger of a newer version."""
     filled(path.parent)
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA user_version = 99")
@@ -78,7 +78,7 @@ def write_later(path: Path) -> None:
     [
         (write_text, "is not an SQLite database", "doctor --new-ledger"),
         (write_foreign, "did not make", "doctor --new-ledger"),
-        (write_later, "a later version", "Install that version again"),
+        (write_newer, "a newer version", "Install that version again"),
     ],
 )
 def test_file_of_somebody_else_is_left_alone(

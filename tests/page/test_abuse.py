@@ -171,7 +171,7 @@ def test_markup_in_an_error_is_text(sandbox: Sandbox, tmp_path: Path) -> None:
         for name in ("a<img src=x onerror=alert(1)>", "100 % (sure) %(x)s"):
             assert "" == ann.begin(name, csv_of())
             assert 400 == ann.shown.status_code
-            assert "does not say what kind of file" in ann.shown.text
+            assert "has no known file extension" in ann.shown.text
             assert "<img" not in ann.shown.text
 
 
@@ -196,7 +196,7 @@ def test_two_tabs_and_two_people_on_one_draft(sandbox: Sandbox, tmp_path: Path) 
             assert 200 == bo.post(f"{path}/columns", columns).status_code
             late = ann.post(f"{path}/columns", {**columns, "c:2": "-"})
             assert 409 == late.status_code
-            assert "Bo has changed this import" in late.text
+            assert "Bo changed this import" in late.text
             ann.see(f"{path}/look")
             bo.see(f"{path}/look")
             ann.post(f"{path}/send")

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
 from typing import Any, Literal
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from connector.sandbox.server import Sandbox
 from tests.page.serving import PageProcess, environ_of, german_book
 
-CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
-FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
 WIDTHS = (375, 1440)
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
 # A machine that is busy is slow, and not wrong.
 expect.set_options(timeout=60_000)
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not os.access(CHROMIUM, os.X_OK), reason="chromium is not installed on this machine"
-    ),
-]
+pytestmark = pytest.mark.slow
 
 ROWS = (
     *("Jörg Müller joerg@example.de 0171/2345678 03/04/1985 festangestellt Köln a blau",),
@@ -49,15 +39,6 @@ MENDED = {
     "45/01/1993": "05/01/1993",
 }
 CREATED = 11
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """The system's own browser."""
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
-        yield opened
-        opened.close()
 
 
 class Recruiter:

@@ -126,4 +126,4 @@ def test_the_browser_chooses(tmp_path: Path) -> None:
         assert "Vorname" in ann.shown.text
         assert "Für das, was in der Datei steht" not in ann.shown.text
         ann.post("/imports", {"resource": "candidates", "mode": "convert", "pasted": "a,b"})
-        assert "Umwandeln lassen sich nur Leads." in ann.shown.text
+        assert "Nur Leads können umgewandelt werden." in ann.shown.text

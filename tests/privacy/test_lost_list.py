@@ -12,7 +12,6 @@ import pytest
 
 from connector.ledger.erasures import Erasures
 from connector.ledger.ledger import Ledger
-from connector.ledger.ledger_schema import RELISTED
 from connector.sandbox.server import Sandbox
 from connector.warehouse.warehouse import Warehouse
 from tests.cli.calling import Called, call, variables
@@ -163,21 +162,6 @@ def test_released_people_stay_released(agency: PopulatedAgency) -> None:
     agency.lose("removed")
     agency.call("pull", "candidates", "--full")
     assert [] == agency.traces()
-
-
-def test_releases_of_an_earlier_version_are_kept(agency: PopulatedAgency) -> None:
-    with closing(sqlite3.connect(agency.ledger, isolation_level=None)) as connection:
-        connection.execute("DROP TABLE relisted")
-        connection.execute(f"PRAGMA user_version = {RELISTED - 1}")
-        first = "SELECT erasure FROM erasures ORDER BY rowid LIMIT 1"
-        connection.execute(f"DELETE FROM suppressed WHERE person LIKE ({first}) || '/%'")
-        connection.execute(f"DELETE FROM erasures WHERE erasure <> ({first})")
-        connection.execute("DELETE FROM suppressed")
-
-    agency.call("pull", "candidates", "--full")
-
-    assert [] != agency.traces()
-    assert [] == agency.traces(OTHER)
 
 
 def test_a_lost_work_file_brings_nobody_back(agency: PopulatedAgency) -> None:

@@ -178,6 +178,24 @@ def test_hash_needs_the_key(tmp_path: Path) -> None:
     assert "" == token(key, "phone", "12")
 
 
+def test_the_number_of_an_erased_person_takes_nobody_out(tmp_path: Path) -> None:
+    key, number = make_key(tmp_path), "+44 20 7946 0123"
+    listed = Suppressed(key, frozenset((token(key, "phone", number),)))
+    person = {
+        "id": "c-2",
+        "first_name": "New",
+        "last_name": "One",
+        "email": "new@x.example",
+        "phone": "020 7946 0123",
+        "notes": "My number is 020 7946 0123.",
+        "source": number,
+    }
+
+    for resource, values in (("candidates", person), ("companies", {"id": "1", "phone": number})):
+        record = CATALOG[resource].record(values)
+        assert record is listed.strip(record)
+
+
 def test_nobody_listed_costs_one_look(tmp_path: Path) -> None:
     assert Suppressed.of(tmp_path) is None
     make_key(tmp_path)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from datetime import UTC, datetime
 from pathlib import Path
-
-import duckdb
 
 from connector.catalog import CATALOG
 from connector.client.request import list_request
@@ -15,8 +12,6 @@ from connector.pulls.outcome import RequestTally
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from connector.settings.model import load_settings
-from connector.warehouse.runs import Run
-from connector.warehouse.warehouse import Warehouse
 from tests.pulls.landed import published, pulled, rows
 
 COUNTS = {"jobs": 4, "candidates": 9}
@@ -76,35 +71,6 @@ def test_requests_are_told_apart_by_purpose() -> None:
     assert (4, 4) == (tally.of("jobs"), tally.by_kind["jobs", "list"])
     assert (1, 2, 1) == tuple(tally.by_purpose["jobs", each] for each in ("pull", "scrub", "sweep"))
     assert 0 == tally.by_purpose["leads", "scrub"]
-
-
-def test_an_older_warehouse_is_brought_up(tmp_path: Path) -> None:
-    warehouse = Warehouse(folder_of_nobody(tmp_path))
-    warehouse.prepare()
-    with duckdb.connect(str(warehouse.work)) as connection:
-        for name in ("sweeps", "scrubs", "anomalies", "month_share"):
-            connection.execute(f"ALTER TABLE sync.run_resources DROP COLUMN {name}")
-        connection.execute("ALTER TABLE sync.runs DROP COLUMN budget")
-        connection.execute("UPDATE sync.migrations SET number = 2")
-        connection.execute(
-            "INSERT INTO sync.runs (run_id, command, started_at) VALUES ('a', 'pull', now())"
-        )
-        connection.execute(
-            "INSERT INTO sync.run_resources (run_id, resource, outcome, proven, requests, lists,"
-            ' details, "new", changed, unchanged, deleted, live, pending)'
-            " VALUES ('a', 'jobs', 'done', TRUE, 2, 1, 1, 0, 0, 1, 0, 4, 0)"
-        )
-
-    warehouse.prepare()
-
-    (last,) = [each.last for each in warehouse.status() if each.resource == "jobs"]
-    assert last is not None
-    assert (2, 0, 0, {}, None) == (
-        *(last.requests, last.sweeps, last.scrubs),
-        *(last.anomalies, last.month_share),
-    )
-    warehouse.end(Run("b", "pull", datetime.now(UTC), budget=5))
-    assert [5, None] == [each.budget for each in warehouse.runs(2)]
 
 
 def folder_of_nobody(folder: Path) -> Path:

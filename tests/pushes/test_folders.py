@@ -1,7 +1,4 @@
-"""Several data folders that push one file: what the look at the newest records sees, and what not.
-
-Folders that share a journal are in `tests/lakehouse/test_push_claims.py`.
-"""
+"""Two data folders push one file: the second one finds its rows among the newest records."""
 
 from __future__ import annotations
 

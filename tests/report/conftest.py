@@ -19,7 +19,7 @@ from connector.report.figure import Chart
 from connector.report.page import ReportPage, make_page
 from connector.report.published import opened
 from connector.settings.model import load_settings
-from connector.warehouse.schema import migrate
+from connector.warehouse.schema import complete_tables
 from tests.publishing.marts import jobs_and_placements, people
 from tests.publishing.marts.world import World
 from tests.report.document import Document
@@ -109,6 +109,6 @@ def empty_page(tmp_path_factory: pytest.TempPathFactory) -> ReportPage:
     """The page of a file with every mart and nothing landed."""
     file = tmp_path_factory.mktemp("empty") / "recruitment.duckdb"
     with duckdb.connect(str(file)) as connection:
-        migrate(connection, str(file))
+        complete_tables(connection, str(file))
     build(file, load_project())
     return render(file)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 
-from connector.ledger.ledger_schema import LATEST
+from connector.ledger.ledger_schema import LEDGER_VERSION
 from connector.operations.backup_file import FORMAT
 from connector.warehouse.duckdb_file import STORAGE_VERSION
 from connector.warehouse.schema import SCHEMA_VERSION
@@ -27,6 +27,6 @@ def test_the_files_have_the_numbers_that_the_page_says() -> None:
 
     assert rows["work.duckdb"].startswith(f"{SCHEMA_VERSION}, ")
     assert f"stored as DuckDB {STORAGE_VERSION}" in rows["work.duckdb"]
-    assert f"opens 1 to {SCHEMA_VERSION}, and brings them to {SCHEMA_VERSION} " in text
-    assert rows["ledger.sqlite"].startswith(f"{LATEST}, ")
+    assert f"this version opens {SCHEMA_VERSION}, " in text
+    assert rows["ledger.sqlite"].startswith(f"{LEDGER_VERSION}, ")
     assert rows["backups"].startswith(f"{FORMAT}, ")

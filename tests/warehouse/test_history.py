@@ -12,7 +12,6 @@ from connector.catalog import CATALOG
 from connector.catalog.content import ContentItem
 from connector.engine.bookmark import Stream
 from connector.engine.commands import Commit, Found, Gone
-from connector.warehouse.duckdb_file import opened
 from connector.warehouse.landing import Landed
 from connector.warehouse.warehouse import Warehouse
 from tests.pulls.landed import rows
@@ -217,44 +216,6 @@ def test_answers_out_of_order_never_overlap(warehouse: Warehouse) -> None:
     ]
     commit(warehouse, detail("1", 130, 90, city="Bath", status="placed"))
     assert ["Bath", "York", "Bath"] == [row["city"] for row in versions(warehouse)]
-
-
-def test_a_file_without_history_gets_its_first_versions(warehouse: Warehouse) -> None:
-    commit(warehouse, detail("1", 0, -500, city="Bath"), detail("2", 0, 999))
-    commit(warehouse, items=(item("3", 10, status="screening"),))
-    commit(warehouse, gone={"2": Gone(moment(50))})
-    with opened(warehouse.work) as connection:
-        connection.execute("DROP SCHEMA history CASCADE")
-    warehouse.prepare()
-    warehouse.prepare()
-
-    assert [] == offences(warehouse)
-    assert [(CREATED, moment(-500), moment(0), moment(0), None)] == spans(warehouse, "1")
-    assert [(CREATED, moment(0), moment(0), moment(0), moment(50))] == spans(warehouse, "2")
-    assert [(CREATED, moment(10), moment(10), moment(10), None)] == spans(warehouse, "3")
-    commit(warehouse, detail("1", 100, 70, city="York"), detail("3", 100, -1, status="screening"))
-    assert ["Bath", "York"] == [row["city"] for row in versions(warehouse)]
-    assert [(CREATED, moment(-1), moment(100), moment(100), None)] == spans(warehouse, "3")
-
-
-def test_versions_of_an_earlier_program_get_the_intervals_of_this_one(warehouse: Warehouse) -> None:
-    commit(warehouse, items=(item("1", 0, status="screening"),))
-    commit(warehouse, detail("1", 60, -5, status="screening", city="Bath"))
-    commit(warehouse, detail("2", 60, -5, status="screening"))
-    commit(warehouse, items=(item("1", 90, status="screening"),))
-    commit(warehouse, gone={"1": Gone(moment(120))})
-    kept = versions(warehouse) + versions(warehouse, "2")
-    with opened(warehouse.work) as connection:
-        connection.execute(
-            "UPDATE history.candidates SET _observed_from = $1, _ended_after = $2, "
-            "_ended_before = _valid_to WHERE id = '1'",
-            [moment(0), moment(90)],
-        )
-        connection.execute("ALTER TABLE history.candidates DROP COLUMN _began_before")
-    warehouse.prepare()
-
-    assert [] == offences(warehouse)
-    assert kept == versions(warehouse) + versions(warehouse, "2")
 
 
 def test_content_items_share_one_history(warehouse: Warehouse) -> None:

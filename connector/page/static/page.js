@@ -15,45 +15,153 @@ for (const drop of document.querySelectorAll(".drop")) {
   }
 }
 
-// The grid: a row is checked as soon as one of its cells was changed.
-for (const grid of document.querySelectorAll("form[data-grid]")) {
-  let last = Promise.resolve();
+const isEdited = (field) => {
+  if (field.tagName === "SELECT") return field.selectedIndex !== Math.max(0, [...field.options].findIndex((each) => each.defaultSelected));
+  if (field.type === "checkbox" || field.type === "radio") return field.checked !== field.defaultChecked;
+  return field.type !== "hidden" && field.value !== field.defaultValue;
+};
 
-  const check = async (row) => {
-    const number = row.dataset.row;
+// The browser asks before it leaves answers that were not sent.
+for (const form of document.querySelectorAll("form[data-ask]")) {
+  let isSubmitted = false;
+  form.addEventListener("submit", () => (isSubmitted = true));
+  addEventListener("beforeunload", (event) => {
+    if (!isSubmitted && [...form.elements].some(isEdited)) event.preventDefault();
+  });
+}
+
+// The grid: the rows whose cells were changed are checked together, one request after another. Nothing leaves the
+// page before its cells are saved.
+for (const grid of document.querySelectorAll("form[data-grid]")) {
+  const address = grid.getAttribute("action") || location.pathname;
+  const changed = new Set();
+  let saving = null;
+  let isSubmitted = false;
+
+  const fieldsOf = (row) => [...row.querySelectorAll("input, select")].filter((each) => each.name);
+  const cellsOf = (rows) => {
     const data = new FormData();
-    for (const [name, value] of new FormData(grid)) {
-      if (["form_key", "version", "kind"].includes(name) || name.split(":")[1] === number) data.append(name, value);
+    for (const name of ["form_key", "version", "kind"]) data.append(name, grid.elements[name].value);
+    for (const row of rows) {
+      for (const field of fieldsOf(row)) if (field.type !== "checkbox" || field.checked) data.append(field.name, field.value);
     }
-    const answer = await fetch(grid.getAttribute("action") || location.pathname, {
-      method: "POST", body: data, headers: { "X-Part": "row" },
-    });
-    const shown = new DOMParser().parseFromString(await answer.text(), "text/html");
-    const part = shown.querySelector("[data-version]");
-    if (!answer.ok || !part) {
-      grid.requestSubmit();
-      return;
-    }
-    grid.elements.version.value = part.dataset.version;
-    const fresh = part.querySelector(".row");
-    const focused = document.activeElement && row.contains(document.activeElement) ? document.activeElement.id : "";
-    row.replaceWith(fresh);
-    if (focused) document.getElementById(focused)?.focus();
+    return data;
   };
+
+  // The fresh row has what was typed since the old one was sent.
+  const replaceRow = (row, fresh, sent) => {
+    const focused = row.contains(document.activeElement) ? document.activeElement : null;
+    for (const field of fieldsOf(row)) {
+      const twin = field.id && fresh.querySelector(`#${field.id}`);
+      if (twin && field.type !== "checkbox" && field.value !== sent.get(field.name)) {
+        twin.value = field.value;
+        changed.add(row.dataset.row);
+      }
+    }
+    const selection = focused?.matches("input:not([type=checkbox])") ? [focused.selectionStart, focused.selectionEnd] : null;
+    row.replaceWith(fresh);
+    const twin = focused?.id && document.getElementById(focused.id);
+    if (twin) {
+      twin.focus();
+      if (selection) twin.setSelectionRange(...selection);
+    }
+  };
+
+  const alertOf = (content) => {
+    const box = grid.querySelector(".unsaved") || document.createElement("div");
+    box.className = "alert unsaved";
+    box.setAttribute("role", "alert");
+    box.replaceChildren(...content);
+    grid.prepend(box);
+  };
+
+  const save = async (rows) => {
+    const sent = cellsOf(rows);
+    let shown;
+    try {
+      const answer = await fetch(address, { method: "POST", body: sent, headers: { "X-Part": "rows" }, keepalive: true });
+      shown = new DOMParser().parseFromString(await answer.text(), "text/html");
+    } catch {
+      alertOf([grid.dataset.unsaved]);
+      return false;
+    }
+    const part = shown.querySelector("[data-version]");
+    if (!part) {
+      alertOf(shown.querySelectorAll("main p"));
+      return false;
+    }
+    grid.querySelector(".unsaved")?.remove();
+    grid.elements.version.value = part.dataset.version;
+    document.querySelector("nav.kinds").replaceWith(part.querySelector("nav.kinds"));
+    for (const fresh of part.querySelectorAll(".row")) {
+      const row = grid.querySelector(`.row[data-row="${fresh.dataset.row}"]`);
+      if (row) replaceRow(row, fresh, sent);
+    }
+    return true;
+  };
+
+  const saveAll = async () => {
+    while (changed.size) {
+      const rows = [...changed].map((number) => grid.querySelector(`.row[data-row="${number}"]`)).filter(Boolean);
+      const numbers = [...changed];
+      changed.clear();
+      if (!(await save(rows))) {
+        for (const number of numbers) changed.add(number);
+        return false;
+      }
+    }
+    return true;
+  };
+
+  const flush = () => (saving ??= saveAll().finally(() => (saving = null)));
 
   grid.addEventListener("change", (event) => {
     const row = event.target.closest(".row");
-    if (row) last = last.then(() => check(row));
+    if (!row) return;
+    changed.add(row.dataset.row);
+    flush();
   });
 
-  const fields = (input) =>
+  const isOpen = (row) => changed.has(row.dataset.row) || fieldsOf(row).some(isEdited);
+
+  grid.addEventListener("submit", async (event) => {
+    isSubmitted = !saving && !changed.size;
+    if (isSubmitted) {
+      // Other cells may show what a second tab has changed since.
+      for (const row of grid.querySelectorAll(".row")) for (const field of fieldsOf(row)) field.disabled = !isOpen(row);
+      return;
+    }
+    event.preventDefault();
+    if (await (saving ?? flush())) grid.requestSubmit(event.submitter);
+  });
+
+  document.addEventListener("click", async (event) => {
+    const link = event.target.closest("a[href]");
+    if (!link || event.defaultPrevented || event.ctrlKey || event.metaKey || event.shiftKey || (!saving && !changed.size)) return;
+    event.preventDefault();
+    if (await flush()) link.click();
+  });
+
+  // The tab is closed, or the browser goes back: what was typed is sent behind it.
+  const saveLate = () => {
+    const rows = [...grid.querySelectorAll(".row")].filter(isOpen);
+    if (!rows.length || isSubmitted) return;
+    const data = cellsOf(rows);
+    data.append("late", "on");
+    isSubmitted = navigator.sendBeacon(address, data);
+  };
+  addEventListener("beforeunload", saveLate);
+  addEventListener("pagehide", saveLate);
+  grid.addEventListener("input", () => (isSubmitted = false));
+
+  const inColumn = (input) =>
     [...grid.querySelectorAll(".cell input")].filter((each) => each.name.split(":")[2] === input.name.split(":")[2]);
 
   grid.addEventListener("keydown", (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1, Enter: 1 }[event.key];
     if (!step || !event.target.matches(".cell input")) return;
     event.preventDefault();
-    const column = fields(event.target);
+    const column = inColumn(event.target);
     const next = column[column.indexOf(event.target) + step];
     if (next) next.focus();
     else event.target.dispatchEvent(new Event("change", { bubbles: true }));
@@ -64,11 +172,14 @@ for (const grid of document.querySelectorAll("form[data-grid]")) {
     const text = event.clipboardData.getData("text").replace(/\r?\n$/, "");
     if (!event.target.matches(".cell input") || !/\n/.test(text)) return;
     event.preventDefault();
-    const column = fields(event.target);
+    const column = inColumn(event.target);
     const first = column.indexOf(event.target);
     text.split(/\r?\n/).forEach((line, place) => {
-      if (column[first + place]) column[first + place].value = line;
+      const field = column[first + place];
+      if (!field) return;
+      field.value = line;
+      changed.add(field.closest(".row").dataset.row);
     });
-    grid.requestSubmit();
+    flush();
   });
 }

@@ -100,11 +100,6 @@ def files_are_strangers(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(journal_writes, "answered_by", lambda *_: None)
 
 
-def folders_are_strangers(patch: pytest.MonkeyPatch) -> None:
-    """What another folder has claimed is not asked."""
-    patch.setattr(pusher.Pushing, "_claim", lambda *_: None)
-
-
 def rows_are_strangers(patch: pytest.MonkeyPatch) -> None:
     """Equal rows of one file are all written."""
     patch.setattr(JournalChange, "relate", lambda *_: None)
@@ -208,7 +203,6 @@ SHOWN_IN: Mapping[str, tuple[str, str]] = {
     "rows_are_strangers": ("crashes", "P6"),
     "every_row_is_another": ("other-file", "P5"),
     "rows_about_one_thing_go_at_once": ("nameless", "report"),
-    "folders_are_strangers": ("folders", "P5"),
     "others_changes_are_overwritten": ("edited", "conflict"),
     "a_refusal_is_final": ("retry-hidden-unique", "report"),
     "the_body_is_written_anew": ("quiet", "P8"),

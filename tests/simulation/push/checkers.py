@@ -7,7 +7,6 @@ is over, against the server's own log.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from typing import Any
 
 from connector.engine.push_plan import fingerprint, unpacked
@@ -27,12 +26,10 @@ class Broken(Exception):
 
 
 class Witness:
-    """Watches one folder of a play, whose runs are named so. `resent` are the rows that a person
-    had sent again, on their own head.
-    """
+    """Checks of a play. `resent` are the rows that a person sent again at their own risk."""
 
-    def __init__(self, world: World, ledger: MemoryLedger, folder: str) -> None:
-        self.world, self.ledger, self._folder = world, ledger, folder
+    def __init__(self, world: World, ledger: MemoryLedger) -> None:
+        self.world, self.ledger = world, ledger
         self.resent: set[Key] = set()
         self.settled: set[Key] = set()
         self._ended: dict[Key, State] = {}
@@ -51,8 +48,6 @@ class Witness:
         bytes of its body.
         """
         for write in self.world.log[self._checked :]:
-            if not write.key[0].startswith(self._folder):
-                continue
             found = self.ledger.connection.execute(
                 "SELECT body, method, path FROM push_attempts"
                 " WHERE batch = ? AND number = ? AND attempt = ?",
@@ -97,14 +92,13 @@ class Witness:
             ):
                 raise Broken("P4", f"row {row.number} is left {row.state}")
 
-    def p5_nothing_is_created_twice(self, elsewhere: Mapping[Key, str]) -> None:
-        """P5: no row has made two records, nor have two rows of one fingerprint, those of another
-        folder among them; a lead is converted once. Where a repeat was asked for, once for each
-        time.
+    def p5_nothing_is_created_twice(self) -> None:
+        """P5: no row has made two records, nor have two rows of one fingerprint; a lead is
+        converted once. Where a repeat was asked for, once for each time.
         """
         made: Counter[str] = Counter()
         allowed: Counter[str] = Counter()
-        for key, print_ in (*self.fingerprints().items(), *elsewhere.items()):
+        for key, print_ in self.fingerprints().items():
             effects = [w for w in self._effects(key) if w.operation in ("create", "convert")]
             made[print_] += len(effects)
             if key in self.resent:

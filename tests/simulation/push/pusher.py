@@ -28,8 +28,6 @@ from connector.engine.push_commands import (
     Accepted,
     Answer,
     Attempt,
-    Claim,
-    Claimant,
     ClaimedRecords,
     Intend,
     ListNewest,
@@ -44,16 +42,7 @@ from connector.engine.push_commands import (
     WaitUntil,
     answer_of,
 )
-from connector.engine.push_plan import (
-    Blocked,
-    Order,
-    Plan,
-    Problem,
-    PushPolicy,
-    fingerprint,
-    marker_of,
-    subject,
-)
+from connector.engine.push_plan import Blocked, Order, Plan, Problem, PushPolicy, marker_of
 from connector.engine.push_states import FOR_A_PERSON
 from connector.errors import ConnectorError, Misused
 from connector.ledger.journal import PUSH_LEASE, Journal
@@ -231,8 +220,6 @@ class Pushing:
 
     def _perform(self, course: _Course) -> Any:
         key, world = course.row.key, self.world
-        if world.meanwhile is not None and world.is_faulty and world.chance.yes(0.1):
-            world.meanwhile()
         answer: Any = None
         match course.wanted:
             case Intend() as wanted:
@@ -242,14 +229,11 @@ class Pushing:
             case Move() as what:
                 state = self.journal.move(key, what)
                 self._tell(f"row {key[1]}: {what.event}, {state}")
-                self._note_end(course.row, what, state)
                 self._judge(self, key)
             case ListNewest(page):
                 answer = world.newest(page)
             case Newest():
                 answer = self._newest()
-            case Claim():
-                answer = self._claim(course.row)
             case ReadOne(id):
                 answer = world.read(id)
             case ClaimedRecords(ids):
@@ -257,26 +241,6 @@ class Pushing:
             case OpenCreates():
                 answer = self.journal.open_creates(key)
         return answer
-
-    def _claim(self, row: PendingRow) -> Claimant | None:
-        """As `connector.lakehouse.push_claims` does it, in memory."""
-        if not self.world.scenario.folders:
-            return None
-        name = subject(row.task) or fingerprint(row.task)
-        (batch, _), record_id = self.world.claims.setdefault(name, (row.key, None))
-        if not self.journal.may_take(row.key, batch, record_id is not None):
-            return Claimant(batch, self.world.now, record_id)
-        self.world.claims[name] = (row.key, None)
-        return None
-
-    def _note_end(self, row: PendingRow, what: Move, state: str) -> None:
-        name = subject(row.task) or fingerprint(row.task)
-        if self.world.claims.get(name, (None, None))[0] != row.key:
-            return
-        if state in ("rejected", "invalid", "dropped"):
-            del self.world.claims[name]
-        elif what.record_id is not None:
-            self.world.claims[name] = (row.key, what.record_id)
 
     def _newest(self) -> Page[Resource] | Unread:
         """The page that was read before the first create, read again where that failed."""

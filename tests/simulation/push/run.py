@@ -88,20 +88,16 @@ def run(
 class Play:
     """One play under way."""
 
-    def __init__(self, world: World, verdict: Verdict, plan: Plan, folder: str = "run") -> None:
+    def __init__(self, world: World, verdict: Verdict, plan: Plan) -> None:
         self.world, self.chance, self.scenario = world, world.chance, world.scenario
-        self.ledger, self._folder = MemoryLedger(), folder
-        self.witness = Witness(world, self.ledger, folder)
-        self._other: Play | None = None
+        self.ledger = MemoryLedger()
+        self.witness = Witness(world, self.ledger)
         self._verdict, self._processes = verdict, 0
         self.terms = PushPolicy(self.scenario.policy, marker_field=self.scenario.marker_field)
         self.plan = plan
 
     def through(self) -> None:
         """Play it to its end. Raises what is broken."""
-        if self.scenario.folders:
-            self._other = Play(self.world, self._verdict, self.plan, "other")
-            self.world.meanwhile = self._other.push_meanwhile
         batches = self._busy(self.plan)
         if self.scenario.other_file:
             batches += self._busy(renumbered(self.plan, "digest-b"))
@@ -115,24 +111,8 @@ class Play:
             self._settle_by_hand()
             self._quiet(batches)
         self.world.finish()
-        if self._other is not None:
-            self._other.end()
         self._judge_end(batches)
         self._replay()
-
-    def push_meanwhile(self) -> None:
-        """One process pushes the file from this folder, while one of another folder is at it."""
-        others, self.world.meanwhile = self.world.meanwhile, None
-        with suppress(Died):
-            self._pushing().push(self.plan, self.terms, self.landed())
-        self.world.meanwhile = others
-
-    def end(self) -> None:
-        """Bring this folder's push to its end in quiet times, and judge it."""
-        self.push_meanwhile()
-        batches = [each.batch for each in self._pushing().journal.batches()]
-        self._quiet(batches)
-        self._judge_end(batches)
 
     def _busy(self, plan: Plan) -> list[str]:
         """Push while things go wrong, until a process lives to its end or enough have died."""
@@ -198,8 +178,7 @@ class Play:
             for row in rows:
                 count = self._verdict.outcomes.get(row.outcome, 0)
                 self._verdict.outcomes[row.outcome] = count + 1
-        elsewhere = self._other.witness.fingerprints() if self._other is not None else {}
-        witness.p5_nothing_is_created_twice(elsewhere)
+        witness.p5_nothing_is_created_twice()
         witness.p7_nothing_below_repeats_a_write()
         if self.scenario.edited:
             self._edited_rows_conflict(tuple(journal.rows(batches[0])))
@@ -258,8 +237,12 @@ class Play:
         if not self._processes:
             self._landed_first = frozenset(self.world.made_by)
         self._processes += 1
-        run_id = f"{self._folder}-{self._processes}"
-        return Pushing(self.world, self.ledger, run_id, lambda _, key: self.witness.judge(key))
+        return Pushing(
+            self.world,
+            self.ledger,
+            f"run-{self._processes}",
+            lambda _, key: self.witness.judge(key),
+        )
 
 
 # -- files ----------------------------------------------------------------------------------------

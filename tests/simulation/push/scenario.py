@@ -40,7 +40,6 @@ class Scenario:
     record stays out of lists. `others_per_minute` is how often somebody else does something, of
     `others`, and `others_max` how often in all. `rows` bounds a file's size, `connections` how many
     rows are under way at once; `identified` is the share of rows that have an identity.
-    `folders`: another data folder pushes the same file meanwhile, and both share a journal.
     `pulls`: a pull looks for the rows in doubt between two processes.
     """
 
@@ -69,7 +68,6 @@ class Scenario:
     person: bool = False
     other_file: bool = False
     again: bool = False
-    folders: bool = False
     pulls: bool = False
     repeats: float = 0.15
     identified: float = 0.95
@@ -332,13 +330,5 @@ SCENARIOS: Mapping[str, Scenario] = {
         operations=("convert", "convert", "create"),
     ),
     "again": Scenario("what was applied is wanted again", _LOSSES, crashes=0.05, again=True),
-    "folders": Scenario(
-        "two folders push one file at once, and lists hide what is new",
-        _LOSSES,
-        crashes=0.04,
-        lag_seconds_max=4000.0,
-        operations=("create", "create", "afterwards"),
-        folders=True,
-    ),
 }  # fmt: skip
 """Every scenario by its name."""

@@ -90,9 +90,6 @@ class World:
         self.edited: dict[str, list[tuple[str, datetime]]] = {}
         self.bodies: list[Mapping[str, Any]] = []
         self.told: Callable[[str], None] | None = None
-        # What another folder does while this one pushes, and what both have claimed.
-        self.meanwhile: Callable[[], None] | None = None
-        self.claims: dict[str, tuple[Key, str | None]] = {}
         self._late: list[_Late] = []
         self._step = timedelta(0)
         self._others_at: datetime | None = None

@@ -1,0 +1,203 @@
+"""A file of an older version gets the tables and columns that it lacks; one of a newer version is
+refused and stays as it is.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from connector.errors import ConnectorError, NotALedger, NotAWarehouse
+from connector.ledger.ledger import Ledger
+from connector.sandbox.server import Sandbox
+from connector.warehouse.runs import Run
+from connector.warehouse.schema import complete_tables, declared_tables
+from connector.warehouse.warehouse import Warehouse
+from tests.pulls.landed import differences, published, pulled
+
+COUNTS = {
+    "jobs": 4,
+    "candidates": 9,
+    "companies": 3,
+    "bookings": 12,
+    "leads": 4,
+    "content_types": 2,
+    "content_items": 5,
+}
+KEPT = ("id", "created_at", "updated_at")
+"""Columns of the first version of every resource."""
+
+
+@pytest.fixture
+def sandbox() -> Iterator[Sandbox]:
+    """A server with a few records of every resource."""
+    with Sandbox(counts=COUNTS) as made:
+        yield made
+
+
+@pytest.fixture
+def warehouse(sandbox: Sandbox, tmp_path: Path) -> Warehouse:
+    """Everything pulled, with more than one version of some records."""
+    pulled(sandbox, tmp_path)
+    for name in ("candidates", "leads"):
+        sandbox.store.update(name, min(sandbox.store.records(name)), {"notes": "changed"})
+    pulled(sandbox, tmp_path)
+    return Warehouse(tmp_path / "data")
+
+
+def columns(connection: duckdb.DuckDBPyConnection) -> list[tuple[object, ...]]:
+    """Every column of the file with its type and comment."""
+    return connection.execute(
+        "SELECT schema_name, table_name, column_name, data_type, comment FROM duckdb_columns() "
+        "WHERE NOT internal ORDER BY ALL"
+    ).fetchall()
+
+
+def content(connection: duckdb.DuckDBPyConnection) -> dict[str, list[dict[str, Any]]]:
+    """Every row of the landing and the history, whatever the order of columns."""
+    found = {}
+    for table in declared_tables():
+        if table.schema in ("landing", "history"):
+            names = ", ".join(f'"{name}"' for name in sorted(each.name for each in table.columns))
+            rows = connection.execute(f"SELECT {names} FROM {table.quoted} ORDER BY ALL")
+            found[str(table)] = rows.to_arrow_table().to_pylist()
+    return found
+
+
+def test_a_work_file_without_columns_that_the_catalog_has_gets_them_with_their_values(
+    warehouse: Warehouse,
+) -> None:
+    with duckdb.connect(str(warehouse.work)) as connection:
+        before, wanted = content(connection), columns(connection)
+        for table in declared_tables():
+            for each in table.columns:
+                if each.field is not None and each.name not in KEPT:
+                    connection.execute(f'ALTER TABLE {table.quoted} DROP COLUMN "{each.name}"')
+        assert len(columns(connection)) < len(wanted)
+
+    warehouse.prepare()
+
+    with duckdb.connect(str(warehouse.work)) as connection:
+        assert wanted == columns(connection)
+        assert before == content(connection)
+
+
+def test_a_work_file_without_tables_or_own_columns_gets_them(warehouse: Warehouse) -> None:
+    own = [each for each in declared_tables() if each.schema in ("sync", "push")]
+    with duckdb.connect(str(warehouse.work)) as connection:
+        wanted = columns(connection)
+        for number, table in enumerate(own):
+            if table.name == "schema_version":
+                continue
+            if number % 2:
+                connection.execute(f"DROP TABLE {table.quoted}")
+            else:
+                last = table.columns[-1].name
+                connection.execute(f'ALTER TABLE {table.quoted} DROP COLUMN "{last}"')
+
+    warehouse.prepare()
+
+    with duckdb.connect(str(warehouse.work)) as connection:
+        assert wanted == columns(connection)
+
+
+def test_runs_before_a_column_was_added_are_read(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path / "data")
+    warehouse.prepare()
+    with duckdb.connect(str(warehouse.work)) as connection:
+        for name in ("sweeps", "scrubs", "anomalies", "month_share"):
+            connection.execute(f"ALTER TABLE sync.run_resources DROP COLUMN {name}")
+        connection.execute("ALTER TABLE sync.runs DROP COLUMN budget")
+        connection.execute(
+            "INSERT INTO sync.runs (run_id, command, started_at) VALUES ('a', 'pull', now())"
+        )
+        connection.execute(
+            "INSERT INTO sync.run_resources (run_id, resource, outcome, proven, requests, lists,"
+            ' details, "new", changed, unchanged, deleted, live, pending)'
+            " VALUES ('a', 'jobs', 'done', TRUE, 2, 1, 1, 0, 0, 1, 0, 4, 0)"
+        )
+
+    (last,) = [each.last for each in warehouse.status() if each.resource == "jobs"]
+
+    assert last is not None
+    assert (2, 0, 0, {}, None) == (
+        *(last.requests, last.sweeps, last.scrubs),
+        *(last.anomalies, last.month_share),
+    )
+    warehouse.end(Run("b", "pull", datetime.now(UTC), budget=5))
+    assert [5, None] == [each.budget for each in warehouse.runs(2)]
+
+
+def test_the_next_pull_after_a_column_was_added_is_exact_and_reads_nothing_again(
+    warehouse: Warehouse, sandbox: Sandbox, tmp_path: Path
+) -> None:
+    usual = pulled(sandbox, tmp_path).requests
+    with duckdb.connect(str(warehouse.work)) as connection:
+        connection.execute("ALTER TABLE landing.candidates DROP COLUMN city")
+        connection.execute("ALTER TABLE history.bookings DROP COLUMN start_datetime")
+        connection.execute("ALTER TABLE landing.content_type_fields DROP COLUMN name")
+
+    report = pulled(sandbox, tmp_path)
+
+    assert ("done", usual) == (report.outcome, report.requests)
+    assert [] == differences(sandbox, published(tmp_path))
+
+
+def test_tables_that_are_complete_are_not_written_again(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    warehouse.prepare()
+    before = warehouse.work.read_bytes()
+
+    warehouse.prepare()
+    warehouse.health()
+
+    assert before == warehouse.work.read_bytes()
+
+
+def newer_work(folder: Path) -> ConnectorError:
+    """What the program says of a work file of a newer version."""
+    warehouse = Warehouse(folder)
+    warehouse.prepare()
+    with duckdb.connect(str(warehouse.work)) as connection:
+        connection.execute("UPDATE sync.schema_version SET version = 99")
+    before = warehouse.work.read_bytes()
+    for act in (warehouse.prepare, warehouse.health, warehouse.status):
+        with pytest.raises(NotAWarehouse) as caught:
+            act()
+    assert before == warehouse.work.read_bytes()
+    return caught.value
+
+
+def newer_ledger(folder: Path) -> ConnectorError:
+    """What the program says of a ledger of a newer version."""
+    with Ledger(folder) as ledger:
+        ledger.uses()
+        with closing(sqlite3.connect(ledger.path)) as connection:
+            connection.execute("PRAGMA user_version = 99")
+    with pytest.raises(NotALedger) as caught:
+        Ledger(folder).uses()
+    return caught.value
+
+
+@pytest.mark.parametrize("make", [newer_work, newer_ledger])
+def test_a_file_of_a_newer_version_is_refused(make: Any, tmp_path: Path) -> None:
+    error = make(tmp_path)
+
+    assert "made by a newer version of the connector" in str(error)
+    assert str(tmp_path) in str(error)
+    assert "Install that version again" in error.action
+
+
+def test_a_database_of_another_program_is_refused(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "sales.duckdb")) as connection:
+        connection.execute("CREATE TABLE sales (amount INTEGER)")
+        with pytest.raises(NotAWarehouse, match="did not make"):
+            complete_tables(connection, "sales.duckdb")
+        assert [("sales",)] == connection.execute("SHOW TABLES").fetchall()

@@ -63,8 +63,8 @@ def _print_found(terminal: Terminal, found: Whereabouts) -> None:
         terminal.warn(f"{name} has rows of the person: erasing removes the whole workbook")
     if found.shared:
         terminal.warn(
-            f"{count_noun(found.shared, 'identifier')} of the person also in somebody else's record,"
-            " where an erasure keeps it"
+            f"{count_noun(found.shared, 'identifier')} of the person also in the record of somebody"
+            " else, where an erasure keeps it"
         )
     if found.in_doubt:
         terminal.warn(

@@ -1,4 +1,4 @@
-"""Where somebody is: records, rows of tables and files, and texts that name them."""
+"""Find a person: records, rows of tables and files, and texts that mention the person."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def returned(settings: Settings) -> list[Person]:
             if rows_about(path, noticing):
                 found |= noticing.met
         except SpreadsheetError:
-            continue  # No table after all: whoever is in it is looked for as in any other file.
+            continue  # Not a table after all: it is searched like any other file.
     return _persons(settings, suppressed, found)
 
 

@@ -1,4 +1,4 @@
-"""People in tables: finding the rows that hold somebody, and removing them.
+"""Find and remove a person's rows in tables.
 
 A row belongs to a person if one of its cells is exactly an identifier of the person. A row of a
 text file can be removed; every other byte stays. A workbook that holds such a row is removed whole.
@@ -29,17 +29,17 @@ _TAG = re.compile(r"<[^>]*>")
 
 
 class RowOwner(Protocol):
-    """Somebody who may have rows in a table."""
+    """Person or people who may have rows in a table."""
 
     def is_in_row(self, cells: Iterable[str]) -> bool:
-        """Return True if a row of these cells is theirs."""
+        """Return True if a row with these cells belongs to them."""
 
 
 class NamedPerson(RowOwner, Protocol):
-    """Somebody who may be named in a text, too."""
+    """Person whom a text may name."""
 
     def is_named_in(self, text: str) -> bool:
-        """Return True if the text names them."""
+        """Return True if the text names the person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class InTable:
 
 
 def rows_about(path: Path, who: RowOwner) -> int:
-    """Return the number of rows about somebody. Raises a `SpreadsheetError`."""
+    """Return the number of the rows of `who`. Raises a `SpreadsheetError`."""
     return sum(who.is_in_row(cells) for _, cells in _rows(path))
 
 
@@ -77,7 +77,7 @@ def search_table(path: Path, person: NamedPerson) -> InTable:
 
 
 def remove_rows(path: Path, who: RowOwner) -> None:
-    """Remove somebody's rows from a csv, tsv or txt file.
+    """Remove the rows of `who` from a csv, tsv or txt file.
 
     The file keeps its place, its permissions and every byte of the other rows. Raises a
     `SpreadsheetError` or a `WarehouseError`.
@@ -145,7 +145,7 @@ def _workbook_rows(path: Path) -> Iterator[tuple[str, list[str]]]:
 
 
 def _parts_naming(path: Path, person: NamedPerson) -> Iterator[str]:
-    """Other parts of a workbook that name somebody: properties, sheet names, comments, shapes."""
+    """Other parts of a workbook that name the person: properties, sheet names, comments, shapes."""
     with zipfile.ZipFile(path) as archive:
         for name in archive.namelist():
             if not _CELLS.fullmatch(name):

@@ -17,7 +17,7 @@ from connector.suppression.identifiers import Kind, is_in_text, normal
 
 @dataclass(frozen=True, slots=True, order=True)
 class Mention:
-    """Text of somebody else's record or row that names a person.
+    """Text of another person's record or row that mentions a person.
 
     `where` is a table or a file, `row` an id or the place of a row. Nothing in it is personal.
     """
@@ -120,7 +120,7 @@ def _whole_url(profile: str) -> str:
 
 
 class Who(Protocol):
-    """Somebody who may be in a record: one person, or everybody who was erased."""
+    """One person, or everybody who was erased."""
 
     def knows(self, kind: Kind, value: str) -> bool:
         """Return True if the identifier is theirs."""

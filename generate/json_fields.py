@@ -77,7 +77,6 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "": "made_at version files ledger lost aside erased_again waiting error",
         "--check": "whole made_at account version work ledger entries format digest",
     },
-    "account rename": {"": "old new folder aside requests_added"},
     "status": {
         "": "folder resources runs alerts alerts_waiting is_lost? silent? published? unpublished?"
         " lakehouse? left? month? limit_per_minute? leases?",

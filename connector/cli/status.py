@@ -25,7 +25,7 @@ from connector.operations.alert_check import AlertCheck, open_alerts, present_al
 from connector.operations.findings import Proof, proof_of
 from connector.pulls.advice import explain
 from connector.pulls.workspace import check_files
-from connector.settings.accounts import Configured, refuse_renamed
+from connector.settings.accounts import Configured
 from connector.settings.model import Settings
 from connector.settings.values import Age
 from connector.warehouse.runs import Publication, Run, SharedPublication, published_in
@@ -217,10 +217,6 @@ def _first_step(settings: Settings) -> str:
     """What to do first where nothing was ever landed: see what a pull would ask for."""
     name = settings.account.value
     command = "connector pull" if name is None else f"connector pull --account {name}"
-    try:
-        refuse_renamed(settings)
-    except SettingsError as error:
-        return f"{error}. {error.action}"
     try:
         settings.connection()
     except SettingsError as error:

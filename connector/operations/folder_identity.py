@@ -1,12 +1,12 @@
-"""Give a data folder a new ledger, or the new address of its workspace.
+"""Give a data folder a new ledger, the new address of its workspace, or its account.
 
-Both are explicit decisions of the operator, made with `connector doctor`. Nothing is deleted: a
+All are explicit decisions of the operator, made with `connector doctor`. Nothing is deleted: a
 ledger that is replaced is moved aside.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +19,7 @@ from connector.errors import (
     Misused,
     NotALedger,
     OtherWorkspace,
+    WarehouseError,
     count_noun,
     naming_file_errors,
 )
@@ -26,7 +27,8 @@ from connector.ledger.erasures import Backups, Restore
 from connector.ledger.ledger import LEDGER_FILE, Ledger
 from connector.ledger.sqlite_file import check_ledger
 from connector.pulls.workspace import compare_files, find_known, write_identity
-from connector.settings.layers import ASIDE
+from connector.settings.accounts import Configured
+from connector.settings.layers import ASIDE, CONFIG_NAME
 from connector.settings.model import Settings
 from connector.settings.values import read_address
 from connector.system.atomic_files import sync_folder
@@ -178,3 +180,62 @@ async def confirm_move(
             )
         write_identity(ledger, warehouse, replace(identity, address=named))
     return f"{settings.folder} belongs to {named} now; before, to {identity.address}"
+
+
+# -- Folders without an account --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class UnclaimedFolder:
+    """A folder with an account's files that belongs to no configured account.
+
+    Attributes:
+        folder: Folder in the data folder.
+        address: Workspace whose records are in it; None if it cannot be read.
+        owner: Configured account of that workspace; the first without files, if there is one.
+    """
+
+    folder: Path
+    address: str | None
+    owner: Settings | None
+
+    def __str__(self) -> str:
+        told = f"folder {self.folder} belongs to no account"
+        if self.owner is None:
+            return told
+        return f"{told}; it has the records of {self.address}, the workspace of {self._name}"
+
+    @property
+    def action(self) -> str:
+        """What the operator can do with the folder."""
+        if self.owner is None:
+            return f"Add the account of {self.folder} to {CONFIG_NAME}, or remove the folder."
+        if not _has_records(self.owner.folder):
+            return f"Rename {self.folder} to {self.owner.folder}, or remove it."
+        return (
+            f"{self._name} has {self.owner.folder}: remove {self.folder}. To keep the history in"
+            f" it instead, move {self.owner.folder} away and rename {self.folder} to it."
+        )
+
+    @property
+    def _name(self) -> str | None:
+        return None if self.owner is None else self.owner.account.value
+
+
+def find_owner(folder: Path, accounts: Iterable[Configured]) -> UnclaimedFolder:
+    """Find the configured account whose workspace the folder's files belong to."""
+    try:
+        with Ledger(folder) as ledger:
+            identity = compare_files(ledger, Warehouse(folder))
+    except WarehouseError:
+        identity = None
+    if identity is None:
+        return UnclaimedFolder(folder, None, None)
+    settings = (each.settings for each in accounts if each.settings is not None)
+    same = [each for each in settings if each.base_url.value == identity.address]
+    same.sort(key=lambda each: _has_records(each.folder))
+    return UnclaimedFolder(folder, identity.address, same[0] if same else None)
+
+
+def _has_records(folder: Path) -> bool:
+    return Warehouse(folder).exists

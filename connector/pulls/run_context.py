@@ -24,7 +24,6 @@ from connector.ledger.ledger import Ledger, Spender, allowance_of
 from connector.ledger.request_budget import LeaseHolder
 from connector.pulls.outcome import Progress, RequestTally, Watch
 from connector.pulls.workspace import claim_folder
-from connector.settings.accounts import refuse_renamed
 from connector.settings.model import Settings
 from connector.system.log import new_id
 from connector.warehouse.duckdb_file import make_folder
@@ -121,7 +120,7 @@ async def open_run(
     if budget is not None and budget < 1:
         raise Misused(f"the budget is {budget} requests", action="Give it at least 1.")
     # A missing address or key is an error before any file is made.
-    connection, warehouse = settings.connection(), _warehouse_of(settings)
+    connection, warehouse = settings.connection(), Warehouse(settings.folder)
     await asyncio.to_thread(make_folder, settings.folder)
     started_at = now()
     run = Run(new_id(started_at), command, started_at, budget=budget)
@@ -159,14 +158,6 @@ async def open_run(
                     else:
                         warehouse.release()  # A plan may wait long before it needs the file again.
                     yield context
-
-
-def _warehouse_of(settings: Settings) -> Warehouse:
-    """The account's files. Raises `SettingsError` if they may be under another name."""
-    warehouse = Warehouse(settings.folder)
-    if not warehouse.exists:
-        refuse_renamed(settings)
-    return warehouse
 
 
 def _notices(ledger: Ledger, warehouse: Warehouse, run: Run) -> tuple[str, ...]:

@@ -62,7 +62,6 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     },
     "lakehouse publish": {"": "accounts"},
     "lakehouse status": {"": "data snapshots files bytes accounts"},
-    "lakehouse maintain": {"": "applied keeps_from kept expired removed_files rewritten joined"},
     "lakehouse remove": {"": "applied account rows", "--apply": _LAKEHOUSE},
     "report": {"": "file as_of period key_figures"},
     "whereis": {"": _PERSON},

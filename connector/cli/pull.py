@@ -30,9 +30,10 @@ from connector.engine.pull import PullOptions
 from connector.engine.quota import Month, requests_left
 from connector.errors import ConnectorError, Misused, count_noun
 from connector.errors_api import Stopped
+from connector.operations.alerts import ALERTS
 from connector.operations.verify import VerifyReport
 from connector.operations.verify import verify as run_verify
-from connector.pulls.advice import action_of, difference, explain
+from connector.pulls.advice import action_of, describe_anomalies, difference, explain
 from connector.pulls.outcome import WAIT_TOLD_SECONDS_MIN, PullReport
 from connector.pulls.price import PlanReport
 from connector.pulls.price import plan as run_plan
@@ -40,6 +41,8 @@ from connector.pulls.run import pull as run_pull
 from connector.pushes.batch import settle
 from connector.settings.accounts import Configured, refuse_one_for_all
 from connector.settings.model import ENVIRONMENT
+from connector.system.log import shortened
+from connector.warehouse.landing import SUPPRESSED
 from connector.warehouse.warehouse import Warehouse
 
 COLUMNS = (
@@ -223,6 +226,9 @@ def reasons(report: PullReport) -> Iterator[str]:
                 f"{name}: {count_noun(erased, 'record')} of people who were erased came again, and"
                 " landed without what tells of them; erase them on the platform as well"
             )
+        # Records of erased people have their own line.
+        if odd := [e for e in report.anomalies.get(name, ()) if e.kind != SUPPRESSED]:
+            yield f"{describe_anomalies(name, odd)} {ALERTS['anomalies'].action}"
     not_started = [n for n, each in report.resources.items() if each.outcome == "not_started"]
     if not_started:
         yield f"not started: {', '.join(not_started)}"
@@ -495,3 +501,7 @@ def _differences(each: StreamComparison) -> Iterator[str]:
         yield f"{id} differs in {', '.join(names)}"
     if len(each.stale) > DIFFERENCES_SHOWN_MAX:
         yield f"and {len(each.stale) - DIFFERENCES_SHOWN_MAX:,} more that differ"
+    for id, reason in list(each.unread.items())[:DIFFERENCES_SHOWN_MAX]:
+        yield f"{shortened(id)} could not be read: {reason}"
+    if len(each.unread) > DIFFERENCES_SHOWN_MAX:
+        yield f"and {len(each.unread) - DIFFERENCES_SHOWN_MAX:,} more that could not be read"

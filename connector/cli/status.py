@@ -362,7 +362,9 @@ def _next(found: AccountStatus) -> Iterator[str]:
     """What is left to do, or that nothing is."""
     unread = found.unread
     if unread is not None:
-        yield _remaining(unread) + ("" if found.under_way else " Run 'connector pull'.")
+        broken = sum(each.broken for each in found.resources)
+        is_repeatable = not found.under_way and broken < unread.records
+        yield _remaining(unread) + (" Run 'connector pull'." if is_repeatable else "")
         return
     if found.under_way:
         return

@@ -29,7 +29,7 @@ from connector.ledger.journal import PUSH_LEASE
 from connector.ledger.journal_reads import PushHealth, PushRun, read_push_health
 from connector.ledger.ledger import Ledger, LedgerStatus, allowance_of
 from connector.operations.alerts import ALERTS, Seen, Sight, Subject, Trouble, because
-from connector.pulls.advice import action_of, may_repeat
+from connector.pulls.advice import QUIET_KINDS, action_of, describe_anomalies, may_repeat
 from connector.pulls.workspace import compare_files
 from connector.settings.model import Settings
 from connector.settings.values import Age
@@ -44,12 +44,6 @@ COST_FACTOR = 3
 COST_REQUESTS_MIN = 100
 """A pull is dear that takes more than so many times the median of those before it, and at least so
 many requests more."""
-
-_QUIET = frozenset(("unproven", "mass_deletion", "late"))
-"""Kinds of event that have an alert of their own, or, as lateness, are allowed for already."""
-
-ANOMALIES_TOLD_MAX = 5
-"""So many anomalies of one resource are named in its alert."""
 
 _OF_FIELDS = frozenset(("unknown_field", "unknown_value", "unreadable_value"))
 
@@ -150,7 +144,7 @@ def _of_resource(
     refused = done.anomalies.get("mass_deletion")
     if is_told:
         is_told = run is not None and None is not run.error_code == done.error_code
-    odd = [each for each in events if each.kind not in _QUIET]
+    odd = [each for each in events if each.kind not in QUIET_KINDS]
     if done.proven:
         yield Subject("not_proven", resource), None
     elif done.outcome not in ("done", "stopped") and not (is_told or refused):
@@ -167,12 +161,7 @@ def _of_resource(
     elif done.proven:
         yield Subject("deletions_refused", resource), None
     if odd:
-        told = [
-            f"{each.kind}: {each.detail}" + (f" (record {each.id})" if each.id else "")
-            for each in odd[:ANOMALIES_TOLD_MAX]
-        ]
-        more = len(odd) - len(told)
-        said = f"{resource} has {'; '.join(told)}{f'; and {more:,} more' if more else ''}."
+        said = describe_anomalies(resource, odd)
         # Of what fields have, each is a cause; other events tell of figures that move.
         met = {f"{e.kind} {e.detail}" if e.kind in _OF_FIELDS else e.kind for e in odd}
         action = ALERTS["anomalies"].action

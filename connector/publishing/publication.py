@@ -14,13 +14,11 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 
 from connector.errors import ConnectorError, PublishingRefused, WarehouseBusy, WarehouseError
-from connector.lakehouse.connect import LakehouseAccount
-from connector.lakehouse.publish import LakePublication, publish_and_record
 from connector.publishing.build import build
 from connector.publishing.folder import OwnModels, load_project
 from connector.publishing.mask import Mask, write_masked
@@ -32,6 +30,9 @@ from connector.warehouse.duckdb_file import locked, naming_errors, transaction
 from connector.warehouse.runs import Publication, published_in, write_publication
 from connector.warehouse.warehouse import Warehouse
 from connector.warehouse.work_file import copy_work, put_in_place, record, remove
+
+if TYPE_CHECKING:
+    from connector.lakehouse.publish import LakePublication
 
 # -- Lock ------------------------------------------------------------------------------------------
 # One publisher at a time: a lock that the system takes back from a process that dies.
@@ -157,8 +158,10 @@ def publish(
                 built = work.draw_up(select)
             done = work.put_in_place(built)
     # Others may publish meanwhile: what is shared is the file as it is when its turn has come.
-    if not shares or LakehouseAccount.of(settings) is None:
+    if not shares or settings.lakehouse.value is None:
         return done
+    from connector.lakehouse.publish import publish_and_record  # noqa: PLC0415 # an extra
+
     return replace(done, shared=publish_and_record(settings, now))
 
 

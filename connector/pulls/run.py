@@ -17,15 +17,28 @@ from typing import TypeVar
 from connector.catalog import CATALOG, declaration
 from connector.catalog.resource import Declaration
 from connector.client.client import Client
+from connector.client.request import check_ids
 from connector.engine import pull as engine
 from connector.engine.bookmark import Stream
-from connector.engine.commands import Between
+from connector.engine.commands import Between, Event
 from connector.engine.pull import FEWEST_REQUESTS, Pulled, PullOptions
 from connector.engine.quota import Month
-from connector.errors import ConnectorError, Misused, WarehouseError
-from connector.errors_api import Forbidden, NotFound, NotTheApi, Stopped, Unauthorized, Unreachable
+from connector.errors import ConnectorError, Misused, UnusableId, WarehouseError, count_noun
+from connector.errors_api import (
+    AnswerBroken,
+    AnswerTooLarge,
+    Forbidden,
+    NotFound,
+    NotTheApi,
+    RecordUnreadable,
+    Stopped,
+    Unauthorized,
+    Unreachable,
+    UnreadableAnswer,
+)
 from connector.publishing.project import Building
 from connector.publishing.publication import Published, publish
+from connector.pulls.advice import QUIET_KINDS, describe_unread
 from connector.pulls.driver import Driver
 from connector.pulls.outcome import (
     Progress,
@@ -37,8 +50,9 @@ from connector.pulls.outcome import (
 )
 from connector.pulls.run_context import RunContext, open_run, select
 from connector.settings.model import Settings
+from connector.system.log import shortened
 from connector.warehouse.runs import ResourceRun
-from connector.warehouse.state import StreamState
+from connector.warehouse.state import StreamState, UnreadRecord
 
 # Errors that every further request would meet as well.
 _FATAL = (Unauthorized, Stopped, Unreachable, WarehouseError, NotTheApi)
@@ -70,7 +84,7 @@ async def pull(
     Raises `UnknownName` for a resource that does not exist, `Misused` for a budget of nothing and
     for ids without one resource, `SettingsError` for a missing address or key, `LeaseHeld` while
     another pull of the account is under way, and `WarehouseError` where nothing could be recorded;
-    every other failure is in the report.
+    every other failure is in the report. Raises `UnusableId` for an id that no path can contain.
     """
     names = select(tuple(ids) if isinstance(ids, Mapping) else resources)
     if not isinstance(ids, Mapping):
@@ -78,6 +92,8 @@ async def pull(
             raise Misused("ids were given, and not the one resource that they belong to")
         ids = {names[0]: ids} if ids else {}
     wanted = {name: tuple(dict.fromkeys(each)) for name, each in ids.items()}
+    for name, each in wanted.items():
+        check_ids(declaration(name), each)
     opening = open_run(
         settings,
         command,
@@ -109,6 +125,9 @@ class _Pull:
         self._started = time.monotonic()
         # The counts before the current resource.
         self._before = replace(context.tally)
+        self._anomalies: dict[str, tuple[Event, ...]] = {}
+        # Whether the address gave readable answers in an earlier run.
+        self._was_readable = False
 
     async def run(self, names: tuple[str, ...]) -> PullReport:
         """Pull the resources one after another; record the end and publish."""
@@ -118,6 +137,7 @@ class _Pull:
         first: ConnectorError | None = None
         fatal: ConnectorError | None = None
         states = {name: await asyncio.to_thread(self._warehouse.status_of, name) for name in names}
+        self._was_readable = any(each.live for each in states.values())
         self._scrubs = _shares(self._options.scrub_requests, {n: states[n].live for n in names})
         for name in _most_in_need_first(names, states):
             context.watch(Progress(name))
@@ -126,7 +146,8 @@ class _Pull:
                 done[name], error = await self._resource(name)
                 # A missing scope is an error of its resource, and any other one rather the run's.
                 first = error if first is None or isinstance(first, Forbidden) else first
-                fatal = error if isinstance(error, _FATAL) else None
+                is_fatal = isinstance(error, _FATAL) and not isinstance(error, AnswerBroken)
+                fatal = error if is_fatal else None
             else:
                 done[name] = await self._ended(name, None, "not_started", None, ResourceTally())
             context.watch(Progress(name, requests=done[name].requests, ended=done[name]))
@@ -153,6 +174,7 @@ class _Pull:
             published=published,
             unpublished=unpublished,
             notices=context.notices,
+            anomalies={name: events for name, events in self._anomalies.items() if events},
         )
 
     async def _published(
@@ -229,9 +251,17 @@ class _Pull:
                 for stream in await self._context.vanished(declaration(name)):
                     tally.add(await self._vanished(stream, tally))
         except ConnectorError as raised:
-            error, outcome = raised, _named(raised)
+            error = self._compared(raised)
+            outcome = _named(error)
         done = await self._ended(name, before, outcome, error, tally)
         return done, error
+
+    def _compared(self, error: ConnectorError) -> ConnectorError:
+        """Return the error, as `AnswerBroken` if the address gave readable answers before."""
+        is_odd = isinstance(error, UnreadableAnswer | AnswerTooLarge)
+        if is_odd and (self._was_readable or self._context.tally.readable):
+            return AnswerBroken(str(error))
+        return error
 
     async def _streams(self, resource: Declaration) -> tuple[Stream, ...]:
         """The streams of a resource; its parents are pulled first if they never were."""
@@ -251,6 +281,11 @@ class _Pull:
         """Pull a stream. If its list is gone, its parent may be: then the parents are pulled."""
         try:
             return await self._stream(stream, tally, scrubs)
+        except UnusableId as error:
+            if stream.parent is None:
+                raise
+            reason = f"the items of {shortened(stream.parent)} cannot be listed: {error}"
+            return Pulled(False, reason, 0, RecordUnreadable.code)
         except NotFound as error:
             if stream.resource.parent is None or not error.is_api_error:
                 raise
@@ -329,13 +364,15 @@ class _Pull:
         try:
             done = _with_state(done, await asyncio.to_thread(self._warehouse.status_of, name))
             if outcome == "done" and not self._ids:
-                done = _judged(done, tally.is_proven)
+                unread = await asyncio.to_thread(self._warehouse.unread, name)
+                done = _judged(done, unread, is_proven=tally.is_proven)
                 done = await self._withdrawn(done)
             elif outcome == "done" and tally.reason != engine.ONLY_THESE:
                 done = replace(done, outcome="partial")
-            done = await asyncio.to_thread(
-                self._warehouse.end_resource, self._context.run.run_id, done
-            )
+            run_id = self._context.run.run_id
+            done = await asyncio.to_thread(self._warehouse.end_resource, run_id, done)
+            events = await asyncio.to_thread(self._warehouse.events, name, run_id)
+            self._anomalies[name] = tuple(each for each in events if each.kind not in QUIET_KINDS)
         except WarehouseError:
             if error is None:
                 raise
@@ -386,14 +423,21 @@ def _with_state(done: ResourceRun, state: StreamState) -> ResourceRun:
     )
 
 
-def _judged(done: ResourceRun, is_proven: bool) -> ResourceRun:
+def _judged(done: ResourceRun, unread: Sequence[UnreadRecord], *, is_proven: bool) -> ResourceRun:
     """Outcome of a resource: done if it is proven and nothing is queued, else partial."""
     if is_proven and not done.pending:
         return replace(done, proven=True)
-    message = done.message
-    if done.pending and message is None:
-        message = f"{done.pending} records could not be read and stay queued"
-    return replace(done, outcome="partial", message=message)
+    messages = [] if done.message is None else [done.message]
+    if unread:
+        messages.append(describe_unread(unread))
+    elif done.pending and not messages:
+        stay = count_noun(done.pending, "record stays", "records stay")
+        messages.append(f"{stay} queued to be read again")
+    code = done.error_code
+    if code is None and any(each.is_broken for each in unread):
+        code = RecordUnreadable.code
+    message = "; ".join(messages) or None
+    return replace(done, outcome="partial", message=message, error_code=code)
 
 
 def _most_in_need_first(

@@ -140,6 +140,12 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "id VARCHAR": "The record that waits to be read whole.",
             "reason VARCHAR": "Why it must be read, or read again.",
             "created_at TIMESTAMPTZ": "The record's own `created_at`, as the list showed it.",
+            "error_code VARCHAR": "The code of the error of the last attempt to read it "
+            "(docs/ERRORS.md); null if no attempt failed.",
+            "error VARCHAR": "The same, in a part of a sentence.",
+            "failed_runs BIGINT DEFAULT 0": "Number of runs in which reading it failed.",
+            "failed_since TIMESTAMPTZ": "When reading it first failed.",
+            "run_id VARCHAR": "The last run in which reading it failed (`sync.runs.run_id`).",
         },
     ),
     "sync.events": (
@@ -196,13 +202,14 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         {
             "started_at TIMESTAMPTZ": "When it began.",
             "ended_at TIMESTAMPTZ": "When it ended.",
-            "outcome VARCHAR": "published, unchanged (the lakehouse had it all) or failed.",
+            "outcome VARCHAR": "published, unchanged (the lakehouse had the file, or a "
+            "newer one) or failed.",
             "publication VARCHAR": "The file (`sync.publications.publication`); null where it "
             "failed.",
             "snapshot BIGINT": "The snapshot of the lakehouse that shows it.",
-            "tables BIGINT": "Tables in which something has changed.",
-            "inserted BIGINT": "Rows that are new or changed.",
-            "removed BIGINT": "Rows that are gone or changed.",
+            "tables BIGINT": "Number of tables with rows of the account.",
+            "inserted BIGINT": "Number of rows written.",
+            "removed BIGINT": "Number of rows that they replaced.",
             "error_code VARCHAR": "The code of what kept it from being done (docs/ERRORS.md).",
             "message VARCHAR": "The same, in a sentence.",
         },

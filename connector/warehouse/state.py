@@ -34,7 +34,8 @@ class StreamState:
 
     `is_listing` says that the list of a first load is still being read. `lateness_seconds` is the
     greatest of its streams' (None: never pulled); `oldest_read_at` is when the live row was read
-    whose reading is longest ago.
+    whose reading is longest ago. `broken` are those of the `pending` records that could not be read
+    in several runs.
     """
 
     resource: str
@@ -47,6 +48,37 @@ class StreamState:
     is_listing: bool = False
     lateness_seconds: float | None = None
     oldest_read_at: datetime | None = None
+    broken: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadRecord:
+    """Queued record that could not be read: why, and in how many runs."""
+
+    id: str
+    error: str
+    failed_runs: int
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether reading it failed in several runs, so that another try will not help."""
+        return self.failed_runs >= BROKEN_RUNS_MIN
+
+
+BROKEN_RUNS_MIN = 2
+"""Number of runs after which a record that cannot be read is not expected to become readable."""
+
+_UNREAD = RowsOf(UnreadRecord, "sync.queue")
+
+
+def read_unread(connection: duckdb.DuckDBPyConnection, resource: str) -> tuple[UnreadRecord, ...]:
+    """Return the queued records that could not be read, those that failed longest first."""
+    rows = connection.execute(
+        f"SELECT {_UNREAD.selected} FROM sync.queue WHERE resource = ? AND failed_runs > 0"
+        " ORDER BY failed_runs DESC, id",
+        [resource],
+    ).fetchall()
+    return tuple(map(_UNREAD.read, rows))
 
 
 _BOOKMARKS = RowsOf(Bookmark, "sync.bookmarks")
@@ -205,9 +237,10 @@ def read_status(
         "epoch_us(min(_hydrated_at) FILTER (_deleted_at IS NULL)) "
         f"FROM landing.{quoted(resource)}"
     ).fetchall()[0]
-    pending = connection.execute(
-        "SELECT count(*) FROM sync.queue WHERE resource = ?", [resource]
-    ).fetchall()[0][0]
+    pending, broken = connection.execute(
+        "SELECT count(*), count(*) FILTER (failed_runs >= ?) FROM sync.queue WHERE resource = ?",
+        [BROKEN_RUNS_MIN, resource],
+    ).fetchall()[0]
     proven_at, is_listing, lateness_seconds = connection.execute(
         f"SELECT {PROVEN_AT}, coalesce(bool_or(load_page IS NOT NULL), FALSE), "
         "max(lateness_seconds) FROM sync.bookmarks WHERE resource = ?",
@@ -225,6 +258,7 @@ def read_status(
         is_listing=is_listing,
         lateness_seconds=lateness_seconds,
         oldest_read_at=from_microseconds(oldest_read_at),
+        broken=broken,
     )
 
 

@@ -48,7 +48,7 @@ from connector.warehouse.runs import (
     read_health,
 )
 from connector.warehouse.schema import complete_tables
-from connector.warehouse.state import PushChanges, StreamState
+from connector.warehouse.state import PushChanges, StreamState, UnreadRecord
 from connector.warehouse.work_file import compact, is_missing, make
 
 WORK_FILE = "work.duckdb"
@@ -295,6 +295,16 @@ class Warehouse:
         """Where one resource stands, but for its last run, which is not looked for."""
         with self.reading() as connection:
             return state.read_status(connection, resource, tells_last=False)
+
+    def unread(self, resource: str) -> tuple[UnreadRecord, ...]:
+        """Return the queued records of a resource that could not be read."""
+        with self.reading() as connection:
+            return state.read_unread(connection, resource)
+
+    def events(self, resource: str, run_id: str) -> tuple[Event, ...]:
+        """Return the events of a run on a resource, and those that the landing still shows."""
+        with self.reading() as connection:
+            return state.present_events(connection, resource, run_id)
 
     def status(self) -> tuple[StreamState, ...]:
         """Where every resource stands, in the API's order; adds missing tables and columns."""

@@ -17,6 +17,7 @@ from connector.ledger.ledger import Ledger
 from connector.sandbox.server import Sandbox
 from connector.system.version import commit, full_version, program_version
 from connector.warehouse.duckdb_file import opened
+from connector.warehouse.state import read_identity
 from connector.warehouse.warehouse import Warehouse
 from tests.cli.calling import COUNTS, KEY, Called, call, variables
 from tests.tiers import first_fast
@@ -77,7 +78,7 @@ def test_a_folder_of_another_workspace_is_refused_before_the_first_request(
     environ = variables(another.base_url, data)
     if command[0] == "undo":
         given = ["push", "jobs", "jobs.csv", "--mode", "create", "--apply"]
-        own = Warehouse(data).identity()
+        own = Warehouse(data).read(read_identity)
         assert own is not None
         assert 0 == call(given, environ | {"CONNECTOR_BASE_URL": own.address}).status
     called = call(command, environ)
@@ -317,7 +318,7 @@ def test_the_files_name_the_version_that_wrote_them(data: Path, sandbox: Sandbox
     with closing(sqlite3.connect(data / "ledger.sqlite")) as ledger, ledger:
         ledger.execute("UPDATE identity SET written_by = '0.0.1'")
     call(["pull", "jobs"], variables(sandbox.base_url, data))
-    work = Warehouse(data).identity()
+    work = Warehouse(data).read(read_identity)
     with Ledger(data) as opened:
         counted = opened.identity()
 

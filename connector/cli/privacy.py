@@ -101,10 +101,9 @@ def erase(session: Session, *, person: str | None, applies: bool, release: str |
 
     Erases every version of the person's own records, and the person's rows in files and pushes.
     Also erases the exact id, email address, telephone number and profile address in fields of other
-    records. Texts
-    of other records that mention the person are listed, not changed: edit them on the platform.
-    Prints a receipt and keeps it in receipts/. A later pull, restore or import does not bring the
-    person back.
+    records. Texts of other records that mention the person are listed, not changed: edit them on
+    the platform. Prints a receipt and keeps it in receipts/. A later pull, restore or import does
+    not bring the person back.
 
     Does not change the platform: erase the person there as well. Continues an interrupted erasure
     first; without EMAIL_OR_ID, 'connector erase --apply' does only that.

@@ -512,6 +512,11 @@ def count_noun(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
+def closed(text: str) -> str:
+    """Return the text with a full stop at its end, if it does not end a sentence yet."""
+    return text if text.endswith((".", "!", "?", ":", "…")) or not text else f"{text}."
+
+
 # -- Publishing ------------------------------------------------------------------------------------
 _NAMED_MAX = 5
 

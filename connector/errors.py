@@ -58,7 +58,7 @@
     ├── NotDelivered             an alert did not arrive; it waits and is sent again
     ├── LakehouseError           the lakehouse cannot be used as it is set up
     │   ├── LakehouseOffline     its database or the place of its files did not answer
-    │   ├── LakehouseBusy        others have held it for too long
+    │   ├── LakehouseBusy        other processes changed it at each attempt
     │   └── LakehouseDiffers     a column has another type there
     ├── PublishingRefused        checks that block have failed; the old file stays
     ├── ModelError               a model, seed, test or audit cannot be used (exit 2)
@@ -488,11 +488,11 @@ class LakehouseOffline(LakehouseError):
 
 
 class LakehouseBusy(LakehouseError):
-    """Others have held the lakehouse for longer than the connector waits."""
+    """Other processes changed the lakehouse at each attempt."""
 
     action = (
-        "Wait until the others have ended, then run 'connector lakehouse publish'; the next "
-        "publication makes it good as well."
+        "Wait until the other processes have ended, then run 'connector lakehouse publish'. The "
+        "next publication does the same."
     )
 
 
@@ -502,7 +502,7 @@ class LakehouseDiffers(LakehouseError):
     action = (
         "Publish every account with the same version of the connector and the same models; where "
         "the new type is meant, drop the table in the lakehouse as docs/LAKEHOUSE.md shows, then "
-        "run 'connector lakehouse publish --all'."
+        "run 'connector lakehouse publish --all --force'."
     )
 
 

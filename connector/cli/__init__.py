@@ -33,7 +33,7 @@ COMMANDS: Mapping[str, str] = {
     "undo": "Take back what a push did, where nobody has touched it since.",
     "models": "List, build and test the models, fill in the seeds, and write models of your own.",
     "publish": "Build the models over what has landed, check them, and publish the file.",
-    "lakehouse": "Publish to the shared lakehouse, and look after it.",
+    "lakehouse": "Publish to the shared lakehouse, and show its status.",
     "report": "Write a page for an agency's director, made from the published file alone.",
     "whereis": "Say which tables, files and pushes hold a person.",
     "erase": "Erase a person from everything here, and keep a receipt.",

@@ -100,6 +100,15 @@ class AccountStatus:
         return None
 
     @property
+    def unchanged_at(self) -> datetime | None:
+        """Time up to which the published file is known to show everything, if later than its own.
+
+        That is the time of the last pull that found nothing to publish.
+        """
+        newest = self.publications[0] if self.publications else None
+        return newest.true_of if newest is not None and newest.outcome == "unchanged" else None
+
+    @property
     def under_way(self) -> tuple[Lease, ...]:
         """The leases of runs that are under way."""
         leases = self.standing.leases if self.standing is not None else ()
@@ -279,6 +288,8 @@ def _print_publications(terminal: Terminal, found: AccountStatus) -> None:
     else:
         since = age(found.now - found.published_at)
         said = _said_of(found.published)
+        if found.unchanged_at is not None:
+            said += f"; nothing has changed up to {shown(found.unchanged_at)}"
         terminal.print_line(f"Published {since} ago: {found.warehouse.published}{said}")
     row = found.unpublished
     if row is not None:
@@ -400,6 +411,7 @@ def _as_json(found: AccountStatus) -> dict[str, object]:
             "path": found.warehouse.published,
             "published_at": at,
             "age_seconds": None if at is None else (found.now - at).total_seconds(),
+            "unchanged_at": found.unchanged_at,
             **({} if found.published is None else asdict(found.published)),
         },
         "unpublished": found.unpublished,

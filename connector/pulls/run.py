@@ -78,8 +78,9 @@ async def pull(
     `options` ask for more than the fewest requests; their `scrub_requests` are divided among the
     resources by size. With `ids` only those records are read, of the one resource, or by resource.
     At most `budget` requests are sent, retries included. `asks_anyway` sends requests even if the
-    API said that the month is spent. `publishes` publishes in the end; `building` is called with
-    each model. `connect` makes the client; a test's may have a clock, waits and limits of its own.
+    API said that the month is spent. `publishes` publishes in the end, if anything has changed;
+    `building` is called with each model. `connect` makes the client; a test's may have a clock,
+    waits and limits of its own.
 
     Raises `UnknownName` for a resource that does not exist, `Misused` for a budget of nothing and
     for ids without one resource, `SettingsError` for a missing address or key, `LeaseHeld` while
@@ -105,7 +106,9 @@ async def pull(
     )
     async with opening as context:
         run_id = context.run.run_id
-        publishing = partial(publish, settings, run_id=run_id, watch=building, now=now)
+        publishing = partial(
+            publish, settings, if_changed=True, run_id=run_id, watch=building, now=now
+        )
         return await _Pull(context, options, wanted, publishing if publishes else None).run(names)
 
 
@@ -180,7 +183,10 @@ class _Pull:
     async def _published(
         self, outcome: RunOutcome
     ) -> tuple[Published | None, ConnectorError | None]:
-        """Publish, unless the run failed. Returns the publication, or why there is none."""
+        """Publish, if something has changed and the run has not failed.
+
+        Returns the publication, or why there is none.
+        """
         if outcome == "failed" or self._publish is None:
             return None, None
         await asyncio.to_thread(self._warehouse.release)

@@ -167,7 +167,7 @@ def publish(settings: Settings) -> ConnectorError | None:
     """
     try:
         copy(settings)
-        publish_file(settings)
+        publish_file(settings, if_changed=True)
     except ConnectorError as error:
         return error
     return None

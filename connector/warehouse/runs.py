@@ -201,6 +201,7 @@ class Publication:
 
     `true_of` is the moment that the data is true of. `failed_checks` are those that block and, of
     a published file, those that only warn. `bytes` are not known within the file itself.
+    `fingerprint` is of everything that the file was made of.
     """
 
     publication: str
@@ -218,14 +219,22 @@ class Publication:
     message: str | None = None
     bytes: int | None = None
     seconds: float | None = None
+    fingerprint: str | None = None
 
 
 _PUBLICATIONS = RowsOf(Publication, "sync.publications")
 
 
 def write_publication(connection: duckdb.DuckDBPyConnection, row: Publication) -> None:
-    """Insert the publication, or replace it by how it ended."""
-    connection.execute("DELETE FROM sync.publications WHERE publication = ?", [row.publication])
+    """Insert the publication, or replace it by how it ended.
+
+    Of those that found nothing to publish only the latest is kept: a pull every few minutes would
+    fill the table with them.
+    """
+    connection.execute(
+        "DELETE FROM sync.publications WHERE publication = $1 OR (outcome = 'unchanged' AND $2)",
+        [row.publication, row.outcome == "unchanged"],
+    )
     _PUBLICATIONS.insert(connection, row)
 
 
@@ -256,6 +265,27 @@ def last_publications(connection: duckdb.DuckDBPyConnection, count: int) -> tupl
         [count],
     ).fetchall()
     return tuple(map(_PUBLICATIONS.read, rows))
+
+
+def shown_by(
+    connection: duckdb.DuckDBPyConnection, published: Path, fingerprint: str | None
+) -> Publication | None:
+    """Return the publication of the published file if the file shows what has this fingerprint.
+
+    None after a publication that failed, and if the file is missing or another one. A file without
+    the schema `sync` does not say which it is: its size has to be that of the publication.
+    """
+    rows = connection.execute(
+        f"SELECT {_PUBLICATIONS.selected} FROM sync.publications WHERE outcome <> 'unchanged' "
+        "ORDER BY started_at DESC, publication DESC LIMIT 1"
+    ).fetchall()
+    last = _PUBLICATIONS.read(rows[0]) if rows else None
+    if last is None or last.outcome != "published" or last.fingerprint != fingerprint:
+        return None
+    if not published.exists() or published.stat().st_size != last.bytes:
+        return None
+    shown = published_in(published)
+    return last if shown is None or shown.publication == last.publication else None
 
 
 def published_in(path: Path) -> Publication | None:

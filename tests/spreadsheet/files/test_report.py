@@ -284,9 +284,7 @@ def test_a_report_that_a_program_saved_wider_is_still_one(tmp_path: Path) -> Non
             "Look for it.",
         ),
         (
-            Problem(
-                "several_emails", "Two.", column="Mail", fix="Keep one, for example a@x.example"
-            ),
+            Problem("several_emails", "Two.", column="Mail", fix="Keep one, as a@x.example"),
             "Mail: Two.",
             "Keep one, as a@x.example.",
         ),

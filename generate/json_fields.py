@@ -18,7 +18,10 @@ _PULL = (
     "outcome run_id seconds waited_seconds requests rate_limited resources notices? month?"
     " published? unpublished? error? exit_status?"
 )
-_PERSON = "found records places batches by_hand not_searched rows_in_doubt shared_identifiers texts"
+_PERSON = (
+    "found records places batches by_hand not_searched rows_in_doubt shared_identifiers mentions"
+    " whole_files"
+)
 _RECEIPTS = "applied unended receipts files"
 _LAKEHOUSE = "applied? account outcome publication snapshot tables inserted removed seconds error?"
 

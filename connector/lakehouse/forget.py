@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -24,28 +23,29 @@ from connector.lakehouse.connect import (
 from connector.lakehouse.publish import GRACE, LakePublication, begin_change, clean_up, replace_rows
 from connector.settings.model import Settings
 from connector.suppression.person import Person
-from connector.warehouse.duckdb_file import literal, quoted
+from connector.warehouse.duckdb_file import literal
+from connector.warehouse.persons import is_identifier
 from connector.warehouse.warehouse import Warehouse
-
-_TEXTS = ("VARCHAR", "JSON")
 
 
 @dataclass(slots=True)
 class InLakehouse:
-    """Rows that name a person, by table; `unreadable` files were left half written."""
+    """Rows with an identifier of a person, by table; `unreadable` files were left half written."""
 
     rows: Counter[str] = field(default_factory=Counter)
     unreadable: list[str] = field(default_factory=list)
 
 
 def look_for(settings: Settings, person: Person) -> InLakehouse:
-    """Find the rows of any state that name the person; nothing if there is no lakehouse.
+    """Find the rows of any state with an identifier of the person.
+
+    Returns nothing if there is no lakehouse.
 
     Raises a `LakehouseError`.
     """
     found = InLakehouse()
     place = LakehouseAccount.of(settings)
-    if place is None or not person.needles:
+    if place is None:
         return found
     try:
         with reading(place) as connection:
@@ -87,27 +87,18 @@ def _look_in(
 def _count(connection: duckdb.DuckDBPyConnection, files: Sequence[str], person: Person) -> int:
     listed = ", ".join(map(literal, files))
     source = f"read_parquet([{listed}], union_by_name => true, hive_partitioning => false)"
-    columns = [
-        quoted(name)
+    names = [
+        name
         for name, type in connection.execute(
             f"SELECT column_name, column_type FROM (DESCRIBE SELECT * FROM {source})"
         ).fetchall()
-        if type in _TEXTS
+        if type == "VARCHAR"
     ]
-    if not columns:
+    where = " OR ".join(each for name in names for each in is_identifier(name, person))
+    if not where:
         return 0
-    # One text of all columns: a condition for each column would take longer.
-    text = f"concat_ws(chr(31), {', '.join(columns)})"
-    where = " OR ".join(f"contains(lower(text), {literal(each)})" for each in person.needles)
-    rows = connection.execute(
-        f"SELECT text FROM (SELECT {text} AS text FROM {source}) WHERE {where}"
-    ).fetchall()
-    return sum(person.without(_unescaped(shown)) != _unescaped(shown) for (shown,) in rows)
-
-
-def _unescaped(text: str) -> str:
-    """Return the text without the escaped line breaks of JSON, which hide where a word begins."""
-    return re.sub(r"\\[nrt]", " ", text)
+    ((count,),) = connection.execute(f"SELECT count(*) FROM {source} WHERE {where}").fetchall()
+    return int(count)
 
 
 # -- Erasing ---------------------------------------------------------------------------------------

@@ -18,7 +18,6 @@ from tests.lakehouse.group import Group
 from tests.lakehouse.server import Server
 from tests.privacy.populated_agency import (
     EMAIL,
-    LAST,
     NOW,
     TRACES,
     PopulatedAgency,
@@ -84,7 +83,7 @@ def test_nothing_of_a_person_is_left(group: Group, tmp_path: Path) -> None:
     assert 0 == erase(settings, None).unended
     assert [] == list(held(group.server, group))
     assert not orphan.exists()
-    assert not look_for(settings, Person(texts=frozenset((LAST.lower(),)))).rows
+    assert not look_for(settings, Person(emails=frozenset((EMAIL.lower(),)))).rows
     assert [("c9", OTHER)] == group.rows(
         "SELECT id, email FROM lake.landing.candidates WHERE account = 'globex'"
     )

@@ -21,6 +21,7 @@ from threading import Lock
 from typing import Any, BinaryIO, Literal
 
 from connector.errors import ConnectorError, naming_file_errors
+from connector.page.row_index import IndexedRow
 from connector.page.words import N_, PageRefusal
 from connector.pushes.options import PushOptions
 from connector.settings.layers import IMPORTS_FOLDER
@@ -259,6 +260,13 @@ def _harmless(name: str) -> str:
 def whole_number(text: str) -> int | None:
     """The number that a form field holds; None for anything else, and for more than 9 digits."""
     return int(text) if text.isdecimal() and len(text) <= _DIGITS_MAX else None
+
+
+def set_cell(edits: Edits, row: IndexedRow, index: int, text: str) -> None:
+    """Note another text for a cell of a row that is not skipped."""
+    edit = edits.get(str(row.number), {})
+    if edit is not None and index < len(row.cells):
+        edits[str(row.number)] = {**edit, str(index): text}
 
 
 def edits_of(form: Mapping[str, str], edits: Edits, cells: Mapping[int, Mapping[int, str]]) -> None:

@@ -5,7 +5,7 @@ Each reads a draft, and each form changes it and leads on. Nothing is decided he
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict
@@ -21,13 +21,14 @@ from connector.catalog.field import Field
 from connector.errors import ConnectorError, SheetUnknown
 from connector.page import screens
 from connector.page.draft_reader import CheckedFile, DraftReader, OpenedFile, ReadingJob
-from connector.page.drafts import DraftFolder, ImportDraft, edits_of, whole_number
-from connector.page.screens import kind_of, pages, problem_kinds
+from connector.page.drafts import DraftFolder, ImportDraft, edits_of, set_cell, whole_number
+from connector.page.screens import ValueQuestion, kind_of, pages, problem_kinds
 from connector.page.site import PageCall, redirect
-from connector.page.words import MODES, PageRefusal, resource_names
+from connector.page.words import MODES, PageRefusal, country_of, resource_names
 from connector.pushes.inbox import Inbox
 from connector.pushes.options import NO_MAP
 from connector.settings.model import Settings
+from connector.spreadsheet.mapping import without_column
 from connector.spreadsheet.mapping_file import load_map
 from connector.warehouse.warehouse import Warehouse
 
@@ -281,28 +282,43 @@ class PreparingScreens:
 
     def values(self, call: PageCall) -> Response:
         """Questions about the values of whole columns."""
-        draft = self.drafts.load(call.id)
-        checked = self.checked(draft)
+        return self._values(call)
+
+    def _values(self, call: PageCall, wrong: Sequence[ValueQuestion] = ()) -> Response:
+        checked = self.checked(self.drafts.load(call.id))
+        # The check may have written the edits to the file, which makes another version.
+        draft, shown = self.drafts.load(call.id), {each.key: each for each in wrong}
         has_phones, region = screens.phone_region(checked.preview.columns)
         return self.show(
             call,
             "values.html",
             draft,
-            questions=screens.value_questions(checked),
+            questions=[shown.get(q.key, q) for q in screens.value_questions(checked)],
             has_phones=has_phones,
             region=region,
+            home=country_of(call.request.headers.get("accept-language", "")) if not region else "",
+            status=422 if wrong else 200,
         )
 
     def take_values(self, call: PageCall) -> Response:
         """Take the answers about values."""
         draft = self.drafts.load(call.id)
         checked = self.checked(draft)
-        questions = screens.value_questions(checked)
-        saved = screens.answered_map(call.form, questions, checked.preview.columns)
+        kind = kind_of(call.form.get("kind", ""))
+        if kind is None:
+            asked = screens.value_questions(checked)
+        else:
+            group = screens.problem_group(checked, kind)
+            asked = [group.values] if group is not None and group.values is not None else []
+        saved, wrong = screens.answered_map(
+            call.form, asked, checked.preview.columns, checked.preview.asked.mode
+        )
         with self.preparing(call) as draft:
             self.drafts.save_map(draft, saved)
-            draft.confirmed = [*dict.fromkeys([*draft.confirmed, *(q.key for q in questions)])]
-        return redirect(f"/imports/{call.id}")
+            draft.confirmed = [*dict.fromkeys([*draft.confirmed, *(q.key for q in asked)])]
+        if wrong:
+            return self._values(call, wrong)
+        return redirect(f"/imports/{call.id}{'' if kind is None else '/rows'}")
 
     # -- Rows -------------------------------------------------------------------------------------
 
@@ -321,6 +337,7 @@ class PreparingScreens:
             draft,
             kinds=kinds,
             chosen=chosen,
+            group=screens.problem_group(checked, chosen.kind) if chosen else None,
             later=next((each for each in kinds[place + 1 :] if each.left), None),
             rows=[screens.shown_row(each, checked, draft.edits, chosen.kind) for each in found]
             if chosen
@@ -376,6 +393,29 @@ class PreparingScreens:
             kind, page = later, "1"
         here = f"?kind={quote(kind)}&page={quote(page)}"
         return redirect(f"/imports/{call.id}/rows{here}")
+
+    def take_group(self, call: PageCall) -> Response:
+        """Take one answer for all rows of a kind, or for all cells of a column."""
+        kind = kind_of(call.form.get("kind", ""))
+        _, checked = self._last_checked(call)
+        group = screens.problem_group(checked, kind) if kind is not None else None
+        if kind is None or group is None:
+            raise PageRefusal("This column does not exist.")
+        with self.preparing(call) as draft:
+            if "without" in call.form:
+                self.drafts.save_map(draft, without_column(checked.preview.columns, group.heading))
+            elif find := call.form.get("find", ""):
+                replacement = call.form.get("replacement", "")
+                for row in checked.rows.rows():
+                    if find in (text := row.cells[group.index]):
+                        set_cell(draft.edits, row, group.index, text.replace(find, replacement))
+            else:
+                text = "" if "empty" in call.form else call.form.get("fill", "").strip()
+                for row in checked.rows.rows(kind):
+                    set_cell(draft.edits, row, group.index, text)
+        # The whole file is checked again, with these cells in it.
+        self.reader.forget(call.id)
+        return redirect(f"/imports/{call.id}/rows")
 
     # -- Frame ------------------------------------------------------------------------------------
 

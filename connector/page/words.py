@@ -324,6 +324,12 @@ def language_of(accepted: str) -> PageLanguage:
     return language(negotiate_locale(tags, list(LANGUAGES)) or LANGUAGES[0])
 
 
+def country_of(accepted: str) -> str:
+    """The country that a browser names first, by its header; empty where it names none."""
+    found = re.search(r"-([A-Za-z]{2})\b", accepted[:200])
+    return found[1].upper() if found and found[1].upper() in REGIONS else ""
+
+
 @cache
 def language(code: str) -> PageLanguage:
     """One of the languages."""

@@ -177,6 +177,10 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         "currency_differs": "The currency in the cell differs from the currency of the row:"
         " change one of the two cells.",
         "other_period": "The value is for another period than the column: convert the number.",
+        "month_length": "The value is in months, but this column is in days: choose the number of"
+        " days in a month, or enter days.",
+        "immediately": "The value means immediately: choose what immediately is in this file, or"
+        " enter another value.",
         "percent_sign": "The value is a percentage, but this column is an amount: enter an amount.",
         "not_true_or_false": "The value is neither yes nor no: enter yes or no.",
         # Dates and moments.

@@ -4,6 +4,7 @@
     ├── Misused                  change the command or the settings (exit 2)
     │   ├── SettingsError        a setting is missing, malformed or unsafe
     │   │   └── OtherWorkspace   the data folder has the records of another workspace
+    │   ├── UnusableId           an id that no path can contain
     │   └── UnknownName          a resource, field, sort or option that does not exist
     ├── Answered                 an error that the API answered with: Denied, Refused, ServerFailed
     ├── Denied                   ask for access; repeating will not help
@@ -23,8 +24,11 @@
     │   └── DeletionsWaiting     a pull has yet to read all lists before it believes deletions
     ├── NotTheApi                the answer cannot come from this API: check the address
     │   ├── Redirected           3xx: redirects are never followed
+    │   │   └── RedirectedToSlash  to the same address with a slash at its end
     │   ├── UnreadableAnswer     not JSON, or JSON of another shape
-    │   └── AnswerTooLarge       the body passed the cap
+    │   ├── AnswerTooLarge       the body passed the cap
+    │   └── AnswerBroken         unreadable, from an address that gave readable answers before
+    ├── RecordUnreadable         a record could not be read in two pulls in a row
     ├── InDoubt                  a write was sent and its fate is unknown: look before repeating
     ├── Stopped                  a limit was reached; run again to continue (exit 4)
     │   ├── BudgetSpent          the run's own limit of requests
@@ -53,7 +57,7 @@
     ├── NotDelivered             an alert did not arrive; it waits and is sent again
     ├── LakehouseError           the lakehouse cannot be used as it is set up
     │   ├── LakehouseOffline     its database or the place of its files did not answer
-    │   ├── LakehouseBusy        others have held it for too long
+    │   ├── LakehouseBusy        other processes changed it at each attempt
     │   └── LakehouseDiffers     a column has another type there
     ├── PublishingRefused        checks that block have failed; the old file stays
     ├── ModelError               a model, seed, test or audit cannot be used (exit 2)
@@ -131,6 +135,15 @@ class OtherWorkspace(SettingsError):
     """The data folder has the records of another workspace; nothing was read or written."""
 
     action = "Set CONNECTOR_DATA_DIR to another folder."
+
+
+class UnusableId(Misused):
+    """An id that no path can contain; a value that could lead to another address is refused."""
+
+    action = (
+        "Copy the id from the application or from the column 'id' of the published file. An id has"
+        " letters, digits, hyphens, underscores and single dots, and begins with no dot."
+    )
 
 
 class UnknownName(Misused):
@@ -465,11 +478,11 @@ class LakehouseOffline(LakehouseError):
 
 
 class LakehouseBusy(LakehouseError):
-    """Others have held the lakehouse for longer than the connector waits."""
+    """Other processes changed the lakehouse at each attempt."""
 
     action = (
-        "Wait until the others have ended, then run 'connector lakehouse publish'; the next "
-        "publication makes it good as well."
+        "Wait until the other processes have ended, then run 'connector lakehouse publish'. The "
+        "next publication does the same."
     )
 
 
@@ -479,7 +492,7 @@ class LakehouseDiffers(LakehouseError):
     action = (
         "Publish every account with the same version of the connector and the same models; where "
         "the new type is meant, drop the table in the lakehouse as docs/LAKEHOUSE.md shows, then "
-        "run 'connector lakehouse publish --all'."
+        "run 'connector lakehouse publish --all --force'."
     )
 
 

@@ -145,12 +145,24 @@ class NotTheApi(ConnectorError):
 class Redirected(NotTheApi):
     """3xx: redirects are never followed, so the key stays with its address."""
 
+    action = (
+        "If the target is the right address, set CONNECTOR_BASE_URL to its part before '/api/v1'."
+    )
+
     def __init__(self, where: str, *, status: int, target: str) -> None:
         self.target = target
         super().__init__(
-            f"{where} was answered {status} with a redirect to {target}, which is not followed",
-            action="If the target is the right address, put it in CONNECTOR_BASE_URL.",
+            f"{where} was answered {status} with a redirect to {target}, which is not followed"
         )
+
+
+class RedirectedToSlash(Redirected):
+    """3xx to the same address with a slash at its end: the address is right."""
+
+    action = (
+        "Ask the administrator of the web server or proxy before the API to answer paths without a"
+        " slash at their end, instead of redirecting them. CONNECTOR_BASE_URL need not change."
+    )
 
 
 class UnreadableAnswer(NotTheApi):
@@ -159,6 +171,28 @@ class UnreadableAnswer(NotTheApi):
 
 class AnswerTooLarge(NotTheApi):
     """The body passed the cap in bytes and was not read further."""
+
+
+class AnswerBroken(NotTheApi):
+    """The answer cannot be read, although this address has given readable answers before."""
+
+    action = (
+        "Run the command again later: the address has given readable answers before. If the error"
+        " stays, send the request and the reason to the platform's support."
+    )
+
+
+class RecordUnreadable(ConnectorError):
+    """A record could not be read in two pulls in a row; everything else landed.
+
+    It is not raised: such a pull ends as partial, with the code.
+    """
+
+    action = (
+        "Open the record in the application, correct the value that is named, and save it. If it"
+        " stays unreadable, send its id and the reason to the platform's support: another pull does"
+        " not help. The table sync.queue lists all unread records."
+    )
 
 
 class InDoubt(ConnectorError):

@@ -18,7 +18,10 @@ _PULL = (
     "outcome run_id seconds waited_seconds requests rate_limited resources notices? month?"
     " published? unpublished? error? exit_status?"
 )
-_PERSON = "found records places batches by_hand not_searched rows_in_doubt shared_identifiers texts"
+_PERSON = (
+    "found records places batches by_hand not_searched rows_in_doubt shared_identifiers mentions"
+    " whole_files"
+)
 _RECEIPTS = "applied unended receipts files"
 _LAKEHOUSE = "applied? account outcome publication snapshot tables inserted removed seconds error?"
 
@@ -59,7 +62,6 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     },
     "lakehouse publish": {"": "accounts"},
     "lakehouse status": {"": "data snapshots files bytes accounts"},
-    "lakehouse maintain": {"": "applied keeps_from kept expired removed_files rewritten joined"},
     "lakehouse remove": {"": "applied account rows", "--apply": _LAKEHOUSE},
     "report": {"": "file as_of period key_figures"},
     "whereis": {"": _PERSON},
@@ -74,7 +76,6 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "": "made_at version files ledger lost aside erased_again waiting error",
         "--check": "whole made_at account version work ledger entries format digest",
     },
-    "account rename": {"": "old new folder aside requests_added"},
     "status": {
         "": "folder resources runs alerts alerts_waiting is_lost? silent? published? unpublished?"
         " lakehouse? left? month? limit_per_minute? leases?",

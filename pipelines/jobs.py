@@ -41,8 +41,8 @@ intraday_job = dg.define_asset_job(
     INTRADAY,
     selection=dg.AssetSelection.assets(*landing.KEYS.values(), models.PUBLISHED) - _FRESH,
     tags=_TAGS,
-    description="Pull every resource and publish; models are built with the file, and only their"
-    " outcome is recorded.",
+    description="Pull every resource and publish, unless nothing has changed; models are built with"
+    " the file, and only their outcome is recorded.",
 )
 
 scrub_job = dg.define_asset_job(

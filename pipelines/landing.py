@@ -251,7 +251,7 @@ def refuse_the_rest(
     )
     if (has_landed or report.outcome != "failed") and (is_last or not is_worth_it):
         try:
-            publish(settings, run_id=report.run_id)
+            publish(settings, if_changed=True, run_id=report.run_id)
         except ConnectorError as error:
             reasons["publishing"] = explain(error)
     verb = "stopped before" if isinstance(report.error, Stopped) else "did not land"

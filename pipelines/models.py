@@ -387,13 +387,16 @@ def published_of(accounts: Accounts) -> dg.AssetsDefinition:
     ) -> dg.MaterializeResult[None]:
         """Publish the draft that this run's models were built in; without one, build it first.
 
+        Without a draft, nothing is published if nothing has changed.
+
         Raises `dagster.Failure`, which names the checks that failed.
         """
         # As the run is now: the tag was written by a step before this one.
         run = context.instance.get_run_by_id(context.run.run_id)
         draft = run.tags.get(DRAFT_TAG) if run is not None else None
         try:
-            done = publish(account.settings(account_of(context)), prepared=draft)
+            settings = account.settings(account_of(context))
+            done = publish(settings, prepared=draft, if_changed=True)
         except PublishingRefused as error:
             failure = failure_of(error)
             raise dg.Failure(
@@ -415,13 +418,17 @@ def _of_publication(done: Published) -> dict[str, Any]:
     row = done.publication
     told: dict[str, Any] = {
         "file": done.file,
-        "bytes": row.bytes or 0,
-        "models": row.models,
-        "checks": row.checks,
-        "warnings": ", ".join(row.failed_checks) or "none",
+        "outcome": row.outcome,
         "personal": row.personal,
         "seconds": round(row.seconds or 0.0, 3),
     }
+    if not done.is_unchanged:
+        told |= {
+            "bytes": row.bytes or 0,
+            "models": row.models,
+            "checks": row.checks,
+            "warnings": ", ".join(row.failed_checks) or "none",
+        }
     if row.true_of is not None:
         told["true_of"] = dg.MetadataValue.timestamp(row.true_of)
     if done.shared is not None:

@@ -50,6 +50,11 @@ class DataSubject:
     names: tuple[tuple[str, ...], ...] = ()
     is_whole: bool = False
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the person is not the record itself, but its contact or whom it refers to."""
+        return not self.is_whole and bool(self.names or (self.ids and self.ids != ("id",)))
+
 
 def the_person(about: str) -> DataSubject:
     """The one data subject of a resource whose records are people."""

@@ -6,7 +6,6 @@ Parses, calls, prints. What is looked at, stays or is lost is decided in `connec
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -17,16 +16,15 @@ from connector.cli import session as options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.engine.quota import shown
-from connector.errors import ConnectorError, Misused, count_noun
+from connector.errors import ConnectorError, Misused
 from connector.operations.backup import make_backup
 from connector.operations.backup_file import check_backup, newest_backup
 from connector.operations.doctor import FOLDERS, Check, Examination, diagnose
-from connector.operations.renaming import rename_account
 from connector.operations.restore import Restored, RestoreOptions
 from connector.operations.restore import restore as run_restore
 from connector.pulls.advice import explain
 from connector.settings.accounts import UNNAMED, Configured
-from connector.settings.model import Settings, load_settings
+from connector.settings.model import Settings
 
 
 @click.command(
@@ -285,47 +283,3 @@ def _print_restored(terminal: Terminal, done: Restored) -> None:
         f"  {done.error.action} Then run 'connector erase --apply', which goes on with whoever is"
         " to be erased, and 'connector publish'."
     )
-
-
-# -- Renaming --------------------------------------------------------------------------------------
-
-
-@click.group()
-def account() -> None:
-    """Give an account that was renamed its folder back."""
-
-
-@account.command(
-    cls=Command,
-    is_for_account=False,
-    examples=("connector account rename acme acme-london",),
-    if_interrupted="Run it again: it goes on where it was.",
-)
-@click.argument("old", metavar="OLD")
-@click.argument("new", metavar="NEW")
-@click.option(
-    "--replace",
-    "replaces",
-    is_flag=True,
-    help="Although NEW was pulled already; its files are moved aside, and not deleted.",
-)
-def rename(session: Session, *, old: str, new: str, replaces: bool) -> int:
-    """Give the account NEW the folder that it had when it was called OLD.
-
-    Rename its table in connector.toml first. History, bookmarks, the journal of pushes and the
-    month's count of requests go on; nothing is asked of the API. In Dagster NEW is a new partition,
-    and in a lakehouse it takes OLD's place with its next publication. Backups that were made before
-    are OLD's: make one.
-    """
-    terminal = session.terminal
-    settings = load_settings({"account": new}, os.environ)
-    done = rename_account(settings, old, replaces=replaces)
-    terminal.print_object(done.as_json())
-    terminal.print_line(f"{old} is {new} now: {done.folder}")
-    if done.requests_added:
-        counted = count_noun(done.requests_added, "request")
-        terminal.say(f"{counted} that were counted as {new} are counted on.")
-    if done.aside is not None:
-        terminal.say(f"What was there is in {done.aside}; remove it when nobody needs it.")
-    terminal.say(f"Run 'connector pull --account {new}', and make a backup.")
-    return 0

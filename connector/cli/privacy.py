@@ -1,4 +1,4 @@
-"""`connector whereis`, `erase` and `retention`: find people here, take them out.
+"""`connector whereis`, `erase` and `retention`: find people, and erase them.
 
 Parses, calls, prints. What is found and erased, and how, is `connector/privacy`.
 """
@@ -23,16 +23,20 @@ from connector.privacy.whereis import whereis as run_whereis
 
 @click.command(
     cls=Command,
-    examples=("connector whereis anna@example.com", "connector whereis anna@example.com --json"),
+    examples=(
+        "connector whereis anna@example.com",
+        'connector whereis "Anna Lee"',
+        "connector whereis anna@example.com --json",
+    ),
     if_interrupted="Nothing was changed.",
 )
-@click.argument("person", metavar="EMAIL_OR_ID")
+@click.argument("person", metavar="NAME_OR_EMAIL")
 def whereis(session: Session, *, person: str) -> int:
-    """Say where a person is: tables, files and pushes that hold them, in counts.
+    """List the records, rows and texts that contain data of a person.
 
-    A person is an email address, in whatever letter case, or the id of a candidate, a lead, a
-    company or a booking. Nothing is asked of the API and nothing is changed, and nothing of the
-    person is shown.
+    Accepts an email address, an id of a candidate, a lead, a company or a booking, or a name. Lists
+    records, rows of files, and texts of other records that mention the person, with record and
+    field. Makes no API requests and changes nothing.
     """
     found = run_whereis(session.load(), person)
     session.terminal.print_object(found.as_json())
@@ -41,18 +45,26 @@ def whereis(session: Session, *, person: str) -> int:
 
 
 def _print_found(terminal: Terminal, found: Whereabouts) -> None:
-    """Show where somebody is, and what is to be known besides."""
+    """Print the places of a person, and notes on them."""
     if found.is_nothing:
-        terminal.say("Nothing in the account's folder holds this person.")
+        terminal.say("The account's folder contains no data of this person.")
+    if found.records:
+        records = [(each.resource, each.id, ", ".join(each.fields)) for each in found.records]
+        terminal.print_table(("resource", "id", "fields"), records)
     if found.places:
         rows = [(each.file, each.table or "", each.rows) for each in found.places]
         terminal.print_table(("file", "table", "rows"), rows)
+    if found.mentions:
+        mentions = [(each.where, each.row, each.field) for each in found.mentions]
+        terminal.print_table(("mentioned in", "row", "field"), mentions)
     if found.batches:
         terminal.say(f"Pushes: {', '.join(found.batches)}.")
+    for name in found.whole_files:
+        terminal.warn(f"{name} has rows of the person: erasing removes the whole workbook")
     if found.shared:
         terminal.warn(
-            f"{count_noun(found.shared, 'address, number or name')} of the person somebody else has"
-            " as well: it is left where it is theirs"
+            f"{count_noun(found.shared, 'identifier')} of the person also in the record of somebody"
+            " else, where an erasure keeps it"
         )
     if found.in_doubt:
         terminal.warn(
@@ -85,15 +97,16 @@ def _print_found(terminal: Terminal, found: Whereabouts) -> None:
     help="Let a person in again who was erased: from then on they are landed and pushed as others.",
 )
 def erase(session: Session, *, person: str | None, applies: bool, release: str | None) -> int:
-    """Erase a person from the account's folder, and keep the rows as counts of nobody.
+    """Erase a person's data and keep anonymous rows for statistics.
 
-    Names, addresses, numbers, pay and texts of the person go from the work file with its history,
-    the journal of pushes, reports, the inbox and the published file; the files are written anew, so
-    that the bytes go too. A keyed hash stays, by which a pull lands the person's records without
-    what tells of them, and a push refuses their rows. A receipt is printed and kept in receipts/.
+    Erases every version of the person's own records, the exact id, email address, telephone number
+    and profile address in fields of other records, and the person's rows in files and pushes. Texts
+    of other records that mention the person are listed, not changed: edit them on the platform.
+    Prints a receipt and keeps it in receipts/. A later pull, restore or import does not bring the
+    person back.
 
-    The platform is not asked and keeps what it has: erase the person there as well. An erasure that
-    was cut off goes on first; without EMAIL_OR_ID, 'connector erase --apply' does that alone.
+    Does not change the platform: erase the person there as well. Continues an interrupted erasure
+    first; without EMAIL_OR_ID, 'connector erase --apply' does only that.
     """
     terminal = session.terminal
     if release is not None:
@@ -109,15 +122,15 @@ def erase(session: Session, *, person: str | None, applies: bool, release: str |
         return 0
     if person is None and not applies:
         raise Misused(
-            "nobody was named to be erased",
-            action="Give an email address or a record's id, or --apply to go on with what was"
-            " begun.",
+            "no person was given",
+            action="Give an email address or a record's id, or --apply to continue an interrupted"
+            " erasure.",
         )
     done = run_erase(session.load(), person, applies=applies)
     terminal.print_object(done.as_json())
     if not applies and done.found is not None:
         _print_found(terminal, done.found)
-        if not done.found.is_nothing:
+        if done.found.is_erasable:
             terminal.say("Nothing was changed. Run it again with --apply to erase the person.")
     if done.unended:
         terminal.warn("an erasure was cut off: 'connector erase --apply' brings it to its end")
@@ -129,7 +142,7 @@ def erase(session: Session, *, person: str | None, applies: bool, release: str |
 def _print_erased(terminal: Terminal, done: Erased) -> None:
     """Print the receipts, and say where they are kept."""
     if not done.receipts:
-        terminal.say("Nothing in the account's folder holds this person: nothing was erased.")
+        terminal.say("The account's folder contains no data of this person: nothing was erased.")
     for receipt, path in zip(done.receipts, done.kept, strict=True):
         for line in receipt.as_text().splitlines():
             terminal.print_line(line)

@@ -30,16 +30,21 @@ from connector.engine.pull import PullOptions
 from connector.engine.quota import Month, requests_left
 from connector.errors import ConnectorError, Misused, count_noun
 from connector.errors_api import Stopped
+from connector.operations.alerts import ALERTS
 from connector.operations.verify import VerifyReport
 from connector.operations.verify import verify as run_verify
-from connector.pulls.advice import action_of, difference, explain
+from connector.publishing.mask import undeclared
+from connector.publishing.publication import project_of
+from connector.pulls.advice import action_of, describe_anomalies, difference, explain
 from connector.pulls.outcome import WAIT_TOLD_SECONDS_MIN, PullReport
 from connector.pulls.price import PlanReport
 from connector.pulls.price import plan as run_plan
 from connector.pulls.run import pull as run_pull
 from connector.pushes.batch import settle
 from connector.settings.accounts import Configured, refuse_one_for_all
-from connector.settings.model import ENVIRONMENT
+from connector.settings.model import ENVIRONMENT, Settings
+from connector.system.log import shortened
+from connector.warehouse.landing import SUPPRESSED
 from connector.warehouse.warehouse import Warehouse
 
 COLUMNS = (
@@ -117,9 +122,10 @@ def pull(
     """Bring the landed copy up to date with the API, and publish it.
 
     Reads what is new or has changed since the last pull, finds what was deleted, and publishes
-    recruitment.duckdb for analysts. Without a RESOURCE it pulls all of them. It may be stopped at
-    any moment: landed records are kept, and the next pull continues from there. One pull of an
-    account runs at a time; a second one says which process runs, and sends nothing.
+    recruitment.duckdb for analysts. A pull that changed nothing publishes nothing. Without a
+    RESOURCE it pulls all of them. It may be stopped at any moment: landed records are kept, and the
+    next pull continues from there. One pull of an account runs at a time; a second one says which
+    process runs, and sends nothing.
     """
     if is_for_all:
         if ids or pull_options["accepts_deletes"]:
@@ -175,6 +181,8 @@ def _pull(
         )
         report = asyncio.run(pulling)
     _print(session.terminal, report)
+    if report.published is not None and not report.published.is_unchanged:
+        _warn_undeclared(session.terminal, settings)
     if report.outcome in ("done", "partial"):
         budget = asked.get("budget")
         left = None if budget is None else budget - report.requests
@@ -197,6 +205,21 @@ def _print(terminal: Terminal, report: PullReport) -> None:
         unshared=None if report.published is None else report.published.unshared,
     )
     terminal.say(_closing(report))
+    if report.published is not None and report.published.is_unchanged:
+        terminal.say(f"Nothing to publish: {report.published.file.name} is up to date.")
+
+
+def _warn_undeclared(terminal: Terminal, settings: Settings) -> None:
+    """Warn of own models and their columns that no schema.yml declares, in one line."""
+    if settings.models.value == "off" or settings.models_folder.value is None:
+        return
+    if missing := undeclared(project_of(settings)):
+        what = count_noun(len(missing), "model or column", "models or columns")
+        verb = "is" if len(missing) == 1 else "are"
+        terminal.warn(
+            f"{what} of your own {verb} not declared in a schema.yml:"
+            " 'connector models test' lists them"
+        )
 
 
 def reasons(report: PullReport) -> Iterator[str]:
@@ -223,6 +246,9 @@ def reasons(report: PullReport) -> Iterator[str]:
                 f"{name}: {count_noun(erased, 'record')} of people who were erased came again, and"
                 " landed without what tells of them; erase them on the platform as well"
             )
+        # Records of erased people have their own line.
+        if odd := [e for e in report.anomalies.get(name, ()) if e.kind != SUPPRESSED]:
+            yield f"{describe_anomalies(name, odd)} {ALERTS['anomalies'].action}"
     not_started = [n for n, each in report.resources.items() if each.outcome == "not_started"]
     if not_started:
         yield f"not started: {', '.join(not_started)}"
@@ -495,3 +521,7 @@ def _differences(each: StreamComparison) -> Iterator[str]:
         yield f"{id} differs in {', '.join(names)}"
     if len(each.stale) > DIFFERENCES_SHOWN_MAX:
         yield f"and {len(each.stale) - DIFFERENCES_SHOWN_MAX:,} more that differ"
+    for id, reason in list(each.unread.items())[:DIFFERENCES_SHOWN_MAX]:
+        yield f"{shortened(id)} could not be read: {reason}"
+    if len(each.unread) > DIFFERENCES_SHOWN_MAX:
+        yield f"and {len(each.unread) - DIFFERENCES_SHOWN_MAX:,} more that could not be read"

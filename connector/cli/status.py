@@ -25,10 +25,18 @@ from connector.operations.alert_check import AlertCheck, open_alerts, present_al
 from connector.operations.findings import Proof, proof_of
 from connector.pulls.advice import explain
 from connector.pulls.workspace import check_files
-from connector.settings.accounts import Configured, refuse_renamed
+from connector.settings.accounts import Configured
 from connector.settings.model import Settings
 from connector.settings.values import Age
-from connector.warehouse.runs import Publication, Run, SharedPublication, published_in
+from connector.warehouse.runs import (
+    Publication,
+    Run,
+    SharedPublication,
+    last_publications,
+    last_runs,
+    last_shared,
+    published_in,
+)
 from connector.warehouse.state import StreamState
 from connector.warehouse.warehouse import LOST, LOST_ACTION, Warehouse
 
@@ -98,6 +106,15 @@ class AccountStatus:
             if each.outcome in ("published", "refused", "failed"):
                 return None if each.outcome == "published" else each
         return None
+
+    @property
+    def unchanged_at(self) -> datetime | None:
+        """Time up to which the published file is known to show everything, if later than its own.
+
+        That is the time of the last pull that found nothing to publish.
+        """
+        newest = self.publications[0] if self.publications else None
+        return newest.true_of if newest is not None and newest.outcome == "unchanged" else None
 
     @property
     def under_way(self) -> tuple[Lease, ...]:
@@ -191,11 +208,11 @@ def status(session: Session, *, max_age: Age | None, is_for_all: bool) -> int:
     found = AccountStatus(
         warehouse,
         warehouse.status(),
-        warehouse.runs(RUNS_SHOWN),
+        warehouse.read(last_runs, RUNS_SHOWN),
         _changed_at(warehouse),
         published_in(warehouse.published),
-        warehouse.publications(PUBLICATIONS_SHOWN),
-        warehouse.shared() if settings.lakehouse.value is not None else None,
+        warehouse.read(last_publications, PUBLICATIONS_SHOWN),
+        warehouse.read(last_shared) if settings.lakehouse.value is not None else None,
         _ledger_status(settings, now),
         present_alerts(settings, now),
         now,
@@ -217,10 +234,6 @@ def _first_step(settings: Settings) -> str:
     """What to do first where nothing was ever landed: see what a pull would ask for."""
     name = settings.account.value
     command = "connector pull" if name is None else f"connector pull --account {name}"
-    try:
-        refuse_renamed(settings)
-    except SettingsError as error:
-        return f"{error}. {error.action}"
     try:
         settings.connection()
     except SettingsError as error:
@@ -283,6 +296,8 @@ def _print_publications(terminal: Terminal, found: AccountStatus) -> None:
     else:
         since = age(found.now - found.published_at)
         said = _said_of(found.published)
+        if found.unchanged_at is not None:
+            said += f"; nothing has changed up to {shown(found.unchanged_at)}"
         terminal.print_line(f"Published {since} ago: {found.warehouse.published}{said}")
     row = found.unpublished
     if row is not None:
@@ -366,7 +381,9 @@ def _next(found: AccountStatus) -> Iterator[str]:
     """What is left to do, or that nothing is."""
     unread = found.unread
     if unread is not None:
-        yield _remaining(unread) + ("" if found.under_way else " Run 'connector pull'.")
+        broken = sum(each.broken for each in found.resources)
+        is_repeatable = not found.under_way and broken < unread.records
+        yield _remaining(unread) + (" Run 'connector pull'." if is_repeatable else "")
         return
     if found.under_way:
         return
@@ -402,6 +419,7 @@ def _as_json(found: AccountStatus) -> dict[str, object]:
             "path": found.warehouse.published,
             "published_at": at,
             "age_seconds": None if at is None else (found.now - at).total_seconds(),
+            "unchanged_at": found.unchanged_at,
             **({} if found.published is None else asdict(found.published)),
         },
         "unpublished": found.unpublished,

@@ -15,6 +15,7 @@ from typing import Any
 from connector.catalog.value import MARK, is_redacted
 from connector.client.rate_limiter import RateHeaders
 from connector.errors import Misused
+from connector.system.log import shortened
 
 _NUMBER = re.compile(r"\s*[0-9]{1,18}(\.[0-9]*)?\s*", re.ASCII)
 
@@ -146,18 +147,25 @@ def parse(body: bytes) -> Any:
     """Body as JSON. Where an object repeats a key, the last value counts.
 
     Raises `ValueError`, whose text says what is wrong: it is not JSON, is nested too deeply, or has
-    numbers that JSON does not have.
+    a number that no column can hold; the text names the field of the number, and its record.
     """
     if body.lstrip()[:1] == b"<":
         raise ValueError("a page of HTML or XML instead of JSON")
+    odd: list[_OddNumber] = []
     try:
-        document = json.loads(body, parse_constant=_refuse_constant, parse_float=_finite)
+        document = json.loads(
+            body,
+            parse_constant=lambda text: _odd(text, odd),
+            parse_float=lambda text: _finite(text, odd),
+        )
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
     except ValueError:
         raise ValueError("something that is not JSON" if body else "an empty body") from None
     if not _is_shallow(document):
         raise ValueError(_TOO_DEEP)
+    if odd:
+        raise ValueError(_where(odd[0], document))
     return document
 
 
@@ -177,15 +185,41 @@ def _is_shallow(document: Any) -> bool:
     return False
 
 
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(name)
+@dataclass(frozen=True, slots=True, eq=False)
+class _OddNumber:
+    """Number of an answer that no column can hold: NaN, Infinity, or one that is too large."""
+
+    text: str
 
 
-def _finite(text: str) -> float:
+def _odd(text: str, odd: list[_OddNumber]) -> Any:
+    odd.append(_OddNumber(shortened(text)))
+    return odd[-1]
+
+
+def _finite(text: str, odd: list[_OddNumber]) -> Any:
     number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(text)
-    return number
+    return number if math.isfinite(number) else _odd(text, odd)
+
+
+def _where(number: _OddNumber, document: Any) -> str:
+    """Return the number with the field and the record in which the document has it."""
+    level: list[tuple[Any, str | None, Any]] = [(document, None, None)]
+    while level:
+        below: list[tuple[Any, str | None, Any]] = []
+        for value, name, id in level:
+            if value is number:
+                in_field = "" if name is None else f" in {name!r}"
+                of_record = f" of the record {shortened(id)}" if isinstance(id, str) else ""
+                return f"the number {number.text}{in_field}{of_record}, which no column can hold"
+            if isinstance(value, dict):
+                inner = value.get("id", id)
+                below += ((each, shortened(key), inner) for key, each in value.items())
+            elif isinstance(value, list):
+                below += ((each, name, id) for each in value)
+        level = below
+    # A key that is repeated has only its last value in the document.
+    return f"the number {number.text}, which no column can hold"
 
 
 class Unpacked:

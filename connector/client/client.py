@@ -262,7 +262,9 @@ class Client:
                 self._give_back(ticket, answer, has_left)
         if not 200 <= answer.status < 300:
             reset_in_seconds = self.limiter.resets_in(self._clock())
-            error = error_of(request, answer, reset_in_seconds=reset_in_seconds)
+            error = error_of(
+                request, answer, base_url=self.base_url, reset_in_seconds=reset_in_seconds
+            )
             if isinstance(error, ServerFailed):
                 moment, now = served_at(answer), self._clock()
                 server_now = None if moment is None else moment.timestamp()

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from connector.catalog import declaration
 from connector.catalog.page import PER_PAGE_MAX
@@ -30,6 +30,7 @@ from connector.errors_api import (
     NotTheApi,
     RateLimited,
     Redirected,
+    RedirectedToSlash,
     ServerFailed,
     Unauthorized,
     UnexpectedStatus,
@@ -55,9 +56,11 @@ _EMAIL = re.compile(r"[^\s@<>()\"',;:]+@[^\s@<>()\"',;:]+")
 
 
 def error_of(
-    request: Request, answer: Answer, *, reset_in_seconds: float | None = None
+    request: Request, answer: Answer, *, base_url: str = "", reset_in_seconds: float | None = None
 ) -> ConnectorError:
     """Error of an answer that is not a success (API 7).
+
+    `base_url` is the address of the account: a redirect is compared with it.
 
     For a write, only a 429, or a documented refusal with the API's own JSON body (API 7), proves
     that nothing was applied. After any other answer its fate is unknown: `InDoubt`.
@@ -65,7 +68,7 @@ def error_of(
     if answer.status == 429:
         return RateLimited(request.where, reset_in_seconds=reset_in_seconds)
     said = _said(answer)
-    error = _error_of(request, answer, said or {})
+    error = _error_of(request, answer, said or {}, base_url)
     if request.is_read or (answer.status in REFUSALS and said is not None):
         return error
     return in_doubt(request, error)
@@ -85,10 +88,15 @@ def words(value: Any) -> str:
     return neutralise(text[:WORDS_CHARACTERS_MAX])
 
 
-def _error_of(request: Request, answer: Answer, said: Mapping[str, Any]) -> ConnectorError:
+def _error_of(
+    request: Request, answer: Answer, said: Mapping[str, Any], base_url: str
+) -> ConnectorError:
     where, status = request.where, answer.status
     if 300 <= status < 400:
-        return Redirected(where, status=status, target=_target(answer))
+        target, here = _target(answer), base_url + request.path
+        if urljoin(here, target) == f"{here}/":
+            return RedirectedToSlash(where, status=status, target=target)
+        return Redirected(where, status=status, target=target)
     code, message = (_text(said.get(name)) for name in ("error", "message"))
     texts = {"api_code": code, "api_message": message or code}
     errors: Mapping[int, Callable[[], Answered]] = {

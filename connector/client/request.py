@@ -7,7 +7,7 @@ refused here. Whether the values of a body are right is for the API to judge.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, Literal, get_args
@@ -16,7 +16,7 @@ from connector.catalog.field import Filter
 from connector.catalog.page import PER_PAGE_MAX, Order
 from connector.catalog.resource import Declaration, Operation
 from connector.client.answer import as_body
-from connector.errors import Misused, UnknownName
+from connector.errors import Misused, UnknownName, UnusableId
 from connector.settings.values import API_PATH
 
 _METHODS: Mapping[Operation, str] = {
@@ -163,6 +163,12 @@ def _request(
     return Request(resource.name, operation, method, path, scope, query or {}, body, id)
 
 
+def check_ids(resource: Declaration, ids: Iterable[str]) -> None:
+    """Raise `UnusableId` for an id of the resource that no path can contain."""
+    for each in ids:
+        _segment(each, f"id of a {resource.singular}")
+
+
 def _segment(value: object, what: str) -> str:
     """Segment of a path. Refuses one that could lead to another address.
 
@@ -179,10 +185,7 @@ def _segment(value: object, what: str) -> str:
         fault = "begins with a dot or holds two in a row" if odd is None else f"holds {odd!r}"
     else:
         return value
-    raise Misused(
-        f"the {what} {fault}",
-        action="Use letters, digits, hyphens, underscores and single dots, and begin with no dot.",
-    )
+    raise UnusableId(f"the {what} {fault}")
 
 
 def _one_of(resource: Declaration, parameter: str, value: str, allowed: tuple[str, ...]) -> str:

@@ -75,9 +75,13 @@ class Gone:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """The detail could not be read; `reason` is an error's code. It proves nothing."""
+    """The detail could not be read, which proves nothing.
+
+    `reason` is an error's code, and `message` is a part of a sentence on it, without personal data.
+    """
 
     reason: str
+    message: str = ""
 
 
 Outcome = Found | Gone | Unread
@@ -206,14 +210,16 @@ class Commit(EngineCommand[None]):
 
     `items` land as rows that were only listed, and are queued, unless a row is there already;
     `records` replace their rows and leave the queue; `gone` become tombstones and leave the queue;
-    `enqueue` maps ids to reasons; `bookmark`, where given, replaces the stream's. With
-    `ends_stream` the stream has no bookmark any more.
+    `enqueue` maps ids to reasons; `unread` are noted at their ids in the queue, if they are queued;
+    `bookmark`, where given, replaces the stream's. With `ends_stream` the stream has no bookmark
+    any more.
     """
 
     items: tuple[Resource, ...] = ()
     records: tuple[Found, ...] = ()
     gone: Mapping[str, Gone] = field(default_factory=dict)
     enqueue: Mapping[str, str] = field(default_factory=dict)
+    unread: Mapping[str, Unread] = field(default_factory=dict)
     bookmark: Bookmark | None = None
     events: tuple[Event, ...] = ()
     ends_stream: bool = False

@@ -40,7 +40,7 @@ class StreamComparison:
 
     `missing` are listed and not landed, `extra` are landed and gone from the API, `stale` are
     landed with other values in the fields named, `unhydrated` are landed as list items only, and
-    `unread` could not be read, each with an error's code. `total` is the API's own count, and
+    `unread` could not be read, each with the reason. `total` is the API's own count, and
     `compared` how many records were read.
     """
 
@@ -104,7 +104,7 @@ def _compare_read(
             if is_live:
                 found.extra.append(id)
         elif not isinstance(outcome, Found):
-            found.unread[id] = outcome.reason
+            found.unread[id] = outcome.message or outcome.reason
         elif not is_live:
             found.missing.append(id)
             found.stale.pop(id, None)

@@ -27,6 +27,7 @@ from connector.engine.commands import (
     Recall,
     SpendFor,
     Steps,
+    Unread,
 )
 from connector.engine.first_load import (
     TOO_FEW,
@@ -77,6 +78,9 @@ class Pulled:
 
 
 FEWEST_REQUESTS = PullOptions()
+
+NOT_READ = "the API's answer could not be read for"
+"""Beginning of the reason of a pull of some records that could not be read."""
 
 ONLY_THESE = "only the records asked for were read"
 """Why a pull of some records proves nothing of the others."""
@@ -145,13 +149,17 @@ def pull_vanished(*, accepts_deletes: bool = False) -> Steps[Pulled]:
 
 def pull_ids(bookmark: Bookmark, ids: tuple[str, ...]) -> Steps[Pulled]:
     """Read these records alone; one that is gone becomes a tombstone at once."""
-    live = yield from CountLive()
-    yield from recheck(ids, bookmark, Guard(live, bookmark.listed, accepts=True))
+    live, unread = (yield from CountLive()), dict[str, Unread]()
+    guard = Guard(live, bookmark.listed, accepts=True)
+    yield from recheck(ids, bookmark, guard, unread=unread)
     known = yield from Recall(ids)
-    absent = [id for id in ids if id not in known]
-    gone = sorted(id for id, row in known.items() if row.is_deleted)
+    absent = [id for id in ids if id not in known and id not in unread]
+    gone = sorted(id for id, row in known.items() if row.is_deleted and id not in unread)
     reason = ONLY_THESE
-    if absent:
+    if unread:
+        told = (f"{id} ({each.message or each.reason})" for id, each in unread.items())
+        reason = f"{NOT_READ} {', '.join(told)}"
+    elif absent:
         reason = f"the API has no record {', '.join(absent)}"
     elif gone:
         reason = f"gone from the API: {', '.join(gone)}"

@@ -51,7 +51,6 @@ from connector.engine.push_row import (
     already_there_problem,
     conflict_problems,
     declined_problems,
-    doubtful,
     gone_problem,
 )
 from connector.engine.push_states import Operation, Task
@@ -148,7 +147,8 @@ def look_for_it(row: PushRow) -> PushSteps[bool]:
         yield from _created(row, move, record)
     elif sighting.matches:
         ids = tuple(each.record.id for each in sighting.matches)
-        yield from row.move(Move("several", "several_matches", doubtful("several_matches", ids)))
+        problems = row.doubtful("several_matches", ids)
+        yield from row.move(Move("several", "several_matches", problems))
     else:
         if row.state == "unknown":
             yield from row.move(Move("absent", "in_doubt"))
@@ -179,7 +179,7 @@ def _created(row: PushRow, move: Move, record: Resource) -> PushSteps[None]:
 def _absent(row: PushRow, sighting: LookupResult) -> Move:
     """It is not there, and no late commit is to be expected any more."""
     if sighting.alike:
-        return Move("several", "look_alike", doubtful("look_alike", sighting.alike))
+        return Move("several", "look_alike", row.doubtful("look_alike", sighting.alike))
     if row.attempts[-1].fate == "refused":
         # The problems that the API named stay.
         return Move("kept", "refused_in_doubt")
@@ -191,16 +191,16 @@ def _absent(row: PushRow, sighting: LookupResult) -> Move:
         code = "attempts_spent"
     else:
         return Move("retried")
-    return Move("kept", code, doubtful(code))
+    return Move("kept", code, row.doubtful(code))
 
 
 def _twins(row: PushRow, id: str) -> PushSteps[tuple[Problem, ...]]:
     """Problems of an accepted repeat: an attempt before it may have made a twin."""
     sighting = yield from look(_sought(row))
     if sighting is None:
-        return doubtful("twins_unknown", (id,))
+        return row.doubtful("twins_unknown", (id,))
     ids = tuple(each.record.id for each in sighting.matches if each.record.id != id)
-    return doubtful("created_twice", (id, *ids)) if ids else ()
+    return row.doubtful("created_twice", (id, *ids)) if ids else ()
 
 
 def _sought(row: PushRow) -> SoughtRecord:
@@ -243,7 +243,7 @@ def update(row: PushRow) -> PushSteps[bool]:
     elif row.state == "planned":
         return (yield from _send(row, left.body, dict(record.raw)))
     elif row.doubts >= ATTEMPTS_MAX:
-        yield from row.move(Move("kept", "attempts_spent", doubtful("attempts_spent")))
+        yield from row.move(Move("kept", "attempts_spent", row.doubtful("attempts_spent")))
     else:
         yield from row.move(Move("unapplied"))
         row.is_in_doubt, row.seen = False, outcome
@@ -349,7 +349,7 @@ def look_at_lead(row: PushRow) -> PushSteps[bool]:
     elif row.state == "unknown":
         yield from row.move(Move("absent", "in_doubt"))
     else:
-        yield from row.move(Move("kept", "not_converted", doubtful("not_converted")))
+        yield from row.move(Move("kept", "not_converted", row.doubtful("not_converted")))
     return True
 
 

@@ -37,7 +37,7 @@ Fate = Literal["accepted", "refused", "limited", "unsent", "lost"]
 class Attempt:
     """One attempt as it stands in the journal. `intended_at` is our own clock before a
     byte left, `sent_after` the server's, as far as it was known. `fate` is None where none was
-    recorded.
+    recorded, and `reason` says why it is unknown.
     """
 
     number: int
@@ -45,6 +45,7 @@ class Attempt:
     intended_at: datetime
     sent_after: datetime
     fate: Fate | None = None
+    reason: str | None = None
 
 
 # -- Commands --------------------------------------------------------------------------------------

@@ -5,7 +5,8 @@ Creates, updates and conversions (`push.py`) have this in common.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -36,24 +37,30 @@ from connector.engine.push_states import IN_DOUBT, Operation, State, Task, after
 
 _RESOLVE = "Look for the record in the application, then say with 'connector resolve' what it is."
 
+UNANSWERED = "not answered"
+"""What happened to a request without an answer."""
+
 DOUBTS: Mapping[str, str] = {
-    "not_found": "it was sent and not answered, and no record of it is found",
-    "not_converted": "the conversion was sent and not answered, and the lead looks as before",
-    "attempts_spent": "it was sent several times and never answered",
-    "look_incomplete": "it was sent and not answered, and the list could not be seen whole",
-    "several_matches": "it was sent and not answered, and several records are as it was sent",
-    "look_alike": "it was sent and not answered, and a record is like it without being the same",
-    "created_twice": "it was sent again after it was not answered, and both have made a record",
-    "twins_unknown": "it was sent again after it was not answered, and whether the first made a "
+    "not_found": "it was sent and {answered}, and no record of it is found",
+    "not_converted": "the conversion was sent and {answered}, and the lead looks as before",
+    "attempts_spent": "it was sent several times, the last time {answered}",
+    "look_incomplete": "it was sent and {answered}, and the list could not be seen whole",
+    "several_matches": "it was sent and {answered}, and several records are as it was sent",
+    "look_alike": "it was sent and {answered}, and a record is like it without being the same",
+    "created_twice": "it was sent again after it was {answered}, and both have made a record",
+    "twins_unknown": "it was sent again after it was {answered}, and whether the first made a "
     "record as well could not be read",
 }
-"""What a person is told of a row in doubt, by code."""
+"""Message on a row in doubt, by code; `answered` is the answer that came, or `UNANSWERED`."""
+
+_ANSWERED = re.compile(r"\banswered (?:[0-9]{3}\b|with [^\n]{1,200})")
 
 
-def doubtful(code: str, ids: tuple[str, ...] = ()) -> tuple[Problem, ...]:
-    """Problem of a row in doubt, with the records that it may be."""
-    found = ", ".join(ids) or None
-    return (Problem(code, DOUBTS[code], found=found, fix=_RESOLVE),)
+def answered(attempts: Iterable[Attempt]) -> str:
+    """Return the answer to the last attempt in doubt, for `DOUBTS`, without the API's own words."""
+    reasons = [each.reason or "" for each in attempts if each.fate in (None, "lost")]
+    found = _ANSWERED.search(reasons[-1]) if reasons else None
+    return UNANSWERED if found is None else found[0]
 
 
 def declined_problems(
@@ -213,6 +220,11 @@ class PushRow:
         """Whether a refusal to send says nothing against another try in this run."""
         return self._unsent < UNSENT_MAX
 
+    def doubtful(self, code: str, ids: tuple[str, ...] = ()) -> tuple[Problem, ...]:
+        """Problem of the row if it is in doubt, with the records that it may be."""
+        message = DOUBTS[code].format(answered=answered(self.attempts))
+        return (Problem(code, message, found=", ".join(ids) or None, fix=_RESOLVE),)
+
     def move(self, move: Move, record: Resource | None = None) -> PushSteps[None]:
         """Record a transition that the table has, with what the API showed of the record."""
         if record is not None:
@@ -225,7 +237,7 @@ class PushRow:
             )
         self.state = after(self.state, move.event)
         if move.fate is not None:
-            self.attempts[-1] = replace(self.attempts[-1], fate=move.fate)
+            self.attempts[-1] = replace(self.attempts[-1], fate=move.fate, reason=move.reason)
         yield move
 
     def applied(self, move: Move, record: Resource) -> PushSteps[None]:

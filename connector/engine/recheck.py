@@ -29,6 +29,7 @@ from connector.engine.commands import (
     ReadRecords,
     Recall,
     Steps,
+    Unread,
 )
 from connector.engine.guard import Guard
 from connector.engine.listing import Listing
@@ -47,10 +48,10 @@ def read_queue(guard: Guard) -> Steps[None]:
         if not ids:
             break
         outcomes = yield from ReadRecords(ids)
-        found, gone = _sorted_out(outcomes)
-        unread |= outcomes.keys() - gone.keys() - {each.record.id for each in found}
+        found, gone, failed = _sorted_out(outcomes)
+        unread |= failed.keys()
         guard.withheld |= gone
-        yield from Commit(records=found)
+        yield from Commit(records=found, unread=failed)
 
 
 def commit_tombstones(guard: Guard) -> Steps[None]:
@@ -68,12 +69,18 @@ def commit_few_tombstones(guard: Guard) -> Steps[None]:
 
 
 def recheck(
-    ids: Iterable[str], bookmark: Bookmark, guard: Guard, *, is_absent: bool = False
+    ids: Iterable[str],
+    bookmark: Bookmark,
+    guard: Guard,
+    *,
+    is_absent: bool = False,
+    unread: dict[str, Unread] | None = None,
 ) -> Steps[Bookmark]:
     """Read these records, queued or not, and judge where they differ from their rows.
 
     `is_absent` says that no list shows those that may be gone. Tombstones that the guard does not
-    allow at once are queued. Returns the bookmark, whose lateness may have grown.
+    allow at once are queued. Records that could not be read are added to `unread`. Returns the
+    bookmark, whose lateness may have grown.
     """
     left = dict.fromkeys(ids)
     gone: dict[str, Gone] = {}
@@ -83,12 +90,14 @@ def recheck(
         outcomes = yield from ReadRecords(batch)
         for id in outcomes:
             del left[id]
-        found, batch_gone = _sorted_out(outcomes)
+        found, batch_gone, failed = _sorted_out(outcomes)
         gone |= batch_gone
+        if unread is not None:
+            unread |= failed
         differing = yield from Differing(tuple(each.record for each in found))
         changed = tuple(each for each in found if each.record.id in differing)
         bookmark, events = _judge(changed, known, bookmark)
-        yield from Commit(records=found, bookmark=bookmark, events=events)
+        yield from Commit(records=found, unread=failed, bookmark=bookmark, events=events)
     if is_absent:
         guard.withheld |= gone
     allowed = guard.release() if is_absent else guard.allow(gone)
@@ -96,10 +105,13 @@ def recheck(
     return bookmark
 
 
-def _sorted_out(outcomes: dict[str, Outcome]) -> tuple[tuple[Found, ...], dict[str, Gone]]:
+def _sorted_out(
+    outcomes: dict[str, Outcome],
+) -> tuple[tuple[Found, ...], dict[str, Gone], dict[str, Unread]]:
     found = tuple(each for each in outcomes.values() if isinstance(each, Found))
     gone = {id: each for id, each in outcomes.items() if isinstance(each, Gone)}
-    return found, gone
+    unread = {id: each for id, each in outcomes.items() if isinstance(each, Unread)}
+    return found, gone, unread
 
 
 def _judge(
@@ -159,7 +171,7 @@ class DetailReads:
         self.known: dict[str, LandedRow] = {}
         self.by_id: dict[str, DetailRead] = {}
         self.gone: dict[str, Gone] = {}
-        self.unread: dict[str, str] = {}
+        self.unread: dict[str, Unread] = {}
         self._guard = guard
         self._is_resumed = bookmark.opened_at is not None
         self._found: dict[str, Found] = {}
@@ -222,7 +234,7 @@ class DetailReads:
                 elif isinstance(outcome, Gone):
                     self.gone[id] = outcome
                 else:
-                    self.unread[id] = outcome.reason
+                    self.unread[id] = outcome
             if left or self._unlanded >= BATCH_RECORDS_MAX:
                 yield from self._land()
 
@@ -246,7 +258,8 @@ class DetailReads:
             self._events.append(Event("undated", why))
         allowed = self._guard.allow(self.gone)
         withheld = dict.fromkeys(self.gone.keys() - allowed.keys(), "gone")
-        yield from self._land(allowed, {**self.unread, **withheld})
+        queued = {id: each.reason for id, each in self.unread.items()} | withheld
+        yield from self._land(allowed, queued, self.unread)
 
     def _take(self, id: str, found: Found) -> None:
         updated_at = found.record.updated_at
@@ -276,12 +289,16 @@ class DetailReads:
             self._events.append(Event("late", f"became visible {late:.0f} s or more late", id))
 
     def _land(
-        self, gone: dict[str, Gone] | None = None, enqueue: dict[str, str] | None = None
+        self,
+        gone: dict[str, Gone] | None = None,
+        enqueue: dict[str, str] | None = None,
+        unread: dict[str, Unread] | None = None,
     ) -> Steps[None]:
         yield from Commit(
             records=tuple(each for id, each in self._found.items() if id not in self.gone),
             gone=gone or {},
             enqueue=enqueue or {},
+            unread=unread or {},
             bookmark=self.bookmark,
             events=tuple(self._events),
         )

@@ -1,6 +1,6 @@
-"""The shared lakehouse: where the published files of many accounts meet.
+"""The shared lakehouse: one copy of the published files of many accounts.
 
-DuckLake, with its catalog in PostgreSQL and its files in a folder or in object storage. An account
-publishes its own file as before, and a copy of what a group's analysts need goes here, keyed by
-account. Publishers take turns under a lock of the catalog's; what each writes is one transaction.
+The lakehouse is a DuckLake, with its catalog in PostgreSQL and its files in a folder or in object
+storage. An account publishes its own file first. Then one transaction replaces the account's rows
+in the lakehouse.
 """

@@ -1,66 +1,82 @@
-"""Publications to the lakehouse: an account's part becomes its published file.
+"""Publications to the lakehouse: one transaction replaces the rows of an account.
 
-All of it is one transaction: readers see the part as it was or as it is, and a publisher that is
-killed leaves the lakehouse as it was. It is made under the lock, and again from the beginning where
-somebody without the lock has changed the same tables meanwhile. The same file once more changes
-nothing, and a file that is older than what is there is left out.
+Readers see the rows before it or after it. A process that is killed changes nothing. Two
+transactions at the same time conflict, and the later one starts again. The lakehouse has a table
+`lakehouse.publications` with the latest publication of each account.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import duckdb
 
-from connector.errors import (
-    ConnectorError,
-    LakehouseBusy,
-    LakehouseError,
-    NothingPublished,
-    WarehouseError,
-)
-from connector.lakehouse import manifest
-from connector.lakehouse.connect import LAKE, WAIT_SECONDS, LakehouseAccount, changing, is_conflict
-from connector.lakehouse.manifest import ManifestEntry
+from connector.errors import ConnectorError, LakehouseError, NothingPublished, WarehouseError
+from connector.lakehouse.connect import LAKE, LakehouseAccount, changing, committed, repeated
 from connector.lakehouse.tables import (
-    Changed,
-    Part,
     bring_up,
+    delete_rows,
+    insert_rows,
     lake_tables,
     published_tables,
-    remove_part,
-    take_fingerprints,
-    update_part,
 )
 from connector.settings.model import Settings
-from connector.warehouse.duckdb_file import literal, transaction
+from connector.system.version import program_version
+from connector.warehouse.duckdb_file import literal
+from connector.warehouse.own_tables import RowsOf
 from connector.warehouse.runs import SharedPublication, write_shared
-from connector.warehouse.schema import TableSchema
 from connector.warehouse.warehouse import Warehouse
-
-if TYPE_CHECKING:
-    from psycopg import Connection
 
 Outcome = Literal["published", "unchanged", "failed"]
 
-ATTEMPTS_MAX = 5
-"""How often the transaction is made, where others come between each time."""
+GRACE = timedelta(days=1)
+"""Age at which a file that no state needs is removed: a query or a publication may still use it."""
 
-_RETRY_SECONDS = 0.2
+PUBLICATIONS, CHANGES = "lakehouse.publications", "lakehouse.changes"
+
+_COLUMNS: Mapping[str, str] = {
+    "account VARCHAR": "The account, by its name; `_unnamed` for the unnamed account.",
+    "publication VARCHAR": "The published file (`sync.publications` of the account).",
+    "published_at TIMESTAMPTZ": "When the file was made.",
+    "true_of TIMESTAMPTZ": "The time that the data of the account is true of.",
+    "personal VARCHAR": "The policy for personal fields: keep, drop or hash.",
+    "source VARCHAR": "The address that the records of the account come from.",
+    "version VARCHAR": "The version of the connector that published.",
+    "tables INTEGER": "Number of tables with rows of the account.",
+    "rows BIGINT": "Number of rows of the account.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LakehouseEntry:
+    """The latest publication of an account. `published_at` is when its file was made."""
+
+    account: str
+    publication: str
+    published_at: datetime
+    true_of: datetime | None
+    personal: str | None
+    source: str | None
+    version: str
+    tables: int = 0
+    rows: int = 0
+
+
+_ENTRIES = RowsOf(LakehouseEntry, f"{LAKE}.{PUBLICATIONS}", _COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
 class LakePublication:
-    """A publication to the lakehouse; `unchanged` where the lakehouse had it all.
+    """Result of a publication; `unchanged` if the lakehouse had the file, or a newer one.
 
-    `publication` is that of the file, `snapshot` the lakehouse's after it. `tables` counts those
-    in which something has changed, `inserted` and `removed` the rows; a changed row is in both.
+    `publication` names the file, `snapshot` the state of the lakehouse after it. `tables` counts
+    the tables with rows. `inserted` counts rows written, and `removed` the rows that they replace.
     """
 
     account: str
@@ -80,22 +96,21 @@ class LakePublication:
         return shown if self.error is None else {**shown, "error": self.error.as_json()}
 
 
-def publish_to_lakehouse(
-    settings: Settings, *, anew: bool = False, wait_seconds: float = WAIT_SECONDS
-) -> LakePublication:
-    """Publish the account's published file; `anew` writes unchanged rows again.
+def publish_to_lakehouse(settings: Settings, *, force: bool = False) -> LakePublication:
+    """Publish the account's published file, then remove what earlier states needed for too long.
 
-    Raises `SettingsError` where there is no lakehouse, `NothingPublished`, `LakehouseBusy` where
-    others hold it for longer than `wait_seconds`, `LakehouseDiffers`, and another
-    `LakehouseError`. The lakehouse is then as it was.
+    A file that the lakehouse has, or that is older, changes nothing unless `force` is set. Raises
+    `SettingsError` if there is no lakehouse, `NothingPublished`, and a `LakehouseError`.
     """
     place = LakehouseAccount.required(settings)
     file = Warehouse(settings.folder).published
     if not file.exists():
         raise NothingPublished(f"{file} is not there: nothing was published yet")
     began = time.monotonic()
-    with changing(place, wait_seconds=wait_seconds, published=file) as (catalog, connection):
-        done = Publisher(place, catalog, connection).publish(file, anew=anew)
+    with changing(place, published=file) as connection:
+        done = replace_rows(connection, place, file, force=force)
+        if done.outcome == "published":
+            clean_up(connection, timedelta(days=settings.lakehouse_keep_days.value), GRACE)
     return replace(done, seconds=time.monotonic() - began)
 
 
@@ -103,17 +118,17 @@ def publish_and_record(
     settings: Settings,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     *,
-    anew: bool = False,
+    force: bool = False,
 ) -> LakePublication:
-    """Publish to the lakehouse, and write down in the work file what became of it.
+    """Publish to the lakehouse, and record the result in the work file.
 
-    Whatever keeps it from being done is in the result: the next publication makes it good.
-    Raises `SettingsError` where there is no lakehouse.
+    An error is part of the result. The next publication corrects it. Raises `SettingsError` if
+    there is no lakehouse.
     """
     place = LakehouseAccount.required(settings)
     started_at = now()
     try:
-        done = publish_to_lakehouse(settings, anew=anew)
+        done = publish_to_lakehouse(settings, force=force)
     except ConnectorError as error:
         done = LakePublication(place.account, "failed", error=error)
     copied = ("outcome", "publication", "snapshot", "tables", "inserted", "removed")
@@ -131,135 +146,136 @@ def publish_and_record(
     return done
 
 
-class Publisher:
-    """One publication under way, under the lock of `catalog`."""
+def replace_rows(
+    connection: duckdb.DuckDBPyConnection,
+    place: LakehouseAccount,
+    file: Path | None,
+    *,
+    force: bool,
+) -> LakePublication:
+    """Replace the account's rows by those of the attached file, or by nothing without a file."""
+    done = committed(connection, lambda: _replace(connection, place, file, force=force))
+    if done.outcome == "unchanged":
+        return done
+    ((snapshot,),) = connection.execute(
+        f"SELECT * FROM ducklake_last_committed_snapshot('{LAKE}')"
+    ).fetchall()
+    return replace(done, snapshot=snapshot)
 
-    def __init__(
-        self,
-        place: LakehouseAccount,
-        catalog: Connection[Any],
-        connection: duckdb.DuckDBPyConnection,
-    ) -> None:
-        self._place, self._catalog, self._connection = place, catalog, connection
 
-    def publish(self, file: Path, *, anew: bool) -> LakePublication:
-        """Make the account's part what the attached file holds."""
-        return self._committed(lambda: self._publish(file, anew=anew))
-
-    def remove(self) -> LakePublication:
-        """Leave nothing of the account."""
-        return self._committed(self._remove)
-
-    def _committed(self, act: Callable[[], LakePublication]) -> LakePublication:
-        """Make the transaction, again where somebody has come between."""
-        for attempt in range(1, ATTEMPTS_MAX + 1):
-            try:
-                with transaction(self._connection):
-                    done = act()
-                    # Without the connection there is no lock any more, and another may have it.
-                    self._catalog.execute("SELECT 1")
-            except duckdb.Error as error:
-                if not is_conflict(error):
-                    raise
-                time.sleep(_RETRY_SECONDS * attempt)
-                continue
-            if done.outcome == "unchanged":
-                return done
-            ((snapshot,),) = self._connection.execute(
-                f"SELECT * FROM ducklake_last_committed_snapshot('{LAKE}')"
-            ).fetchall()
-            return replace(done, snapshot=snapshot)
-        raise LakehouseBusy(
-            f"others have changed the lakehouse each of {ATTEMPTS_MAX} times that it was tried"
-        )
-
-    def _publish(self, file: Path, *, anew: bool) -> LakePublication:
-        connection, account = self._connection, self._place.account
-        entry = manifest.read_file(connection, file, self._place)
-        unchanged = LakePublication(account, "unchanged", entry.publication)
-        held = lake_tables(connection)
-        last, parts = self._last(held)
-        if last is not None:
-            _check_source(last, entry)
-            if not anew and last.published_at > entry.published_at:
-                return unchanged
-        tables = {str(each): each for each in published_tables(connection)}
-        is_same = last is not None and last.publication == entry.publication
-        if is_same and not anew and set(parts) == set(tables) and set(tables) <= set(held):
-            return unchanged
-        if manifest.PUBLICATIONS not in held:
-            manifest.make_manifest(connection)
-        changes = [
-            self._update(each, held.get(name), parts, anew=anew) for name, each in tables.items()
-        ]
-        for name in set(parts) - set(tables):
-            if name in held:
-                changes.append(Changed(0, remove_part(connection, held[name].quoted, account)))
-            del parts[name]
-        manifest.write_entry(connection, entry)
-        manifest.write_parts(connection, account, parts)
-        message = f"publication {entry.publication}"
-        connection.execute(
-            f"CALL {LAKE}.set_commit_message({literal(account)}, {literal(message)})"
-        )
-        return _published(account, entry.publication, changes)
-
-    def _update(
-        self, table: TableSchema, held: TableSchema | None, parts: dict[str, Part], *, anew: bool
-    ) -> Changed:
-        """Bring one table up to the file, and note in `parts` how it is then."""
-        bring_up(self._connection, table, held)
-        if held is None:
-            # Somebody has dropped it: other accounts have nothing in it any more either.
-            manifest.forget_table(self._connection, str(table))
-            parts.pop(str(table), None)
-        known = parts.get(str(table), Part())
-        part = parts[str(table)] = take_fingerprints(self._connection, table)
-        if part == known and not anew:
-            return Changed()
-        return update_part(self._connection, table, self._place.account, anew=anew)
-
-    def _remove(self) -> LakePublication:
-        connection, account = self._connection, self._place.account
-        held = lake_tables(connection)
-        _, parts = self._last(held)
-        if not parts:
+def _replace(
+    connection: duckdb.DuckDBPyConnection,
+    place: LakehouseAccount,
+    file: Path | None,
+    *,
+    force: bool,
+) -> LakePublication:
+    account, held = place.account, lake_tables(connection)
+    last = next((e for e in read_entries(connection) if e.account == account), None)
+    entry = None if file is None else _entry(connection, file, place)
+    if entry is None:
+        if last is None:
             return LakePublication(account, "unchanged")
-        removed = [
-            remove_part(connection, held[each].quoted, account)
-            for each in parts.keys() & held.keys()
-        ]
-        manifest.forget_account(connection, account)
-        return _published(account, None, [Changed(0, each) for each in removed])
+    elif last is not None:
+        _check_source(last, entry)
+        if last.published_at >= entry.published_at and not force:
+            return LakePublication(account, "unchanged", entry.publication)
+    begin_change(connection)
+    removed = sum(
+        delete_rows(connection, table, account)
+        for name, table in held.items()
+        if name not in (PUBLICATIONS, CHANGES)
+    )
+    inserted = []
+    for table in () if entry is None else published_tables(connection):
+        bring_up(connection, table, held.get(str(table)))
+        inserted.append(insert_rows(connection, table, account))
+    tables, rows = sum(map(bool, inserted)), sum(inserted)
+    connection.execute(f"DELETE FROM {LAKE}.{PUBLICATIONS} WHERE account = {literal(account)}")
+    publication = None if entry is None else entry.publication
+    if entry is not None:
+        _ENTRIES.insert(connection, replace(entry, tables=tables, rows=rows))
+    message = "removed" if publication is None else f"publication {publication}"
+    connection.execute(f"CALL {LAKE}.set_commit_message({literal(account)}, {literal(message)})")
+    return LakePublication(account, "published", publication, None, tables, rows, removed)
 
-    def _last(
-        self, held: Mapping[str, TableSchema]
-    ) -> tuple[ManifestEntry | None, dict[str, Part]]:
-        """What the account has published last."""
-        if manifest.PUBLICATIONS not in held:
-            return None, {}
-        account = self._place.account
-        entries = (e for e in manifest.read_entries(self._connection) if e.account == account)
-        return next(entries, None), manifest.read_parts(self._connection).get(account, {})
+
+def begin_change(connection: duckdb.DuckDBPyConnection) -> None:
+    """Let the transaction conflict with every other change, even of other accounts.
+
+    DuckLake compares transactions table by table, and every change updates `lakehouse.changes`.
+    """
+    if PUBLICATIONS in lake_tables(connection):
+        connection.execute(f"UPDATE {LAKE}.{CHANGES} SET number = number + 1")
+        return
+    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {LAKE}.lakehouse")
+    connection.execute(f"CREATE TABLE {LAKE}.{CHANGES} (number BIGINT)")
+    connection.execute(f"INSERT INTO {LAKE}.{CHANGES} VALUES (1)")
+    connection.execute(f"CREATE TABLE {LAKE}.{PUBLICATIONS} ({', '.join(_COLUMNS)})")
+    connection.execute(f"ALTER TABLE {LAKE}.{PUBLICATIONS} SET PARTITIONED BY (account)")
+    for column, about in _COLUMNS.items():
+        name = column.partition(" ")[0]
+        connection.execute(f"COMMENT ON COLUMN {LAKE}.{PUBLICATIONS}.{name} IS {literal(about)}")
 
 
-def _check_source(last: ManifestEntry, entry: ManifestEntry) -> None:
-    """Refuse to publish over another account that has the same name."""
+def read_entries(connection: duckdb.DuckDBPyConnection) -> tuple[LakehouseEntry, ...]:
+    """Return the latest publication of each account, by name."""
+    if PUBLICATIONS not in lake_tables(connection):
+        return ()
+    rows = connection.execute(
+        f"SELECT {_ENTRIES.selected} FROM {LAKE}.{PUBLICATIONS} ORDER BY account"
+    ).fetchall()
+    return tuple(map(_ENTRIES.read, rows))
+
+
+def _entry(
+    connection: duckdb.DuckDBPyConnection, file: Path, place: LakehouseAccount
+) -> LakehouseEntry:
+    """Describe the attached file. A file without the schema `sync` is known by its time."""
+    source, own = place.source, program_version()
+    with suppress(duckdb.CatalogException):
+        rows = connection.execute(
+            "SELECT publication, epoch_us(started_at), epoch_us(true_of), personal "
+            "FROM published.sync.publications ORDER BY started_at DESC LIMIT 1"
+        ).fetchall()
+        if rows:
+            return _ENTRIES.read((place.account, *rows[0], source, own, 0, 0))
+    at = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+    return LakehouseEntry(place.account, f"{at:%Y%m%dT%H%M%S.%fZ}", at, None, None, source, own)
+
+
+def _check_source(last: LakehouseEntry, entry: LakehouseEntry) -> None:
+    """Refuse to replace the rows of another account that has the same name."""
     if None in (last.source, entry.source) or last.source == entry.source:
         return
     raise LakehouseError(
         f"the account {entry.account!r} of the lakehouse has its records from {last.source}, and"
         f" this one from {entry.source}",
-        action="Give one of the two accounts another name; where the address has changed, take"
-        " the account out first: 'connector lakehouse remove'.",
+        action="Rename one of the two accounts. If the address has changed, remove the account"
+        " from the lakehouse first: 'connector lakehouse remove'.",
     )
 
 
-def _published(
-    account: str, publication: str | None, changes: Iterable[Changed]
-) -> LakePublication:
-    changed = [each for each in changes if each != Changed()]
-    inserted, removed = (sum(each) for each in zip(Changed(), *changed, strict=True))
-    return LakePublication(
-        account, "published", publication, tables=len(changed), inserted=inserted, removed=removed
-    )
+def clean_up(
+    connection: duckdb.DuckDBPyConnection, keep: timedelta | None, grace: timedelta
+) -> None:
+    """Expire states that are older than `keep`, and remove files that no state needs.
+
+    A file stays for `grace`, since a query may read it. Files that no state ever had are left by a
+    process that was killed, or belong to a publication under way. Without `keep`, all earlier
+    states expire, and their files are removed immediately.
+    """
+    now = datetime.now(UTC)
+    unused = f"older_than => {literal((now - grace).isoformat())}::TIMESTAMPTZ"
+    expired = f"older_than => {literal((now - (keep or timedelta())).isoformat())}::TIMESTAMPTZ"
+    for selected, function, which in (
+        # A time would need a package that is not installed.
+        ("snapshot_id", "ducklake_expire_snapshots", expired),
+        ("path", "ducklake_cleanup_old_files", "cleanup_all => true" if keep is None else unused),
+        ("path", "ducklake_delete_orphaned_files", unused),
+    ):
+        _call(connection, f"SELECT {selected} FROM {function}('{LAKE}', {which})")
+
+
+def _call(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
+    repeated(lambda: connection.execute(statement).fetchall())

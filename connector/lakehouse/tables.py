@@ -1,7 +1,7 @@
 """Tables of the lakehouse: one for each shared table of published files.
 
-A table of the lakehouse has `account` first, then the file's columns, then `_fingerprint`; it is
-partitioned by account. What an account's file lacks of a table's columns is null in its rows.
+A table of the lakehouse has `account` first, then the columns of the file. It is partitioned by
+account. A column that the file of an account lacks is null in the account's rows.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from hashlib import md5
-from typing import NamedTuple
 
 import duckdb
 
@@ -28,10 +26,8 @@ CONTENT = re.compile(r"marts\.content_")
 """Tables made of an account's own content types: those of two accounts mean different things."""
 
 ACCOUNT = "account"
-FINGERPRINT = "_fingerprint"
 
 _ACCOUNT_COMMENT = "The account that the row is of."
-_FINGERPRINT_COMMENT = "The MD5 of the row as JSON, by which publications find what has changed."
 
 _WIDER: Mapping[str, str] = {
     "HUGEINT": "DECIMAL(38,0)",
@@ -64,16 +60,16 @@ def lake_tables(connection: duckdb.DuckDBPyConnection) -> dict[str, TableSchema]
 def bring_up(
     connection: duckdb.DuckDBPyConnection, table: TableSchema, held: TableSchema | None
 ) -> None:
-    """Make the table, or add to `held`, how it is there, the columns that it lacks.
+    """Make the table, or add the missing columns to `held`, the table of the lakehouse.
 
-    Raises `LakehouseDiffers` for a column whose type is another.
+    Raises `LakehouseDiffers` for a column of another type.
     """
     target = f"{LAKE}.{table.quoted}"
     for each in table.columns:
-        if each.name.lower() in (ACCOUNT, FINGERPRINT):
+        if each.name.lower() == ACCOUNT:
             raise LakehouseDiffers(
                 f"{table} has a column of its own that is called {each.name}",
-                action=f"Give the column another name than {ACCOUNT} and {FINGERPRINT}.",
+                action="Rename the column: the lakehouse has a column of that name.",
             )
     if held is None:
         _make(connection, table, target)
@@ -99,11 +95,7 @@ def bring_up(
 
 
 def _make(connection: duckdb.DuckDBPyConnection, table: TableSchema, target: str) -> None:
-    columns = (
-        Column(ACCOUNT, "VARCHAR", _ACCOUNT_COMMENT),
-        *table.columns,
-        Column(FINGERPRINT, "UUID", _FINGERPRINT_COMMENT),
-    )
+    columns = (Column(ACCOUNT, "VARCHAR", _ACCOUNT_COMMENT), *table.columns)
     defined = ", ".join(f"{quoted(each.name)} {each.type}" for each in columns)
     connection.execute(f"CREATE SCHEMA IF NOT EXISTS {LAKE}.{quoted(table.schema)}")
     connection.execute(f"CREATE TABLE {target} ({defined})")
@@ -122,7 +114,7 @@ def _comment(connection: duckdb.DuckDBPyConnection, target: str, columns: Iterab
 
 
 def _holds(wide: str, narrow: str) -> bool:
-    """Whether every value of the one type is one of the other as well."""
+    """Return True if every value of the narrow type is a value of the wide type."""
     return any(
         wide in types and narrow in types and types.index(wide) > types.index(narrow)
         for types in (_INTEGERS, _FLOATS)
@@ -148,103 +140,18 @@ def _type(type: str) -> str:
     return _WIDER.get(type, type)
 
 
-# -- Difference ------------------------------------------------------------------------------------
-# What of an account's table differs between the published file and the lakehouse.
-#
-# Rows are known by fingerprints: the lakehouse keeps one with each row, so that finding what has
-# changed reads one narrow column of it, and none where the whole table is as it was.
-
-
-REWRITE_SHARE = 0.5
-"""From which share of changed rows on the account's part of a table is written anew: its old files
-then go as a whole.
-"""
-
-
-class Part(NamedTuple):
-    """An account's part of a table: how many rows, and a fingerprint of them all."""
-
-    rows: int = 0
-    digest: str = md5(b"", usedforsecurity=False).hexdigest()
-
-
-class Changed(NamedTuple):
-    """How many rows of a table went in, and how many out."""
-
-    inserted: int = 0
-    removed: int = 0
-
-
-def take_fingerprints(connection: duckdb.DuckDBPyConnection, table: TableSchema) -> Part:
-    """Note the fingerprint of each row in `fresh`; returns that of them all."""
-    connection.execute(
-        "CREATE OR REPLACE TEMP TABLE fresh AS SELECT rowid AS row, "
-        f"md5(to_json(shown)::VARCHAR)::UUID AS {FINGERPRINT} "
-        f"FROM published.{table.quoted} AS shown"
-    )
-    ((rows, digest),) = connection.execute(
-        f"SELECT count(*), md5(coalesce(string_agg({FINGERPRINT}::VARCHAR, '' "
-        f"ORDER BY {FINGERPRINT}), '')) FROM fresh"
-    ).fetchall()
-    return Part(rows, digest)
-
-
-def update_part(
-    connection: duckdb.DuckDBPyConnection, table: TableSchema, account: str, *, anew: bool
-) -> Changed:
-    """Make the account's rows those of `fresh`; `anew` writes all of them."""
-    if not anew:
-        held, going, differing = _compare(connection, table, account)
-        if not differing:
-            return Changed()
-        if going < REWRITE_SHARE * held:
-            if going:
-                connection.execute(
-                    f"DELETE FROM {LAKE}.{table.quoted} WHERE {ACCOUNT} = {literal(account)} AND "
-                    f"{FINGERPRINT} IN (SELECT {FINGERPRINT} FROM differing WHERE held > 0)"
-                )
-            which = f"WHERE {FINGERPRINT} IN (SELECT {FINGERPRINT} FROM differing)"
-            return Changed(_insert(connection, table, account, which), going)
-    removed = remove_part(connection, table.quoted, account)
-    return Changed(_insert(connection, table, account), removed)
-
-
-def remove_part(connection: duckdb.DuckDBPyConnection, table: str, account: str) -> int:
-    """Delete the account's rows of the quoted table; returns how many they were."""
-    ((removed,),) = connection.execute(
-        f"DELETE FROM {LAKE}.{table} WHERE {ACCOUNT} = {literal(account)}"
-    ).fetchall()
-    return int(removed)
-
-
-def _compare(
-    connection: duckdb.DuckDBPyConnection, table: TableSchema, account: str
-) -> tuple[int, int, int]:
-    """Note in `differing` the fingerprints whose rows differ from `fresh`.
-
-    Returns the account's rows, those of them that go, and how many fingerprints differ.
-    """
-    mine = f"{LAKE}.{table.quoted} WHERE {ACCOUNT} = {literal(account)}"
-    connection.execute(
-        "CREATE OR REPLACE TEMP TABLE differing AS "
-        f"SELECT {FINGERPRINT}, coalesce(held.rows, 0) AS held "
-        f"FROM (SELECT {FINGERPRINT}, count(*) AS rows FROM {mine} GROUP BY ALL) AS held "
-        f"FULL JOIN (SELECT {FINGERPRINT}, count(*) AS rows FROM fresh GROUP BY ALL) AS wanted "
-        f"USING ({FINGERPRINT}) WHERE held.rows IS DISTINCT FROM wanted.rows"
-    )
-    ((going, differing),) = connection.execute(
-        "SELECT coalesce(sum(held), 0)::BIGINT, count(*) FROM differing"
-    ).fetchall()
-    ((held,),) = connection.execute(f"SELECT count(*) FROM {mine}").fetchall()
-    return held, going, differing
-
-
-def _insert(
-    connection: duckdb.DuckDBPyConnection, table: TableSchema, account: str, which: str = ""
-) -> int:
+def insert_rows(connection: duckdb.DuckDBPyConnection, table: TableSchema, account: str) -> int:
+    """Insert the rows of the published file, and return their number."""
     ((inserted,),) = connection.execute(
-        f"INSERT INTO {LAKE}.{table.quoted} BY NAME SELECT {literal(account)} AS {ACCOUNT}, "
-        f"shown.*, fresh.{FINGERPRINT} FROM published.{table.quoted} AS shown "
-        f"JOIN fresh ON fresh.row = shown.rowid {which}"
+        f"INSERT INTO {LAKE}.{table.quoted} BY NAME "
+        f"SELECT {literal(account)} AS {ACCOUNT}, * FROM published.{table.quoted}"
     ).fetchall()
     return int(inserted)
+
+
+def delete_rows(connection: duckdb.DuckDBPyConnection, table: TableSchema, account: str) -> int:
+    """Delete the rows of the account, and return their number."""
+    ((deleted,),) = connection.execute(
+        f"DELETE FROM {LAKE}.{table.quoted} WHERE {ACCOUNT} = {literal(account)}"
+    ).fetchall()
+    return int(deleted)

@@ -1,9 +1,10 @@
 """Persons in the journal of pushes: where they are, and what remains without.
 
 They use an open connection; the caller begins and ends the transaction. A row stays, with its
-outcome, its record's id and its request counts; what was sent, what was there before, and what was
-told of it lose the values that tell of the person. A mark stays where a value was: without it, a
-removed value could not be told from an empty one, and an undo would empty the field.
+outcome, its record's id and its request counts; the sent body and the former record lose the values
+that describe the person. A mark stays in the place of each value: without it, a removed value could
+not be distinguished from an empty one, and an undo would empty the field. Texts of other people's
+rows stay, and are listed; messages and file names that name the person are replaced as a whole.
 """
 
 from __future__ import annotations
@@ -18,20 +19,13 @@ from typing import Any
 from connector.catalog import CATALOG
 from connector.catalog.field import DataSubject
 from connector.catalog.resource import Declaration
-from connector.catalog.value import MARK, VALUE_ERASED, is_redacted
+from connector.catalog.value import MARK
 from connector.engine.push_commands import Move
 from connector.engine.push_plan import Problem
 from connector.ledger.journal_reads import Key
 from connector.ledger.journal_writes import JournalChange
 from connector.ledger.ledger_schema import OPEN
-from connector.suppression.person import (
-    Mention,
-    Person,
-    changed_elsewhere,
-    is_own,
-    marked_groups,
-    owned,
-)
+from connector.suppression.person import Mention, Person, marked, mentions, owned
 
 _TASK_MAPPINGS = ("fields", "afterwards", "base", "identity")
 _KEPT_AS = {"push_attempts": ("attempt", "body", "BLOB"), "push_before": ("step", "record", "TEXT")}
@@ -40,28 +34,22 @@ _TEXTS: Mapping[str, tuple[str, ...]] = {
     "push_attempts": ("reason",),
     "push_problems": ("message", "received", "found", "allowed", "fix"),
 }
-"""By table, columns in which somebody may be named, whatever row they are of."""
+"""By table, text columns in which a person may be named."""
 
 ERASED = Problem(
     "person_erased",
     "The row is about a person who was erased.",
     fix="Take the row out; 'connector erase --release' lets the person in again.",
 )
-"""Problem of a row that was planned when its person was erased."""
-
-REDACTED = Problem(
-    VALUE_ERASED,
-    "A value of the row was changed by an erasure, so that the row is not sent.",
-    fix="Correct the row in its file, and push it again.",
-)
-"""Problem of a row that was planned when somebody whom a text of it names was erased."""
+"""Problem of a row that was planned when a person in it was erased."""
 
 
 @dataclass(slots=True)
 class InJournal:
-    """What the journal holds of a person: rows by table, the batches that they are of
-    with the names of their files, the rows whose writes are in doubt, and the texts that name
-    the person in rows about others.
+    """Rows of the journal that hold a person.
+
+    `counts` are rows by table, `files` the file of each of the `batches`, `in_doubt` the rows that
+    may have been applied or not, and `mentions` the texts of other rows that name the person.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -109,9 +97,9 @@ class _Row:
         return tuple(found)
 
     def reduced(self, groups: tuple[DataSubject, ...], person: Person) -> dict[Part, Any]:
-        """The parts that change without these groups of fields, as they are then."""
+        """The parts that an erasure changes, as they are afterwards."""
         left = {
-            part: marked_groups(self.declaration, values, groups, person)
+            part: marked(self.declaration, values, person, groups)
             for part, values in self.parts.items()
             if isinstance(values, Mapping)
         }
@@ -121,13 +109,13 @@ class _Row:
 def reduce_journal(
     connection: sqlite3.Connection, person: Person, change: JournalChange | None
 ) -> InJournal:
-    """What the journal holds of the person; with a `change`, it is taken out."""
+    """Find the person in the journal; with a `change`, remove the person."""
     found = InJournal()
     for row in _rows(connection):
         _reduce_row(row, person, change, found)
     names = dict(connection.execute("SELECT batch, file FROM push_batches").fetchall())
     for table in _TEXTS:
-        _scrub(connection, table, person, change, found)
+        _remove_texts(connection, table, person, change, found)
     found.files = {batch: names[batch] for batch in found.batches}
     return found
 
@@ -163,42 +151,36 @@ def _rows(connection: sqlite3.Connection) -> Iterator[_Row]:
         yield _Row(key, CATALOG[resource], operation, *state, record_id, task, parts)
 
 
-def _shown(key: Key) -> str:
-    """A row's key as receipts show it."""
-    return "/".join(map(str, key))
-
-
 def _reduce_row(row: _Row, person: Person, change: JournalChange | None, found: InJournal) -> None:
     groups = row.groups(person)
     left = row.reduced(groups, person)
+    for (table, _), values in {**row.parts, **left}.items():
+        if isinstance(values, Mapping):
+            place = "/".join(map(str, row.key))
+            found.mentions.update(
+                mentions(f"push.{table.removeprefix('push_')}", place, values, person)
+            )
     if left:
         tables = Counter(table for table, _ in left)
         # A row counts once, however many of its task's mappings change.
         tables["push_rows"] = min(tables["push_rows"], 1)
         found.counts.update(tables)
         found.batches.add(row.key[0])
-        found.mentions.update(
-            Mention(part[0], _shown(row.key), name)
-            for part, values in left.items()
-            for name in changed_elsewhere(row.parts[part], values, groups)
-        )
         if row.is_open:
             found.in_doubt.append(row.key)
     if change is None:
         return
-    written = (("push_rows", "fields"), ("push_rows", "afterwards"))
-    is_unfit = any(is_redacted({**row.parts, **left}.get(part)) for part in written)
-    if row.is_planned and not row.is_open and (groups or is_unfit):
+    if row.is_planned and not row.is_open and (groups or left):
         # Never sent, and never to be.
-        problem = ERASED if groups else REDACTED
-        change.move(row.key, Move("refused_here", problem.code, (problem,)))
+        change.move(row.key, Move("refused_here", ERASED.code, (ERASED,)))
     elif groups:
+        is_own = any(group.ids == ("id",) for group in groups)
         gone = [name for group in groups for name in group.fields]
         change.connection.execute(
             "UPDATE push_problems SET received = NULL, found = NULL, change = ?"
             " WHERE batch = ? AND number = ? AND (?"
             " OR field IN (SELECT value FROM json_each(?)))",
-            (change.number, *row.key, is_own(groups), json.dumps(gone)),
+            (change.number, *row.key, is_own, json.dumps(gone)),
         )
     if left:
         _write(row, left, change, is_about=bool(groups))
@@ -227,27 +209,22 @@ def _write(row: _Row, left: Mapping[Part, Any], change: JournalChange, *, is_abo
             )
 
 
-def _scrub(
+def _remove_texts(
     connection: sqlite3.Connection,
     table: str,
     person: Person,
     change: JournalChange | None,
     found: InJournal,
 ) -> None:
-    """Look for the person in the texts of a table."""
+    """Remove the texts of a table that name the person."""
     columns = _TEXTS[table]
-    names = ", ".join(columns)
-    number = "NULL" if table == "push_batches" else "number"
-    rows = connection.execute(f"SELECT rowid, batch, {number}, {names} FROM {table}").fetchall()
-    for rowid, batch, row, *texts in rows:
-        left = [None if text is None else person.without(text) for text in texts]
+    rows = connection.execute(f"SELECT rowid, batch, {', '.join(columns)} FROM {table}").fetchall()
+    for rowid, batch, *texts in rows:
+        left = [MARK if text and person.is_named_in(text) else text for text in texts]
         if left == texts:
             continue
         found.counts[table] += 1
         found.batches.add(batch)
-        key = batch if row is None else _shown((batch, row))
-        changed = (name for name, a, b in zip(columns, texts, left, strict=True) if a != b)
-        found.mentions.update(Mention(table, key, name) for name in changed)
         if change is not None:
             sets = ", ".join(f"{name} = ?" for name in columns)
             connection.execute(
@@ -255,7 +232,7 @@ def _scrub(
                 (*left, change.number, rowid),
             )
             if table == "push_problems":
-                # What is told of a row is copied for analysts with the row.
+                # Problems of a row are copied for analysts with the row.
                 connection.execute(
                     "UPDATE push_rows SET change = ? WHERE (batch, number) IN"
                     " (SELECT batch, number FROM push_problems WHERE rowid = ?)",

@@ -67,12 +67,6 @@ _ALL = (
         "The account's settings are in use again.",
     ),
     AlertType(
-        "account_renamed",
-        "failed",
-        "The account was never pulled, and the data folder has files that no account claims.",
-        "The account has its files, and every folder has an account.",
-    ),
-    AlertType(
         "job_failed",
         "failed",
         "A job of Dagster failed before the connector could write anything down.",

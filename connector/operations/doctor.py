@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Literal
 
 from connector.catalog import CATALOG
@@ -43,18 +44,18 @@ from connector.ledger.ledger_schema import LEDGER_VERSION
 from connector.ledger.request_budget import RequestBudget
 from connector.ledger.sqlite_file import check_ledger
 from connector.operations.delivery import sinks_of
-from connector.operations.folder_identity import confirm_move, replace_ledger
+from connector.operations.folder_identity import confirm_move, find_owner, replace_ledger
 from connector.operations.restore import leftovers
 from connector.pulls.outcome import RequestTally
 from connector.pulls.workspace import check_address, check_files, compare_files, find_known
-from connector.settings.accounts import refuse_renamed, unclaimed_folders
-from connector.settings.layers import CONFIG_NAME
+from connector.settings.accounts import configured_accounts, unclaimed_folders
 from connector.settings.model import Settings
 from connector.settings.values import OFF
 from connector.system.atomic_files import wide
 from connector.system.version import full_version
 from connector.warehouse.duckdb_file import set_logs_aside
 from connector.warehouse.schema import SCHEMA_VERSION
+from connector.warehouse.state import read_known_ids
 from connector.warehouse.warehouse import LOST, LOST_ACTION, Warehouse
 
 SKEW_SECONDS_MAX = 60.0
@@ -337,7 +338,7 @@ def _upkeep(settings: Settings, environ: Mapping[str, str], now: datetime) -> Lo
         ("room", lambda: _room(settings)),
         ("permissions", lambda: _permissions(settings)),
         ("backup", lambda: _backup(settings, now)),
-        (FOLDERS, lambda: _folders(settings)),
+        (FOLDERS, lambda: _folders(settings, environ)),
         ("leftovers", lambda: _leftovers(settings)),
         ("erasures", lambda: _erasures(settings)),
         ("alerts", lambda: _alerts(settings)),
@@ -393,17 +394,15 @@ def _backup(settings: Settings, now: datetime) -> Verdict:
     return _ok(found)
 
 
-def _folders(settings: Settings) -> Verdict:
-    """Every folder has its account. Raises where this one may have lost its own."""
-    found = unclaimed_folders(refuse_renamed(settings))
+def _folders(settings: Settings, environ: Mapping[str, str]) -> Verdict:
+    """Every folder in the data folder belongs to an account."""
+    found = unclaimed_folders(settings)
     if not found:
-        return _ok("every account's folder in the data folder has its account")
-    said = ", ".join(map(str, found))
-    action = (
-        f"Name it in {CONFIG_NAME}, run 'connector account rename OLD NEW' if it has a new name, or"
-        " move it to another place: no pull, backup or erasure reaches it."
-    )
-    return _warning(f"of no account: {said}", action)
+        return _ok("every folder in the data folder belongs to an account")
+    accounts = configured_accounts(environ, Path.cwd())
+    unclaimed = [find_owner(folder, accounts) for folder in found]
+    told = "; ".join(map(str, unclaimed))
+    return _warning(told, " ".join(dict.fromkeys(each.action for each in unclaimed)))
 
 
 def _leftovers(settings: Settings) -> Verdict:
@@ -542,7 +541,9 @@ async def _known(client: Client, settings: Settings) -> list[Check]:
     """Look for records of the folder in the workspace; no check if the folder has none."""
     warehouse = Warehouse(settings.folder)
     try:
-        known = await asyncio.to_thread(warehouse.known_ids, KNOWN_IDS) if warehouse.exists else ()
+        if not warehouse.exists:
+            return []
+        known = await asyncio.to_thread(warehouse.read, read_known_ids, KNOWN_IDS)
         if not known:
             return []
         found = await find_known(client, known)

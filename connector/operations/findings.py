@@ -29,9 +29,8 @@ from connector.ledger.journal import PUSH_LEASE
 from connector.ledger.journal_reads import PushHealth, PushRun, read_push_health
 from connector.ledger.ledger import Ledger, LedgerStatus, allowance_of
 from connector.operations.alerts import ALERTS, Seen, Sight, Subject, Trouble, because
-from connector.pulls.advice import action_of, may_repeat
+from connector.pulls.advice import QUIET_KINDS, action_of, describe_anomalies, may_repeat
 from connector.pulls.workspace import compare_files
-from connector.settings.accounts import refuse_renamed
 from connector.settings.model import Settings
 from connector.settings.values import Age
 from connector.warehouse.runs import Health, Publication, ResourceRun, Run, SharedPublication
@@ -45,12 +44,6 @@ COST_FACTOR = 3
 COST_REQUESTS_MIN = 100
 """A pull is dear that takes more than so many times the median of those before it, and at least so
 many requests more."""
-
-_QUIET = frozenset(("unproven", "mass_deletion", "late"))
-"""Kinds of event that have an alert of their own, or, as lateness, are allowed for already."""
-
-ANOMALIES_TOLD_MAX = 5
-"""So many anomalies of one resource are named in its alert."""
 
 _OF_FIELDS = frozenset(("unknown_field", "unknown_value", "unreadable_value"))
 
@@ -151,7 +144,7 @@ def _of_resource(
     refused = done.anomalies.get("mass_deletion")
     if is_told:
         is_told = run is not None and None is not run.error_code == done.error_code
-    odd = [each for each in events if each.kind not in _QUIET]
+    odd = [each for each in events if each.kind not in QUIET_KINDS]
     if done.proven:
         yield Subject("not_proven", resource), None
     elif done.outcome not in ("done", "stopped") and not (is_told or refused):
@@ -168,12 +161,7 @@ def _of_resource(
     elif done.proven:
         yield Subject("deletions_refused", resource), None
     if odd:
-        told = [
-            f"{each.kind}: {each.detail}" + (f" (record {each.id})" if each.id else "")
-            for each in odd[:ANOMALIES_TOLD_MAX]
-        ]
-        more = len(odd) - len(told)
-        said = f"{resource} has {'; '.join(told)}{f'; and {more:,} more' if more else ''}."
+        said = describe_anomalies(resource, odd)
         # Of what fields have, each is a cause; other events tell of figures that move.
         met = {f"{e.kind} {e.detail}" if e.kind in _OF_FIELDS else e.kind for e in odd}
         action = ALERTS["anomalies"].action
@@ -368,7 +356,7 @@ class FileSnapshot:
 
     `health` is None where nothing was ever landed, or where the work file
     is `unusable`; `standing` and `pushes` are None where there is no ledger. `alerts` are those
-    that stand; `renamed` says why the account may have another name now.
+    that stand.
     """
 
     now: datetime
@@ -378,7 +366,6 @@ class FileSnapshot:
     standing: LedgerStatus | None
     pushes: PushHealth | None
     alerts: tuple[AlertRecord, ...] = ()
-    renamed: SettingsError | None = None
 
 
 def look(settings: Settings, now: datetime, alerts: Iterable[AlertRecord] = ()) -> FileSnapshot:
@@ -403,12 +390,8 @@ def look(settings: Settings, now: datetime, alerts: Iterable[AlertRecord] = ()) 
                 compare_files(ledger, warehouse)
             except WarehouseError as error:
                 unusable = error
-    age, renamed = settings.alert_max_age.value, None
-    try:
-        refuse_renamed(settings)
-    except SettingsError as error:
-        renamed = error
-    return FileSnapshot(now, age, health, unusable, standing, pushes, tuple(alerts), renamed)
+    age = settings.alert_max_age.value
+    return FileSnapshot(now, age, health, unusable, standing, pushes, tuple(alerts))
 
 
 def sight_of(
@@ -473,7 +456,7 @@ def _of_the_met(snapshot: FileSnapshot, met: ConnectorError | None) -> Seen:
     files, wrong = snapshot.unusable, None
     if isinstance(met, WarehouseError) and not isinstance(met, _PASSING):
         files = files or (None if _is_told(snapshot, met) else met)
-    if isinstance(met, SettingsError | UnknownName) and snapshot.renamed is None:
+    if isinstance(met, SettingsError | UnknownName):
         said = because("The settings cannot be used", str(met), met.code)
         wrong = Trouble(None, said, met.action, (str(met),))
     recorded = max(_recorded(snapshot), default=None)
@@ -492,15 +475,10 @@ def _seen(
     leases = snapshot.standing.leases if snapshot.standing is not None else ()
     under_way = [each for each in leases if not each.is_over(snapshot.now)]
     yield from _of_the_met(snapshot, met)
-    if isinstance(met, SettingsError | UnknownName) and snapshot.renamed is None:
+    if isinstance(met, SettingsError | UnknownName):
         return  # One cause is told once, and what is read of the settings may not be all.
     if snapshot.unusable is None:
-        renamed = None
-        if (lost := snapshot.renamed) is not None:
-            renamed = Trouble(None, because("Nothing is pulled", str(lost), None), lost.action)
-        else:
-            yield from of_silence(snapshot.health, snapshot.now, snapshot.max_age)
-        yield Subject("account_renamed"), renamed
+        yield from of_silence(snapshot.health, snapshot.now, snapshot.max_age)
     if snapshot.health is not None:
         running = {each.owner.run_id for each in under_way}
         yield from of_pulls(snapshot.health, running)

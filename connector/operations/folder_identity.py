@@ -1,12 +1,12 @@
-"""Give a data folder a new ledger, or the new address of its workspace.
+"""Give a data folder a new ledger, the new address of its workspace, or its account.
 
-Both are explicit decisions of the operator, made with `connector doctor`. Nothing is deleted: a
+All are explicit decisions of the operator, made with `connector doctor`. Nothing is deleted: a
 ledger that is replaced is moved aside.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +19,7 @@ from connector.errors import (
     Misused,
     NotALedger,
     OtherWorkspace,
+    WarehouseError,
     count_noun,
     naming_file_errors,
 )
@@ -26,12 +27,15 @@ from connector.ledger.erasures import Backups, Restore
 from connector.ledger.ledger import LEDGER_FILE, Ledger
 from connector.ledger.sqlite_file import check_ledger
 from connector.pulls.workspace import compare_files, find_known, write_identity
-from connector.settings.layers import ASIDE
+from connector.settings.accounts import Configured
+from connector.settings.layers import ASIDE, CONFIG_NAME
 from connector.settings.model import Settings
 from connector.settings.values import read_address
 from connector.system.atomic_files import sync_folder
 from connector.system.log import stamped
+from connector.warehouse import state
 from connector.warehouse.duckdb_file import make_folder
+from connector.warehouse.runs import read_quota
 from connector.warehouse.warehouse import Warehouse
 
 LEDGER_LOGS = ("-wal", "-shm", "-journal")
@@ -72,10 +76,10 @@ def replace_ledger(settings: Settings, now: datetime) -> NewLedger | None:
     forgotten = ["Alert states and the list of backups are forgotten."]
     with Ledger(folder) as ledger:
         if warehouse.exists:
-            known = warehouse.identity()
+            known = warehouse.read(state.read_identity)
             if known is not None:
                 ledger.write_identity(known)
-            ledger.continue_changes(warehouse.pushes_copied())
+            ledger.continue_changes(warehouse.read(state.last_copied))
             forgotten = [*_forgotten_pushes(warehouse), *_taken_back(ledger, warehouse), *forgotten]
             # Pushes wait for a pull: rows that were pushed before meet their own records then.
             proven = {each.resource: each.proven_at for each in warehouse.status()}
@@ -115,7 +119,7 @@ def _set_aside(folder: Path, now: datetime) -> Path | None:
 
 def _forgotten_pushes(warehouse: Warehouse) -> Iterator[str]:
     """Sentences on the pushes that the new journal does not know."""
-    batches, created = warehouse.count_pushed()
+    batches, created = warehouse.read(state.count_pushed)
     if batches:
         yield (
             f"The journal of {count_noun(batches, 'pushed file')} is forgotten"
@@ -126,7 +130,7 @@ def _forgotten_pushes(warehouse: Warehouse) -> Iterator[str]:
 
 def _taken_back(ledger: Ledger, warehouse: Warehouse) -> Iterator[str]:
     """Count the requests recorded in the work file; yield a sentence on the lost ones."""
-    uses = warehouse.copied_uses()
+    uses = warehouse.read(read_quota)
     ledger.count_uses(uses)
     counted = sum(each.requests for each in uses)
     yield (
@@ -166,7 +170,7 @@ async def confirm_move(
         identity = compare_files(ledger, warehouse)
         if identity is None or identity.address == named:
             return f"nothing was changed: {settings.folder} belongs to {named}"
-        known = warehouse.known_ids(KNOWN_IDS) if warehouse.exists else ()
+        known = warehouse.read(state.read_known_ids, KNOWN_IDS) if warehouse.exists else ()
         client = connect(named, connection.api_key, **connection.route())
         async with client:
             found = await find_known(client, known)
@@ -178,3 +182,62 @@ async def confirm_move(
             )
         write_identity(ledger, warehouse, replace(identity, address=named))
     return f"{settings.folder} belongs to {named} now; before, to {identity.address}"
+
+
+# -- Folders without an account --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class UnclaimedFolder:
+    """A folder with an account's files that belongs to no configured account.
+
+    Attributes:
+        folder: Folder in the data folder.
+        address: Workspace whose records are in it; None if it cannot be read.
+        owner: Configured account of that workspace; the first without files, if there is one.
+    """
+
+    folder: Path
+    address: str | None
+    owner: Settings | None
+
+    def __str__(self) -> str:
+        told = f"folder {self.folder} belongs to no account"
+        if self.owner is None:
+            return told
+        return f"{told}; it has the records of {self.address}, the workspace of {self._name}"
+
+    @property
+    def action(self) -> str:
+        """What the operator can do with the folder."""
+        if self.owner is None:
+            return f"Add the account of {self.folder} to {CONFIG_NAME}, or remove the folder."
+        if not _has_records(self.owner.folder):
+            return f"Rename {self.folder} to {self.owner.folder}, or remove it."
+        return (
+            f"{self._name} has {self.owner.folder}: remove {self.folder}. To keep the history in"
+            f" it instead, move {self.owner.folder} away and rename {self.folder} to it."
+        )
+
+    @property
+    def _name(self) -> str | None:
+        return None if self.owner is None else self.owner.account.value
+
+
+def find_owner(folder: Path, accounts: Iterable[Configured]) -> UnclaimedFolder:
+    """Find the configured account whose workspace the folder's files belong to."""
+    try:
+        with Ledger(folder) as ledger:
+            identity = compare_files(ledger, Warehouse(folder))
+    except WarehouseError:
+        identity = None
+    if identity is None:
+        return UnclaimedFolder(folder, None, None)
+    settings = (each.settings for each in accounts if each.settings is not None)
+    same = [each for each in settings if each.base_url.value == identity.address]
+    same.sort(key=lambda each: _has_records(each.folder))
+    return UnclaimedFolder(folder, identity.address, same[0] if same else None)
+
+
+def _has_records(folder: Path) -> bool:
+    return Warehouse(folder).exists

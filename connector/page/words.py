@@ -75,7 +75,7 @@ ABOUT: Mapping[str, str] = {
     "invalid": N_("Something in them is not right. They are not sent."),
     "rejected": N_("The system refused them. Put them right in the report, and import that."),
     "conflict": N_("Somebody else changed them since you looked. They were left alone."),
-    "held": N_("They were sent, and no answer came. Please look for them in the system."),
+    "held": N_("They were sent, and may have been saved. Please look for them in the system."),
     "not_sent": N_("The import ended before their turn. Send it again to go on."),
     "not_applied": N_("The system took them, and shows something else."),
 }

@@ -12,7 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from connector.ledger.ledger import Ledger
 from connector.ledger.receipts import Listed
 from connector.ledger.request_budget import BEAT_SECONDS
 from connector.privacy.folder_files import clean, search
-from connector.privacy.known_person import KnownPerson, again, find, seed_of
+from connector.privacy.locate import LocatedPerson, find, seed_of
 from connector.privacy.receipt import PersonPlace, Receipt, Whereabouts, keep
 from connector.privacy.whereis import LAKEHOUSE, places_of, returned
 from connector.publishing.publication import alone as alone_publishing
@@ -37,7 +37,7 @@ from connector.pushes.landed import copy
 from connector.report.page import REPORT_FILE, write_report
 from connector.settings.model import Settings
 from connector.suppression.identifiers import make_key, read_key, token
-from connector.suppression.person import Mention, Person
+from connector.suppression.person import Person
 from connector.system.log import new_id
 from connector.system.version import program_version
 from connector.warehouse.duckdb_file import opened, transaction
@@ -132,8 +132,7 @@ def erase(
     """
     seed = None if asked is None else seed_of(asked)
     if not applies:
-        known = None if seed is None else find(settings, seed)
-        found = None if known is None else places_of(settings, known)
+        found = None if seed is None else places_of(settings, find(settings, seed))
         return Erased(found, unended=_unended(settings))
     if seed is None:
         return erase_all(settings, returned(settings), is_listed=True, now=now)
@@ -167,15 +166,15 @@ def erase_all(
         if warehouse.is_lost:
             # It is made again by the next pull, of a file that may hold the person.
             warehouse.prepare()
-        receipts = [erasing.carry_on(each) for each in erasing.erasures.unended()]
+        receipts = [erasing.carry_out(each) for each in erasing.erasures.unended()]
         found = None
-        knowns = [find(settings, seed, is_listed=is_listed) for seed in seeds]
-        held = [e for e in knowns if e.records or not places_of(settings, e).is_nothing]
+        located = [find(settings, seed, is_listed=is_listed) for seed in seeds]
+        held = [each for each in located if places_of(settings, each).is_erasable]
         if held:
             found, noted = erasing.begin(held)
             receipts.append(erasing.carry_out(noted))
-        elif knowns:
-            found = places_of(settings, knowns[0])
+        elif located:
+            found = places_of(settings, located[0])
     return Erased(found, tuple(each for each, _ in receipts), tuple(path for _, path in receipts))
 
 
@@ -201,9 +200,9 @@ class _Erasing:
         self._warehouse = Warehouse(settings.folder)
         self.erasures = Erasures(ledger)
 
-    def begin(self, knowns: Sequence[KnownPerson]) -> tuple[Whereabouts, Noted]:
+    def begin(self, located: Sequence[LocatedPerson]) -> tuple[Whereabouts, Noted]:
         """Note an erasure, with what is found before anything is removed."""
-        found = _places_of(self._settings, knowns)
+        found = _places_of(self._settings, located)
         if found.in_doubt:
             raise Misused(
                 f"{found.in_doubt} rows of pushes about the person were sent, and nobody knows"
@@ -211,16 +210,11 @@ class _Erasing:
                 action="Settle them with 'connector resolve', then erase.",
             )
         began = self._now()
-        persons = tuple(known.person for known in knowns)
+        persons = tuple(each.person for each in located)
         noted = Noted(_name(began), began, persons, found.as_json())
         hashes = [self._hashes(each) for each in persons]
         self.erasures.begin(noted.erasure, persons, hashes, noted.found, began)
         return found, noted
-
-    def carry_on(self, noted: Noted) -> tuple[Receipt, Path]:
-        """Carry out what was cut off, but for what somebody else has had since."""
-        persons = tuple(again(self._settings, each) for each in noted.persons)
-        return self.carry_out(replace(noted, persons=persons))
 
     def carry_out(self, noted: Noted) -> tuple[Receipt, Path]:
         """Do everything that the note says, whatever of it was done already."""
@@ -230,7 +224,7 @@ class _Erasing:
             clean(search(self._folder, person), person)
         self._publish()
         in_lakehouse, waiting = self._forget(noted)
-        left = _places_of(self._settings, map(KnownPerson, noted.persons))
+        left = _places_of(self._settings, map(LocatedPerson, noted.persons))
         found = noted.found
         receipt = Receipt(
             erasure=noted.erasure,
@@ -244,8 +238,9 @@ class _Erasing:
             by_hand=tuple(dict.fromkeys((*found["by_hand"], *left.by_hand))),
             not_searched=left.not_searched,
             waiting=waiting,
-            mentions=tuple(Mention(**each) for each in found.get("texts", ())),
-            shared=found.get("shared_identifiers", 0),
+            mentions=left.mentions,
+            shared=found["shared_identifiers"],
+            whole_files=tuple(found["whole_files"]),
         )
         path = keep(receipt, self._folder)
         if not waiting:
@@ -307,9 +302,9 @@ def _unended(settings: Settings) -> int:
         return len(Erasures(ledger).unended()) if ledger.exists else 0
 
 
-def _places_of(settings: Settings, knowns: Iterable[KnownPerson]) -> Whereabouts:
+def _places_of(settings: Settings, located: Iterable[LocatedPerson]) -> Whereabouts:
     """Whereabouts of several people, added up."""
-    return sum((places_of(settings, each) for each in knowns), Whereabouts())
+    return sum((places_of(settings, each) for each in located), Whereabouts())
 
 
 def _name(at: datetime) -> str:

@@ -7,8 +7,7 @@ accounts' folders, Dagster's own, and what is compressed are not searched, and a
 from __future__ import annotations
 
 import html
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,10 +16,10 @@ from connector.ledger.ledger import LEDGER_FILE
 from connector.privacy.receipt import PersonPlace
 from connector.report.page import REPORT_FILE
 from connector.settings.layers import SEEDS_FOLDER
-from connector.spreadsheet.persons import empty_rows, rows_about
+from connector.spreadsheet.persons import remove_rows, search_table
 from connector.spreadsheet.table import TEXT_SUFFIXES, WORKBOOK_SUFFIX
 from connector.suppression.identifiers import KEY_FILE
-from connector.suppression.person import Person
+from connector.suppression.person import Mention, Person
 from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE
 
 _TABLES = (*TEXT_SUFFIXES, WORKBOOK_SUFFIX)
@@ -33,31 +32,35 @@ _ENCODINGS = ("utf-8", "cp1252", "utf-16-le", "utf-16-be")
 
 @dataclass(slots=True)
 class InFiles:
-    """What the folder's files hold of somebody.
+    """Files of the folder that hold somebody.
 
-    `parts` are those of workbooks that only a spreadsheet program can correct, `pages` are made
-    anew from the published file, `logs` are of use to no program, `by_hand` are left to a person.
+    `tables` have the number of their rows, `pages` are made again from the published file, `logs`
+    are of use to no program, and a person must correct those in `by_hand`.
     """
 
     tables: dict[Path, int] = field(default_factory=dict)
-    parts: list[tuple[Path, str]] = field(default_factory=list)
+    mentions: list[Mention] = field(default_factory=list)
     pages: list[Path] = field(default_factory=list)
     logs: list[Path] = field(default_factory=list)
     by_hand: list[Path] = field(default_factory=list)
     not_searched: list[Path] = field(default_factory=list)
 
+    @property
+    def workbooks(self) -> list[Path]:
+        """Workbooks with rows of the person: an erasure removes the whole file."""
+        return [path for path in self.tables if path.suffix.lower() == WORKBOOK_SUFFIX]
+
     def places(self, folder: Path) -> Iterator[PersonPlace]:
-        """What can be cleaned, and parts of workbooks that cannot, as places."""
-        held: list[tuple[Path, str | None, int]]
-        held = [(path, None, rows) for path, rows in self.tables.items()]
-        held += [(path, part, 1) for path, part in self.parts]
-        held += [(path, None, 1) for path in (*self.pages, *self.logs)]
-        for path, part, rows in held:
-            yield PersonPlace(str(path.relative_to(folder)), part, rows)
+        """The files that an erasure changes, as places."""
+        for path, rows in self.tables.items():
+            yield PersonPlace(shown(path, folder), None, rows)
+        for path in (*self.pages, *self.logs):
+            yield PersonPlace(shown(path, folder), None, 1)
 
 
-AROUND_BYTES = 512
-"""How much of a file is read on each side of what may be a person's: more than any writing has."""
+def shown(path: Path, folder: Path) -> str:
+    """The path within the folder."""
+    return str(path.relative_to(folder))
 
 
 def search(folder: Path, person: Person) -> InFiles:
@@ -74,10 +77,10 @@ def search(folder: Path, person: Person) -> InFiles:
         elif suffix in _CLOSED:
             found.not_searched.append(path)
         elif _is_table(path, folder):
-            _search_table(path, person, found)
+            _search_table(path, folder, person, found)
         else:
             _search_bytes(path, person, found)
-        if person.without(path.name) != path.name:
+        if person.is_named_in(path.stem) and path not in found.workbooks:
             found.by_hand.append(path)
     return found
 
@@ -90,13 +93,14 @@ def tables_in(folder: Path) -> Iterator[Path]:
 
 
 def clean(found: InFiles, person: Person) -> None:
-    """Empty the rows of the tables, and remove the logs, but no pages.
+    """Remove rows from text files, and whole workbooks and logs, but no pages.
 
     Raises a `WarehouseError`.
     """
     for path in found.tables:
-        empty_rows(path, person)
-    for path in found.logs:
+        if path not in found.workbooks:
+            remove_rows(path, person)
+    for path in (*found.workbooks, *found.logs):
         with naming_file_errors(path):
             path.unlink(missing_ok=True)
 
@@ -106,16 +110,17 @@ def _is_table(path: Path, folder: Path) -> bool:
     return path.suffix.lower() in _TABLES and not is_seed
 
 
-def _search_table(path: Path, person: Person, found: InFiles) -> None:
+def _search_table(path: Path, folder: Path, person: Person, found: InFiles) -> None:
     try:
-        table = rows_about(path, person)
+        table = search_table(path, person)
     except SpreadsheetError:
         # Not a table after all, or one that nobody can read for certain.
         _search_bytes(path, person, found)
         return
     if table.rows:
         found.tables[path] = table.rows
-    found.parts += [(path, part) for part in table.stuck]
+    if not table.rows or path.suffix.lower() != WORKBOOK_SUFFIX:
+        found.mentions += [Mention(shown(path, folder), *place) for place in table.mentions]
 
 
 def _search_bytes(path: Path, person: Person, found: InFiles) -> None:
@@ -126,48 +131,25 @@ def _search_bytes(path: Path, person: Person, found: InFiles) -> None:
 
 
 def _is_packed(path: Path) -> bool:
-    """Whether the file begins as one whose texts are compressed."""
+    """Return True if the file begins as one whose texts are compressed."""
     with naming_file_errors(path), path.open("rb") as file:
         return file.read(4).startswith(_PACKED)
 
 
 def _is_in_bytes(path: Path, person: Person) -> bool:
-    """Whether the file names the person in any of the usual encodings."""
+    """Return True if the file names the person in any of the usual encodings."""
     content = _bytes(path)
-    lowered = content.lower()
     return any(
-        person.is_named_in(html.unescape(content[start:end].decode(encoding, "replace")))
+        person.is_named_in(html.unescape(content.decode(encoding, "replace")))
         for encoding in _ENCODINGS
-        for start, end in _around(
-            lowered, [each.encode(encoding, "ignore") for each in (*person.needles, *person.ids)]
-        )
     )
-
-
-def _around(content: bytes, needles: Iterable[bytes]) -> Iterator[tuple[int, int]]:
-    """Parts of a content, which may be large, that are near a needle."""
-    spots = sorted(
-        found.start() for each in needles if each for found in re.finditer(re.escape(each), content)
-    )
-    start = end = -1
-    for spot in spots:
-        if spot >= end:
-            if end >= 0:
-                yield start, end
-            # A text of two bytes a letter begins where its needle's letters do.
-            start = max(spot % 2, spot - AROUND_BYTES)
-        end = spot + AROUND_BYTES
-    if end >= 0:
-        yield start, end
 
 
 def _is_in_log(path: Path, person: Person) -> bool:
-    """Whether bytes of the person may be in a log that was set aside.
-
-    No word begins or ends in it, so that what only looks like the person counts.
-    """
+    """Return True if bytes of the person may be in a log that was set aside."""
     content = _bytes(path).lower()
-    return any(each.encode() in content for each in (*person.needles, *person.ids))
+    known = (*person.ids, *person.emails, *person.profiles, *person.names)
+    return any(each.encode() in content for each in known)
 
 
 def _bytes(path: Path) -> bytes:

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from connector.errors import count_noun, naming_file_errors
 from connector.ledger.receipts import Listed
 from connector.settings.layers import RECEIPTS_FOLDER
 from connector.suppression.person import Mention
 from connector.system.atomic_files import replacing
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +36,27 @@ class PersonPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class Whereabouts:
-    """Everything that is known of where somebody is.
+class FoundRecord:
+    """A record with data of a person, and the fields that an erasure removes."""
 
-    `records` counts the records that are the person's or name them, by resource. `batches` are the
-    pushes in whose rows they are. `by_hand` are sentences on what the connector cannot clean;
-    `not_searched` are places in the account's folder that it did not look into. `in_doubt` counts
-    rows of pushes about the person whose fate is unknown, and `shared` the addresses, numbers and
-    names that somebody else has as well. `mentions` are the texts that name the person and are of
-    somebody else's records or rows.
+    resource: str
+    id: str
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Whereabouts:
+    """All places in an account's folder that hold a person.
+
+    `records` have the fields that describe the person, and `mentions` are texts of other people's
+    records and rows that name the person: an erasure removes the former and only lists the latter.
+    `batches` are the pushes with the person's rows. `by_hand` are sentences on files that the
+    connector cannot clean; `not_searched` are places that it did not read; `whole_files` are
+    workbooks that are removed whole. `in_doubt` counts the person's rows of pushes of which nobody
+    knows whether they were applied, and `shared` the identifiers that somebody else has as well.
     """
 
-    records: Mapping[str, int] = field(default_factory=dict)
+    records: tuple[FoundRecord, ...] = ()
     places: tuple[PersonPlace, ...] = ()
     batches: tuple[str, ...] = ()
     by_hand: tuple[str, ...] = ()
@@ -53,13 +64,14 @@ class Whereabouts:
     in_doubt: int = 0
     shared: int = 0
     mentions: tuple[Mention, ...] = ()
+    whole_files: tuple[str, ...] = ()
 
     def __add__(self, other: Whereabouts) -> Whereabouts:
         rows = Counter[tuple[str, str | None]]()
         for each in (*self.places, *other.places):
             rows[each.file, each.table] += each.rows
         return Whereabouts(
-            records=Counter(self.records) + Counter(other.records),
+            records=_distinct(self.records, other.records),
             places=tuple(PersonPlace(*key, count) for key, count in rows.items()),
             batches=_distinct(self.batches, other.batches),
             by_hand=_distinct(self.by_hand, other.by_hand),
@@ -67,42 +79,52 @@ class Whereabouts:
             in_doubt=self.in_doubt + other.in_doubt,
             shared=self.shared + other.shared,
             mentions=tuple(sorted({*self.mentions, *other.mentions})),
+            whole_files=_distinct(self.whole_files, other.whole_files),
         )
 
     @property
     def is_nothing(self) -> bool:
         """Whether the person is nowhere."""
-        return not self.places and not self.by_hand
+        return not (self.places or self.by_hand or self.mentions)
+
+    @property
+    def is_erasable(self) -> bool:
+        """Whether an erasure has something to remove or to leave to a person."""
+        return bool(self.places or self.by_hand)
 
     def as_json(self) -> dict[str, Any]:
         """The same as `--json` prints it."""
         return {
             "found": not self.is_nothing,
-            "records": dict(self.records),
+            "records": [asdict(each) for each in self.records],
             "places": [asdict(each) for each in self.places],
             "batches": list(self.batches),
             "by_hand": list(self.by_hand),
             "not_searched": list(self.not_searched),
             "rows_in_doubt": self.in_doubt,
             "shared_identifiers": self.shared,
-            "texts": [asdict(each) for each in self.mentions],
+            "mentions": [asdict(each) for each in self.mentions],
+            "whole_files": list(self.whole_files),
         }
 
 
+MENTIONED = "Mentioned in texts of others: edit them on the platform or in the file"
+MENTIONED_BEFORE = "Mentioned in earlier versions and pushes of others, which are kept"
+
 KEPT = (
     "The rows of records: ids, states, dates, sources, and what is paid for bookings.",
-    "Counts and sums in the models, which tell of nobody.",
-    "The hashes of this receipt, by which a return is noticed.",
+    "Counts and sums in the models.",
+    "The hashes of this receipt, by which the connector recognizes the person.",
 )
-"""What stays, as every receipt says it; docs/PERSONAL_DATA.md says why."""
+"""Data that stays; docs/PERSONAL_DATA.md says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """Receipt of one erasure; `left` are places that still hold something.
+    """Receipt of one erasure; `left` are places that still hold the person.
 
-    `waiting` are sentences on what could not be done yet: with any, the erasure goes on with the
-    next one. Other fields are as in `Whereabouts`.
+    `waiting` are sentences on steps that could not be done yet: the next erasure continues with
+    them. Other fields are as in `Whereabouts`.
     """
 
     erasure: str
@@ -118,11 +140,13 @@ class Receipt:
     waiting: tuple[str, ...] = ()
     mentions: tuple[Mention, ...] = ()
     shared: int = 0
+    whole_files: tuple[str, ...] = ()
 
     @property
     def is_clean(self) -> bool:
         """Whether nothing is left for a person to do."""
-        return not (self.left or self.by_hand or self.waiting)
+        is_named = any(not each.is_past for each in self.mentions)
+        return not (self.left or self.by_hand or self.waiting or is_named)
 
     def as_json(self) -> dict[str, Any]:
         """The receipt as it is kept; moments as ISO 8601."""
@@ -134,7 +158,8 @@ class Receipt:
             "ended_at": self.ended_at.isoformat(),
             "hashes": [{"of": each.kind, "hmac_sha256": each.token} for each in self.hashes],
             "removed": [asdict(each) for each in self.removed],
-            "texts": [asdict(each) for each in self.mentions],
+            "whole_files": list(self.whole_files),
+            "mentions": [asdict(each) for each in self.mentions],
             "shared_identifiers": self.shared,
             "left": [asdict(each) for each in self.left],
             "waiting": list(self.waiting),
@@ -151,8 +176,10 @@ class Receipt:
             f"Account: {account}. Recruitment Connector {self.version}.",
             f"Begun {self.begun_at:%Y-%m-%d %H:%M:%S}Z, ended {self.ended_at:%Y-%m-%d %H:%M:%S}Z.",
             *_section("Removed", [f"{each}: {each.rows:,}" for each in self.removed]),
-            *_section("Changed in records and rows of others", self._mentions()),
-            *_section("Left, since somebody else has it as well", self._left_alone()),
+            *_section("Removed as a whole file, with rows of others", self.whole_files),
+            *_section(MENTIONED, lines_of(self.mentions)),
+            *_section(MENTIONED_BEFORE, lines_of(self.mentions, is_past=True)),
+            *_section("Kept in other records that have it as well", self._shared()),
             *_section("Still there", [f"{each}: {each.rows:,}" for each in self.left]),
             *_section("Not done yet", self.waiting),
             *_section("To be done by hand", self.by_hand),
@@ -162,15 +189,17 @@ class Receipt:
         ]
         return "\n".join(lines) + "\n"
 
-    def _mentions(self) -> list[str]:
-        """A line for each record or row of others that changed, with its fields."""
-        fields: dict[str, list[str]] = {}
-        for each in self.mentions:
-            fields.setdefault(f"{each.where} {each.row}", []).append(each.field)
-        return [f"{row}: {', '.join(names)}" for row, names in fields.items()]
+    def _shared(self) -> list[str]:
+        return [count_noun(self.shared, "identifier")] if self.shared else []
 
-    def _left_alone(self) -> list[str]:
-        return [count_noun(self.shared, "address, number or name")] if self.shared else []
+
+def lines_of(mentions: Sequence[Mention], *, is_past: bool = False) -> list[str]:
+    """Return a line for each record or row, with the fields that mention the person."""
+    fields: dict[str, list[str]] = {}
+    for each in mentions:
+        if each.is_past == is_past:
+            fields.setdefault(f"{each.where} {each.row}".strip(), []).append(each.field)
+    return [f"{row}: {', '.join(names)}" for row, names in fields.items()]
 
 
 def keep(receipt: Receipt, folder: Path) -> Path:
@@ -189,7 +218,7 @@ def keep(receipt: Receipt, folder: Path) -> Path:
     return place / f"{receipt.erasure}.txt"
 
 
-def _distinct(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
+def _distinct(one: Sequence[T], other: Sequence[T]) -> tuple[T, ...]:
     return tuple(dict.fromkeys((*one, *other)))
 
 

@@ -14,7 +14,7 @@ from connector.catalog.resource import Declaration
 from connector.catalog.value import Kind
 from connector.errors import Misused, SettingsError, UnknownName
 from connector.privacy.erase import Erased, erase_all
-from connector.privacy.known_person import seed_of
+from connector.privacy.locate import seed_of
 from connector.settings.model import Settings
 from connector.warehouse.duckdb_file import opened
 from connector.warehouse.persons import overdue

@@ -1,4 +1,4 @@
-"""Where somebody is: every table, file and batch that holds them, in counts."""
+"""Find a person: records, rows of tables and files, and texts that mention the person."""
 
 from __future__ import annotations
 
@@ -6,40 +6,45 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from connector.catalog import CATALOG
+from connector.catalog.value import MARK
 from connector.errors import LakehouseError, SpreadsheetError
 from connector.lakehouse.forget import InLakehouse, look_for
 from connector.ledger.erasures import Erasures
 from connector.ledger.journal_persons import InJournal, journal_contents
 from connector.ledger.ledger import LEDGER_FILE, Ledger
-from connector.privacy.folder_files import InFiles, search, tables_in
-from connector.privacy.known_person import KnownPerson, find, seed_of
-from connector.privacy.receipt import PersonPlace, Whereabouts
+from connector.privacy.folder_files import InFiles, search, shown, tables_in
+from connector.privacy.locate import LocatedPerson, find, find_named, may_be_id, seed_of
+from connector.privacy.receipt import FoundRecord, PersonPlace, Whereabouts
 from connector.settings.model import Settings
 from connector.spreadsheet.persons import rows_about
 from connector.suppression.identifiers import Kind, token
-from connector.suppression.listed import Noticing, Suppressed
+from connector.suppression.listed import Noticing, Suppressed, person_of
 from connector.suppression.person import Person, reduced
 from connector.warehouse.duckdb_file import opened
-from connector.warehouse.persons import PersonRows, every_version, named_rows, take_out
+from connector.warehouse.persons import PersonRows, every_version, known_rows, take_out
 from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE, Warehouse
 
 LAKEHOUSE = "lakehouse"
-"""What the shared lakehouse is called among the files."""
+"""Name of the shared lakehouse among the files."""
 
 
 def whereis(settings: Settings, asked: str) -> Whereabouts:
-    """Everything in the account's folder that holds the person of an address or id.
+    """Everything in the account's folder that holds the person of an address, an id or a name.
 
-    Nothing is changed or sent. Raises `Misused` for what is no address and no id, or is that of
-    too many people, and a `WarehouseError`.
+    A name may be that of several people; then all of them are found. Nothing is changed or sent.
+    Raises `Misused` for an address of too many people, and a `WarehouseError`.
     """
-    known = find(settings, seed_of(asked))
-    return places_of(settings, known)
+    text = asked.strip()
+    if text and "@" not in text:
+        named = find_named(settings, text)
+        if named.person.ids or not may_be_id(text):
+            return places_of(settings, named)
+    return places_of(settings, find(settings, seed_of(text)))
 
 
-def places_of(settings: Settings, known: KnownPerson) -> Whereabouts:
-    """Everything that holds somebody who is known already. Raises a `WarehouseError`."""
-    folder, person = settings.folder, known.person
+def places_of(settings: Settings, located: LocatedPerson) -> Whereabouts:
+    """Everything that holds a located person. Raises a `WarehouseError`."""
+    folder, person = settings.folder, located.person
     if not folder.is_dir():
         return Whereabouts()
     with Ledger(folder) as ledger:
@@ -50,29 +55,32 @@ def places_of(settings: Settings, known: KnownPerson) -> Whereabouts:
     try:
         lakehouse = look_for(settings, person)
     except LakehouseError as error:
-        # That keeps nobody from looking at the rest.
+        # The other places are searched all the same.
         lakehouse = InLakehouse()
         not_reached.append(f"{LAKEHOUSE} ({error})")
     places = [
         *_places(WORK_FILE, work.rows),
         *_places(LEDGER_FILE, +journal.counts),
-        *_places(PUBLISHED_FILE, named_rows(published, person) if published.exists() else {}),
+        *_places(PUBLISHED_FILE, known_rows(published, person) if published.exists() else {}),
         *files.places(folder),
         *_places(LAKEHOUSE, dict(sorted(lakehouse.rows.items()))),
     ]
     return Whereabouts(
-        records={name: len(ids) for name, ids in known.records.items()},
+        records=tuple(
+            FoundRecord(*key, tuple(sorted(fields))) for key, fields in sorted(work.fields.items())
+        ),
         places=tuple(places),
         batches=tuple(sorted(journal.batches)),
         by_hand=tuple(_by_hand(folder, person, journal, files)),
         not_searched=(
-            *(str(each.relative_to(folder)) for each in files.not_searched),
+            *(shown(each, folder) for each in files.not_searched),
             *lakehouse.unreadable,
             *not_reached,
         ),
         in_doubt=len(journal.in_doubt),
-        shared=known.shared,
-        mentions=tuple(sorted(work.mentions | journal.mentions)),
+        shared=located.shared,
+        mentions=tuple(sorted({*work.mentions, *journal.mentions, *files.mentions})),
+        whole_files=tuple(shown(each, folder) for each in files.workbooks),
     )
 
 
@@ -90,21 +98,24 @@ def _in_work(folder: Path, person: Person) -> PersonRows:
 
 def _by_hand(folder: Path, person: Person, journal: InJournal, files: InFiles) -> Iterator[str]:
     for path in files.by_hand:
-        yield f"{person.without(str(path.relative_to(folder)))} holds the person: correct it."
+        is_named = person.is_named_in(path.stem)
+        name = shown(path.with_name(MARK + path.suffix) if is_named else path, folder)
+        yield f"{name} contains data of the person: correct or delete the file."
     here = {each.name for each in files.tables}
     for batch, name in sorted(journal.files.items()):
         if name not in here:
+            file = MARK if person.is_named_in(Path(name).stem) else name
             yield (
-                f"The file {person.without(name)} of the push {batch}, and the report beside it,"
-                " are wherever they were put: look there."
+                f"The file {file} of the push {batch} and its report are outside the account's"
+                " folder: delete the person's rows there."
             )
 
 
 # -- Returned --------------------------------------------------------------------------------------
 # People who were erased and are here again, since an older state of the files was restored.
 #
-# They are known by the list of hashes alone: whatever in the files is on it, and was not taken out,
-# tells of one of them. Erasing them once more needs nobody to remember who they were.
+# They are known by the list of hashes alone: an identifier in the files that is on the list belongs
+# to one of them. Nobody has to remember who they were to erase them again.
 
 
 Identifier = tuple[Kind, str]
@@ -126,10 +137,10 @@ def returned(settings: Settings) -> list[Person]:
     for path in tables_in(settings.folder):
         noticing = Noticing(suppressed)
         try:
-            if rows_about(path, noticing).rows:
+            if rows_about(path, noticing):
                 found |= noticing.met
         except SpreadsheetError:
-            continue  # No table after all: whoever is in it is looked for as in any other file.
+            continue  # Not a table after all: it is searched like any other file.
     return _persons(settings, suppressed, found)
 
 
@@ -150,11 +161,7 @@ def _persons(
     """What was found, by the person that it was listed with."""
     with Ledger(settings.folder) as ledger:
         names = Erasures(ledger).listed()
-    theirs: dict[str, dict[Kind, set[str]]] = {}
+    theirs: dict[str, set[Identifier]] = {}
     for kind, value in found:
-        name = names[token(suppressed.key, kind, value)]
-        theirs.setdefault(name, {"id": set(), "email": set(), "phone": set()})[kind].add(value)
-    return [
-        Person(frozenset(each["id"]), frozenset(each["email"]), frozenset(each["phone"]))
-        for _, each in sorted(theirs.items())
-    ]
+        theirs.setdefault(names[token(suppressed.key, kind, value)], set()).add((kind, value))
+    return [person_of(each) for _, each in sorted(theirs.items())]

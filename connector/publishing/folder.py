@@ -379,6 +379,13 @@ def shipped_folder() -> Path:
     return Path(str(files("connector"))).parent / FOLDER_NAME
 
 
+def project_files(folder: Path) -> list[Path]:
+    """Return the files below a folder of models or seeds that can change what is built."""
+    return sorted(
+        path for path in folder.glob("**/*") if path.suffix in (".sql", ".yml", ".yaml", ".csv")
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class OwnModels:
     """The user's folder of models, and the schema that they are built in."""

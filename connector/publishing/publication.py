@@ -7,6 +7,9 @@ publishers take turns, so that the later one publishes what is the later state.
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import json
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,24 +17,26 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 
 from connector.errors import ConnectorError, PublishingRefused, WarehouseBusy, WarehouseError
-from connector.lakehouse.connect import LakehouseAccount
-from connector.lakehouse.publish import LakePublication, publish_and_record
 from connector.publishing.build import build
-from connector.publishing.folder import OwnModels, load_project
+from connector.publishing.folder import OwnModels, load_project, project_files, shipped_folder
 from connector.publishing.mask import Mask, write_masked
 from connector.publishing.project import Building, Built, Project
 from connector.settings.layers import SEEDS_FOLDER, refuse
 from connector.settings.model import Settings
 from connector.system.log import new_id
+from connector.system.version import program_version
 from connector.warehouse.duckdb_file import locked, naming_errors, transaction
 from connector.warehouse.runs import Publication, published_in, write_publication
 from connector.warehouse.warehouse import Warehouse
 from connector.warehouse.work_file import copy_work, put_in_place, record, remove
+
+if TYPE_CHECKING:
+    from connector.lakehouse.publish import LakePublication
 
 # -- Lock ------------------------------------------------------------------------------------------
 # One publisher at a time: a lock that the system takes back from a process that dies.
@@ -75,14 +80,20 @@ _DRAFT, _MASKED = ".publishing", ".masking"
 class Published:
     """File that analysts see now, and its record.
 
-    `built` is None where a draft was published that had been prepared before. `shared` is what
-    became of it in the lakehouse, None where there is none.
+    `built` is None where a draft was published that had been prepared before, and where nothing was
+    published since nothing had changed. `shared` is what became of it in the lakehouse, None where
+    there is none.
     """
 
     file: Path
     publication: Publication
     built: Built | None = None
     shared: LakePublication | None = None
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether the file was left as it was, since it shows everything already."""
+        return self.publication.outcome == "unchanged"
 
     @property
     def unshared(self) -> ConnectorError | None:
@@ -129,12 +140,17 @@ def publish(
     select: Sequence[str] = (),
     prepared: str | None = None,
     keeps_draft: bool = False,
+    if_changed: bool = False,
     run_id: str | None = None,
     watch: Building | None = None,
     shares: bool = True,
     now: Callable[[], datetime] = _now,
 ) -> Published:
     """Make what has landed visible to analysts, with its models, at once.
+
+    With `if_changed` nothing is published if the published file would show the same records and
+    figures: after a pull that changed nothing, by the same version, models, seeds and settings, on
+    the same day. The outcome is then `unchanged`.
 
     Models that `select` does not mean are copied from the published file. They are built as well if
     personal columns are dropped or hashed, or if another process holds the published file.
@@ -154,11 +170,13 @@ def publish(
         with work.recorded(keeps_draft=keeps_draft):
             built = None
             if prepared is None or not work.takes_up(prepared):
-                built = work.draw_up(select)
-            done = work.put_in_place(built)
+                built = work.draw_up(select, if_changed=if_changed)
+            done = work.leave_in_place() if work.is_unchanged else work.put_in_place(built)
     # Others may publish meanwhile: what is shared is the file as it is when its turn has come.
-    if not shares or LakehouseAccount.of(settings) is None:
+    if not shares or settings.lakehouse.value is None:
         return done
+    from connector.lakehouse.publish import publish_and_record  # noqa: PLC0415 # an extra
+
     return replace(done, shared=publish_and_record(settings, now))
 
 
@@ -178,7 +196,9 @@ def prepare(
     with alone(settings.folder):
         work = _Publishing(settings, run_id, watch, now)
         with work.recorded(keeps_draft=True):
-            return work.leave(work.draw_up(select, ends=False))
+            built = work.draw_up(select, ends=False)
+            assert built is not None, "a draft is always built"
+            return work.leave(built)
 
 
 def project_of(settings: Settings) -> Project:
@@ -193,6 +213,31 @@ def project_of(settings: Settings) -> Project:
         seeds=seeds if seeds.is_dir() else None,
         own=OwnModels(own.value, settings.models_schema.value) if own.value else None,
     )
+
+
+def fingerprint_of(settings: Settings) -> str:
+    """Return the fingerprint of everything besides the records that a published file depends on.
+
+    These are the version, the files of models and seeds, and the settings. The key that personal
+    fields are hashed with enters by a hash that does not reveal it.
+    """
+    key = settings.hash_key()
+    names = ("models", "models_schema", "publish_personal", "publish_without", "time_zone")
+    shown = [program_version(), duckdb.__version__, *(getattr(settings, n).value for n in names)]
+    if key is not None:
+        shown.append(
+            hmac.new(key.get_secret_value().encode(), b"publication", "sha256").hexdigest()
+        )
+    digest = hashlib.sha256(json.dumps(shown).encode())
+    if settings.models.value == "on":
+        folders = (shipped_folder(), settings.folder / SEEDS_FOLDER, settings.models_folder.value)
+        for each in (f for f in folders if f is not None):
+            for path in project_files(each):
+                # The build says what is wrong with a file that cannot be read.
+                with suppress(OSError):
+                    content = hashlib.sha256(path.read_bytes()).hexdigest()
+                    digest.update(f"{path.relative_to(each)} {content}\n".encode())
+    return digest.hexdigest()
 
 
 def _check_landed(settings: Settings) -> None:
@@ -246,10 +291,18 @@ class _Publishing:
                     record(self._work, self._row)
             raise
 
-    def draw_up(self, select: Sequence[str], *, ends: bool = True) -> Built:
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether the published file shows everything already."""
+        return self._row.outcome == "unchanged"
+
+    def draw_up(
+        self, select: Sequence[str], *, ends: bool = True, if_changed: bool = False
+    ) -> Built | None:
         """Copy the work file, and build and check the models in the copy.
 
         The draft says of itself that it is published, if that `ends` here and nothing refuses it.
+        None `if_changed` and nothing has changed.
         """
         remove(self._draft)
         remove(self._masked)
@@ -257,9 +310,23 @@ class _Publishing:
         if is_plain and self._mask is None:
             # Nothing can refuse it and nothing is to be added: its record is written beforehand.
             self._end("published")
-        self._row = copy_work(self._work, self._draft, self._row, self._target)
+        self._row = copy_work(
+            self._work,
+            self._draft,
+            self._row,
+            self._target,
+            made_with=fingerprint_of(self._settings),
+            if_changed=if_changed,
+        )
+        if self.is_unchanged:
+            return None
         if is_plain:
             return Built((), ())
+
+        earlier = self._earlier(select)
+        if earlier is not None:
+            # Models that are copied may be of other records than those that are built.
+            self._row = replace(self._row, fingerprint=None)
 
         def finish(connection: duckdb.DuckDBPyConnection, built: Built) -> None:
             failed = tuple(each.name for each in (*built.blocking, *built.warnings))
@@ -273,7 +340,7 @@ class _Publishing:
         return build(
             self._draft,
             project_of(self._settings),
-            select=select if (earlier := self._earlier(select)) else (),
+            select=select if earlier else (),
             earlier=earlier,
             finish=finish,
             watch=self._watch,
@@ -338,6 +405,12 @@ class _Publishing:
         with suppress(WarehouseError):
             record(self._work, self._row)
         return Published(self._target, self._row, built)
+
+    def leave_in_place(self) -> Published:
+        """Record that there was nothing to publish."""
+        self._end("unchanged")
+        record(self._work, self._row)
+        return Published(self._target, self._row)
 
     def _project(self) -> Project | None:
         return None if self._settings.models.value == "off" else project_of(self._settings)

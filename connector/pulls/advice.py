@@ -6,12 +6,26 @@ about the run itself.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from connector.catalog import declaration
-from connector.engine.pull import ONLY_THESE, UNSORTED
+from connector.engine.commands import Event
+from connector.engine.pull import NOT_READ, ONLY_THESE, UNSORTED
 from connector.engine.walk import NO_END
-from connector.errors import ConnectorError
-from connector.errors_api import Forbidden, TryAgain
+from connector.errors import ConnectorError, count_noun
+from connector.errors_api import Forbidden, RecordUnreadable, TryAgain
+from connector.system.log import shortened
 from connector.warehouse.runs import ResourceRun
+from connector.warehouse.state import UnreadRecord
+
+UNREAD_SHOWN_MAX = 3
+"""Records that could not be read that one sentence names."""
+
+ANOMALIES_SHOWN_MAX = 5
+"""Anomalies of one resource that one sentence names."""
+
+QUIET_KINDS = frozenset(("unproven", "mass_deletion", "late"))
+"""Kinds of event that are reported in another way, or, as lateness, are allowed for already."""
 
 _UNPROVEN = "Run the same command again: the bookmark has not moved, so nothing is missed."
 
@@ -19,6 +33,7 @@ _UNREPEATED = {
     UNSORTED: "Nothing helps here: every pull reads the whole list. Tell the platform's support.",
     NO_END: "Nothing helps here: the API's lists do not say how long they are. Tell its support.",
     ONLY_THESE: "Run 'connector pull' without ids, which proves the others as well.",
+    NOT_READ: f"Run the same command again. If it fails again: {RecordUnreadable.action}",
     "the API has no record": "Check the ids: none of the API's records has them.",
     "gone from the API": "Nothing: they are marked as deleted.",
     "not landed": "Check the ids, or run 'connector pull', which lands the parents first.",
@@ -33,6 +48,27 @@ def explain(what: ConnectorError | ResourceRun) -> str:
     else:
         happened, action = what.message or f"{what.resource} is not proven", action_of(what)
     return f"{happened.rstrip().removesuffix('.')}. {action}"
+
+
+def describe_unread(unread: Sequence[UnreadRecord]) -> str:
+    """Part of a sentence on the records that could not be read: which, why, and how often."""
+    told = []
+    for each in unread[:UNREAD_SHOWN_MAX]:
+        runs = f", in {each.failed_runs} runs so far" if each.is_broken else ""
+        told.append(f"{shortened(each.id)} ({each.error}{runs})")
+    more = len(unread) - len(told)
+    what = count_noun(len(unread), "record could not be read", "records could not be read")
+    return f"{what}: {', '.join(told)}{f' and {more:,} more' if more else ''}"
+
+
+def describe_anomalies(resource: str, events: Sequence[Event]) -> str:
+    """Sentence on what the records of a resource have and the API's description does not."""
+    told = [
+        f"{each.kind}: {each.detail}" + (f" (record {shortened(each.id)})" if each.id else "")
+        for each in events[:ANOMALIES_SHOWN_MAX]
+    ]
+    more = len(events) - len(told)
+    return f"{resource} has {'; '.join(told)}{f'; and {more:,} more' if more else ''}."
 
 
 def difference(done: ResourceRun) -> str | None:

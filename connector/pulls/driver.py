@@ -7,6 +7,7 @@ way do not wait for the disk.
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections import deque
 from collections.abc import Coroutine
@@ -34,12 +35,25 @@ from connector.engine.commands import (
     Steps,
     Unread,
 )
-from connector.errors import ConnectorError, WarehouseError
-from connector.errors_api import NoAnswer, NotFound, ServerFailed, Stopped, UnreadableAnswer
+from connector.errors import ConnectorError, UnusableId, WarehouseError
+from connector.errors_api import (
+    Answered,
+    AnswerTooLarge,
+    NoAnswer,
+    NotFound,
+    ServerFailed,
+    Stopped,
+    UnexpectedStatus,
+    UnreadableAnswer,
+)
 from connector.pulls.outcome import Progress, ResourceTally
 from connector.pulls.run_context import RunContext
+from connector.system.log import shortened
 
 T = TypeVar("T")
+
+_UNREAD = (ServerFailed, NoAnswer, UnreadableAnswer, AnswerTooLarge, UnexpectedStatus)
+"""Errors of one detail that say nothing about the other records."""
 
 LOOK_SECONDS = 0.2
 """How often a wait is interrupted to see if another process wants the work file."""
@@ -117,6 +131,7 @@ class Driver:
 
     async def _list(self, page: int, sort: str | None, order: Order) -> Page[Resource]:
         answer = await self._endpoint.list(page=page, sort=sort, order=order if sort else None)
+        self._context.tally.readable += 1
         listed = replace(answer, heard_at=self._context.now())
         for item in listed.items:
             # Without the server's clock the items are of now, and not of the commit's moment.
@@ -158,12 +173,25 @@ class Driver:
             # Only the API's own error body proves that a record is gone; a proxy's page proves
             # nothing. `engine/guard.py` decides whether many at once are believed.
             if error.is_api_error:
+                self._context.tally.readable += 1
                 return Gone(error.served_at or self._context.now())
             raise
-        except (ServerFailed, NoAnswer, UnreadableAnswer) as error:
+        except UnusableId as error:
+            # The id is the API's own, and no request was sent.
+            return Unread(error.code, str(error))
+        except _UNREAD as error:
             self._failed.append(True)
             if sum(self._failed) > UNREAD_MAX:
                 raise
-            return Unread(error.code)
+            return Unread(error.code, _failure(id, error))
         self._failed.append(False)
+        self._context.tally.readable += 1
         return Found(record, record.served_at or self._context.now())
+
+
+def _failure(id: str, error: ConnectorError) -> str:
+    """Part of a sentence on why a detail could not be read, without the API's own words."""
+    if isinstance(error, Answered):
+        return f"answered {error.status}"
+    reason = re.sub(r"^GET \S+ was ", "", str(error))
+    return reason.replace(f" of the record {shortened(id)}", "")

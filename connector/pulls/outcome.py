@@ -12,7 +12,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from connector.client.request import Observer, Request
-from connector.engine.commands import Commit, Purpose
+from connector.engine.commands import Commit, Event, Purpose
 from connector.engine.pull import Pulled
 from connector.engine.quota import Month
 from connector.errors import ConnectorError
@@ -58,7 +58,8 @@ Watch = Callable[[Progress], None]
 class RequestTally(Observer):
     """Counts requests by resource and kind, and waits; the client's observer.
 
-    The driver sets `purpose` to what its engine says that the next requests are for.
+    The driver sets `purpose` to what its engine says that the next requests are for. It counts in
+    `readable` the answers that it could read.
     """
 
     requests: int = 0
@@ -67,6 +68,7 @@ class RequestTally(Observer):
     by_kind: Counter[tuple[str, str]] = field(default_factory=Counter)
     by_purpose: Counter[tuple[str, str]] = field(default_factory=Counter)
     purpose: Purpose = "pull"
+    readable: int = 0
     tell_wait: Callable[[float], None] | None = None
 
     def before_send(self, request: Request) -> None:
@@ -126,7 +128,7 @@ class PullReport:
     `error` is what ended it early, if anything did; `month` is what the month's requests had come
     to, None where that could not be read; `published` is None where nothing was, and `unpublished`
     says why not, where that was tried. `notices` are sentences on files that were lost and made
-    again.
+    again. `anomalies` are by resource what its records have and the API's description does not.
     """
 
     outcome: RunOutcome
@@ -141,6 +143,7 @@ class PullReport:
     published: Published | None = None
     unpublished: ConnectorError | None = None
     notices: tuple[str, ...] = ()
+    anomalies: Mapping[str, tuple[Event, ...]] = field(default_factory=dict)
 
     @property
     def exit_status(self) -> int:
@@ -167,6 +170,7 @@ class PullReport:
         }
         optional = {
             "notices": list(self.notices),
+            "anomalies": plain({n: list(map(asdict, each)) for n, each in self.anomalies.items()}),
             "month": plain(asdict(self.month)) if self.month is not None else None,
             "published": self.published.as_json() if self.published is not None else None,
             "unpublished": self.unpublished.as_json() if self.unpublished is not None else None,

@@ -17,15 +17,28 @@ from typing import TypeVar
 from connector.catalog import CATALOG, declaration
 from connector.catalog.resource import Declaration
 from connector.client.client import Client
+from connector.client.request import check_ids
 from connector.engine import pull as engine
 from connector.engine.bookmark import Stream
-from connector.engine.commands import Between
+from connector.engine.commands import Between, Event
 from connector.engine.pull import FEWEST_REQUESTS, Pulled, PullOptions
 from connector.engine.quota import Month
-from connector.errors import ConnectorError, Misused, WarehouseError
-from connector.errors_api import Forbidden, NotFound, NotTheApi, Stopped, Unauthorized, Unreachable
+from connector.errors import ConnectorError, Misused, UnusableId, WarehouseError, count_noun
+from connector.errors_api import (
+    AnswerBroken,
+    AnswerTooLarge,
+    Forbidden,
+    NotFound,
+    NotTheApi,
+    RecordUnreadable,
+    Stopped,
+    Unauthorized,
+    Unreachable,
+    UnreadableAnswer,
+)
 from connector.publishing.project import Building
 from connector.publishing.publication import Published, publish
+from connector.pulls.advice import QUIET_KINDS, describe_unread
 from connector.pulls.driver import Driver
 from connector.pulls.outcome import (
     Progress,
@@ -37,8 +50,16 @@ from connector.pulls.outcome import (
 )
 from connector.pulls.run_context import RunContext, open_run, select
 from connector.settings.model import Settings
+from connector.system.log import shortened
+from connector.warehouse import runs
 from connector.warehouse.runs import ResourceRun
-from connector.warehouse.state import StreamState
+from connector.warehouse.state import (
+    StreamState,
+    UnreadRecord,
+    present_events,
+    read_status,
+    read_unread,
+)
 
 # Errors that every further request would meet as well.
 _FATAL = (Unauthorized, Stopped, Unreachable, WarehouseError, NotTheApi)
@@ -64,13 +85,14 @@ async def pull(
     `options` ask for more than the fewest requests; their `scrub_requests` are divided among the
     resources by size. With `ids` only those records are read, of the one resource, or by resource.
     At most `budget` requests are sent, retries included. `asks_anyway` sends requests even if the
-    API said that the month is spent. `publishes` publishes in the end; `building` is called with
-    each model. `connect` makes the client; a test's may have a clock, waits and limits of its own.
+    API said that the month is spent. `publishes` publishes in the end, if anything has changed;
+    `building` is called with each model. `connect` makes the client; a test's may have a clock,
+    waits and limits of its own.
 
     Raises `UnknownName` for a resource that does not exist, `Misused` for a budget of nothing and
     for ids without one resource, `SettingsError` for a missing address or key, `LeaseHeld` while
     another pull of the account is under way, and `WarehouseError` where nothing could be recorded;
-    every other failure is in the report.
+    every other failure is in the report. Raises `UnusableId` for an id that no path can contain.
     """
     names = select(tuple(ids) if isinstance(ids, Mapping) else resources)
     if not isinstance(ids, Mapping):
@@ -78,6 +100,8 @@ async def pull(
             raise Misused("ids were given, and not the one resource that they belong to")
         ids = {names[0]: ids} if ids else {}
     wanted = {name: tuple(dict.fromkeys(each)) for name, each in ids.items()}
+    for name, each in wanted.items():
+        check_ids(declaration(name), each)
     opening = open_run(
         settings,
         command,
@@ -89,7 +113,9 @@ async def pull(
     )
     async with opening as context:
         run_id = context.run.run_id
-        publishing = partial(publish, settings, run_id=run_id, watch=building, now=now)
+        publishing = partial(
+            publish, settings, if_changed=True, run_id=run_id, watch=building, now=now
+        )
         return await _Pull(context, options, wanted, publishing if publishes else None).run(names)
 
 
@@ -109,15 +135,19 @@ class _Pull:
         self._started = time.monotonic()
         # The counts before the current resource.
         self._before = replace(context.tally)
+        self._anomalies: dict[str, tuple[Event, ...]] = {}
+        # Whether the address gave readable answers in an earlier run.
+        self._was_readable = False
 
     async def run(self, names: tuple[str, ...]) -> PullReport:
         """Pull the resources one after another; record the end and publish."""
         context, tally = self._context, self._context.tally
-        await asyncio.to_thread(self._warehouse.begin, context.run)
+        await asyncio.to_thread(self._warehouse.write, runs.begin_run, context.run)
         done: dict[str, ResourceRun] = {}
         first: ConnectorError | None = None
         fatal: ConnectorError | None = None
-        states = {name: await asyncio.to_thread(self._warehouse.status_of, name) for name in names}
+        states = {name: await self._state(name) for name in names}
+        self._was_readable = any(each.live for each in states.values())
         self._scrubs = _shares(self._options.scrub_requests, {n: states[n].live for n in names})
         for name in _most_in_need_first(names, states):
             context.watch(Progress(name))
@@ -126,7 +156,8 @@ class _Pull:
                 done[name], error = await self._resource(name)
                 # A missing scope is an error of its resource, and any other one rather the run's.
                 first = error if first is None or isinstance(first, Forbidden) else first
-                fatal = error if isinstance(error, _FATAL) else None
+                is_fatal = isinstance(error, _FATAL) and not isinstance(error, AnswerBroken)
+                fatal = error if is_fatal else None
             else:
                 done[name] = await self._ended(name, None, "not_started", None, ResourceTally())
             context.watch(Progress(name, requests=done[name].requests, ended=done[name]))
@@ -153,12 +184,16 @@ class _Pull:
             published=published,
             unpublished=unpublished,
             notices=context.notices,
+            anomalies={name: events for name, events in self._anomalies.items() if events},
         )
 
     async def _published(
         self, outcome: RunOutcome
     ) -> tuple[Published | None, ConnectorError | None]:
-        """Publish, unless the run failed. Returns the publication, or why there is none."""
+        """Publish, if something has changed and the run has not failed.
+
+        Returns the publication, or why there is none.
+        """
         if outcome == "failed" or self._publish is None:
             return None, None
         await asyncio.to_thread(self._warehouse.release)
@@ -173,7 +208,7 @@ class _Pull:
         try:
             month = await self._context.month()
             day = lease.spender.allowance.billing_day
-            await asyncio.to_thread(self._warehouse.copy_quota, lease.ledger.uses, day)
+            await asyncio.to_thread(self._warehouse.write, runs.copy_quota, lease.ledger.uses, day)
         except WarehouseError:
             return None
         return month
@@ -200,7 +235,7 @@ class _Pull:
             month_share=self._share(tally.requests),
         )
         try:
-            await asyncio.to_thread(self._warehouse.end, ended)
+            await asyncio.to_thread(self._warehouse.write, runs.write_run, ended)
         except WarehouseError as error:
             return "failed", fatal or error
         return outcome, fatal
@@ -229,9 +264,17 @@ class _Pull:
                 for stream in await self._context.vanished(declaration(name)):
                     tally.add(await self._vanished(stream, tally))
         except ConnectorError as raised:
-            error, outcome = raised, _named(raised)
+            error = self._compared(raised)
+            outcome = _named(error)
         done = await self._ended(name, before, outcome, error, tally)
         return done, error
+
+    def _compared(self, error: ConnectorError) -> ConnectorError:
+        """Return the error, as `AnswerBroken` if the address gave readable answers before."""
+        is_odd = isinstance(error, UnreadableAnswer | AnswerTooLarge)
+        if is_odd and (self._was_readable or self._context.tally.readable):
+            return AnswerBroken(str(error))
+        return error
 
     async def _streams(self, resource: Declaration) -> tuple[Stream, ...]:
         """The streams of a resource; its parents are pulled first if they never were."""
@@ -251,6 +294,11 @@ class _Pull:
         """Pull a stream. If its list is gone, its parent may be: then the parents are pulled."""
         try:
             return await self._stream(stream, tally, scrubs)
+        except UnusableId as error:
+            if stream.parent is None:
+                raise
+            reason = f"the items of {shortened(stream.parent)} cannot be listed: {error}"
+            return Pulled(False, reason, 0, RecordUnreadable.code)
         except NotFound as error:
             if stream.resource.parent is None or not error.is_api_error:
                 raise
@@ -327,19 +375,25 @@ class _Pull:
             month_share=self._share(spent.of(name)),
         )
         try:
-            done = _with_state(done, await asyncio.to_thread(self._warehouse.status_of, name))
+            done = _with_state(done, await self._state(name))
             if outcome == "done" and not self._ids:
-                done = _judged(done, tally.is_proven)
+                unread = await asyncio.to_thread(self._warehouse.read, read_unread, name)
+                done = _judged(done, unread, is_proven=tally.is_proven)
                 done = await self._withdrawn(done)
             elif outcome == "done" and tally.reason != engine.ONLY_THESE:
                 done = replace(done, outcome="partial")
-            done = await asyncio.to_thread(
-                self._warehouse.end_resource, self._context.run.run_id, done
-            )
+            run_id = self._context.run.run_id
+            done = await asyncio.to_thread(self._warehouse.write, runs.end_resource, run_id, done)
+            events = await asyncio.to_thread(self._warehouse.read, present_events, name, run_id)
+            self._anomalies[name] = tuple(each for each in events if each.kind not in QUIET_KINDS)
         except WarehouseError:
             if error is None:
                 raise
         return done
+
+    async def _state(self, name: str) -> StreamState:
+        """Return where a resource stands, without its last run."""
+        return await asyncio.to_thread(self._warehouse.read, read_status, name, tells_last=False)
 
     async def _withdrawn(self, done: ResourceRun) -> ResourceRun:
         """Withdraw the proof if the counts differ for the second time in a row.
@@ -352,7 +406,7 @@ class _Pull:
         bookmarks = [await self._context.bookmark(each) for each in streams]
         if done.live == done.total + sum(each.total_offset or 0 for each in bookmarks):
             return done
-        last = await asyncio.to_thread(self._warehouse.last_run_of, done.resource)
+        last = await asyncio.to_thread(self._warehouse.read, runs.last_run_of, done.resource)
         if last is None or last.total is None or last.live - last.total != done.live - done.total:
             return done
         message = f"the API counts {done.total} records, and {done.live} are landed, twice in a row"
@@ -386,14 +440,21 @@ def _with_state(done: ResourceRun, state: StreamState) -> ResourceRun:
     )
 
 
-def _judged(done: ResourceRun, is_proven: bool) -> ResourceRun:
+def _judged(done: ResourceRun, unread: Sequence[UnreadRecord], *, is_proven: bool) -> ResourceRun:
     """Outcome of a resource: done if it is proven and nothing is queued, else partial."""
     if is_proven and not done.pending:
         return replace(done, proven=True)
-    message = done.message
-    if done.pending and message is None:
-        message = f"{done.pending} records could not be read and stay queued"
-    return replace(done, outcome="partial", message=message)
+    messages = [] if done.message is None else [done.message]
+    if unread:
+        messages.append(describe_unread(unread))
+    elif done.pending and not messages:
+        stay = count_noun(done.pending, "record stays", "records stay")
+        messages.append(f"{stay} queued to be read again")
+    code = done.error_code
+    if code is None and any(each.is_broken for each in unread):
+        code = RecordUnreadable.code
+    message = "; ".join(messages) or None
+    return replace(done, outcome="partial", message=message, error_code=code)
 
 
 def _most_in_need_first(

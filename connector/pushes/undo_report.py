@@ -59,7 +59,7 @@ _TOLD: Mapping[str, tuple[UndoOutcome, str, str]] = {
     ),
     "never_known": (
         "held",
-        "it was sent and not answered, so that what it did is not known",
+        "it was sent, and it is not known what it did",
         "Look at the record in the application.",
     ),
     "written_elsewhere": (

@@ -101,7 +101,7 @@ def _forecast(published: PublishedFile) -> Drawing | None:
     )
     amounts = ", ".join(money(currency, fee) for currency, fee in ahead.items())
     whole = converted([row for row in rows if row["month_kind"] != "past"])
-    worth = f"; {whole} for currencies with an exchange rate" if whole else ""
+    worth = f"; together {whole} (currencies with an exchange rate)" if whole else ""
     told = "have no known fee and are not included."
     strange = int(total([row for row in rows if not row["currency"]], "placements_with_fee"))
     unsaid = lacking(strange, placements, "placements", "have a fee in an unknown currency.")
@@ -347,7 +347,7 @@ def _lead_statuses(rows: list[Row]) -> Drawing | None:
     told = f"{of(unknown, everything, 'lead')} have a status without a name."
     finding = "No lead status has a name yet. Fill in seeds/lead_statuses.csv."
     if known:
-        finding = f"{most['group_name']} is the status of {of(most['leads'], everything, 'lead')}."
+        finding = f"{of(most['leads'], everything, 'lead')} have the status {most['group_name']}."
     return Drawing(
         finding,
         (charts.bars(rows[:_DRAWN_MAX], "group_name", "leads", unit="leads"),),

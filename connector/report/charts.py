@@ -105,6 +105,9 @@ WIDTH = 360
 """Pixels across, which is what a phone has; text is 13 pixels high."""
 
 _STEP = 30
+_STEP_DOUBLED = 36
+"""Pixels from bar to bar where a label takes two lines, which would touch the next one's."""
+
 _STEP_MIN = 18
 _HEIGHT = 190
 _TEXT = 13
@@ -145,7 +148,9 @@ def bars(
     beside = max((_width(each) for each in texts), default=0) + 2 * _GAP
     scale = {"domain": [0, top * across / (across - beside)], "nice": False}
     x = {"field": "value", "type": "quantitative"}
-    step = max(_STEP_MIN, min(_STEP, height / max(1, len(rows)))) if height else _STEP
+    labels = distinct([printable(str(row[label])) for row in rows], room)
+    usual = _STEP_DOUBLED if any(len(lines) > 1 for lines in labels) else _STEP
+    step = max(_STEP_MIN, min(_STEP, height / max(1, len(rows)))) if height else usual
     bar = {"type": "bar", "color": variable("first"), "height": step * 0.6}
     words = {"type": "text", "align": "left", "dx": _GAP, "color": variable("ink")}
     layers = [
@@ -237,13 +242,14 @@ def ranges(rows: Rows, label: str, *, unit: str) -> Chart:
 
     A line runs from the 10th to the 90th percentile, a thick one from the 25th to the 75th, and a
     tick is the median. A circle is current_p50_days, the median so far of those who still wait. The
-    axis ends at twice the largest median.
+    axis ends at twice the largest median: a circle beyond it is drawn at its end, with its days.
     """
     p10, p25, p50, p75, p90 = "p10_days", "p25_days", "p50_days", "p75_days", "p90_days"
     waiting = "current_p50_days"
-    medians = [row[each] for row in rows for each in (p50, waiting) if row[each] is not None]
+    so_far = [row[waiting] for row in rows if row[waiting] is not None]
+    medians = [row[p50] for row in rows if row[p50] is not None] or so_far
     ends = [row[each] for row in rows for each in (p75, p90) if row[each] is not None]
-    # A long tail is cut off, so that the medians can be told apart.
+    # A long tail is cut off, and so is a long wait, so that the medians can be told apart.
     top = min(float(max((*medians, *ends), default=1)), 2 * float(max(medians, default=1))) or 1
     axis = {"tickCount": 5, **_APART}
     scale = {"domain": [0, top], "nice": False}
@@ -262,6 +268,11 @@ def ranges(rows: Rows, label: str, *, unit: str) -> Chart:
         layer(tick, p50),
         layer({**circle, "size": 60, "strokeWidth": 2}, waiting),
     ]
+    words = {"type": "text", "align": "right", "dx": -2 * _GAP, "color": variable("ink")}
+    beyond = layer(words, waiting, "beyond")
+    beyond["encoding"] = {"x": {**x, "field": waiting}, "text": {"field": "beyond"}}
+    if any(each > top for each in so_far):
+        layers.append(beyond)
     values = []
     for place, row in enumerate(rows):
         known = {n: float(row[n]) for n in (p10, p25, p50, p75, p90) if row[n] is not None}
@@ -270,20 +281,24 @@ def ranges(rows: Rows, label: str, *, unit: str) -> Chart:
             known["upper"] = min(known[p75], top)
         if p10 in known and p90 in known:
             known["most"] = min(known[p90], top)
-        waits = {} if row[waiting] is None else {waiting: float(row[waiting])}
+        waits: dict[str, Any] = {}
+        if row[waiting] is not None:
+            waits[waiting] = min(float(row[waiting]), top)
+            if row[waiting] > top:
+                waits["beyond"] = f"{row[waiting]:,.0f} days"
         values.append({"place": place, **known, **waits})
     told = _told(
-        f"{row[label]} median {_days(row[p50])}, those in it now {_days(row[waiting])}"
+        f"{row[label]} median {_days(row[p50])}, those still there {_days(row[waiting])}"
         for row in rows
     )
-    words = {
+    parts = {
         "most": ("third", "10th to 90th percentile"),
         "upper": ("first", "25th to 75th percentile"),
         p50: ("second", "median"),
-        waiting: ("fourth", "median so far of those still in it"),
+        waiting: ("fourth", "median so far of those still there"),
     }
     drawn = {name for each in values for name in each}
-    legend = tuple((variable(c), word) for name, (c, word) in words.items() if name in drawn)
+    legend = tuple((variable(c), word) for name, (c, word) in parts.items() if name in drawn)
     encoding = {"y": _category(rows, label)}
     body = {"height": {"step": _STEP}, "encoding": encoding, "layer": layers}
     return _chart(values, body, f"Ranges of {unit} in days: {told}", legend)

@@ -53,13 +53,14 @@ def file_summary(published: PublishedFile, written_at: datetime) -> list[tuple[s
         found.append(("Checks", "Not known: the file has no schema sync."))
         return found
     rows = published.rows(
-        "SELECT epoch_us(true_of) AS true_of, epoch_us(started_at) AS began, models, checks, "
+        "SELECT epoch_us(started_at) AS began, models, checks, "
         "failed_checks, personal FROM sync.publications ORDER BY started_at DESC LIMIT 1"
     )
+    verified = published.verified_at
     for row in rows:
-        true_of, began = from_microseconds(row["true_of"]), from_microseconds(row["began"])
-        verified = moment(published.local(true_of)) if true_of else "not yet"
-        found.append(("Everything is verified up to", verified))
+        began = from_microseconds(row["began"])
+        shown = moment(published.local(verified)) if verified else "not yet"
+        found.append(("All loaded records verified up to", shown))
         if began is not None:
             found.append(("Published", moment(published.local(began))))
         found.append(("Checks", _checks(row["checks"] or 0, row["failed_checks"] or ())))
@@ -77,7 +78,7 @@ def file_summary(published: PublishedFile, written_at: datetime) -> list[tuple[s
     },
     "SELECT * REPLACE (replace(resource, '_', ' ') AS resource) "
     "FROM marts.data_freshness AS m ORDER BY m.resource",
-    caption="The copy of each resource",
+    caption="Loaded records by resource",
     headings=headed(
         "resource Resource; current_rows Records; summary_only Summary only; deleted Deleted; "
         "pending Waiting; proven_at Verified up to; oldest_read_age_days Oldest read, days; "

@@ -12,6 +12,7 @@ from connector.report.figure import (
     Figure,
     FigureTable,
     Section,
+    capital,
     count,
     days,
     figure,
@@ -50,7 +51,9 @@ _SKIPPING = (
     "quantile_cont(days_in_stage, 0.5) AS days_in_stage FROM marts.fct_pipeline_candidates AS c "
     "GROUP BY c.stage, stage_order ORDER BY stage_order NULLS LAST, candidates DESC",
     caption="Candidates by stage",
-    headings=headed("stage Stage; candidates Candidates; days_in_stage Median days in it so far"),
+    headings=headed(
+        "stage Stage; candidates Candidates; days_in_stage Median days in the stage so far"
+    ),
     empty="No candidates are loaded yet.",
 )
 def _stages(rows: list[Row]) -> Drawing:
@@ -111,8 +114,8 @@ def _narrowest(rows: Sequence[Row]) -> str:
         return f"{of(first['advanced'], first['entered'])} candidates in {first['stage']} advanced."
     row = min(told, key=lambda each: each["decided_rate"])
     return (
-        f"{row['stage']} loses most: {of(row['lost'], row['decided'])} decided candidates dropped "
-        "out."
+        f"{capital(row['stage'])} loses most: {of(row['lost'], row['decided'])} decided candidates "
+        "dropped out."
     )
 
 
@@ -129,8 +132,8 @@ def _narrowest(rows: Sequence[Row]) -> str:
 def _offers(published: PublishedFile) -> Drawing | None:
     rows = published.rows(
         "SELECT * REPLACE (CASE group_name WHEN 'all' THEN 'All months' WHEN 'not_observed' THEN "
-        "'Before the first pull' ELSE group_name END AS group_name), "
-        "try_cast(o.group_name || '-01' AS DATE) AS begins "
+        "'Before the first pull' ELSE strftime(try_cast(group_name || '-01' AS DATE), '%B %Y') END "
+        "AS group_name), try_cast(o.group_name || '-01' AS DATE) AS begins "
         "FROM marts.sum_offer_acceptance AS o WHERE group_by IN ('all', 'month') "
         "QUALIFY row_number() OVER (PARTITION BY group_by, begins IS NULL ORDER BY begins DESC) "
         f"<= {_MONTHS} ORDER BY group_by = 'all', begins NULLS LAST"
@@ -283,7 +286,7 @@ def _ageing(published: PublishedFile) -> Drawing | None:
         "fct_job_ageing",
         headed(
             "job_title Job; company_name Client; consultant_name Consultant; age_days Days open; "
-            "bookings Bookings; days_since_last_booking Days since the last"
+            "bookings Bookings; days_since_last_booking Days without a booking"
         ),
         oldest,
     )
@@ -291,7 +294,7 @@ def _ageing(published: PublishedFile) -> Drawing | None:
     parts = {"listed": "published", "held": "on hold"}
     return Drawing(
         f"{of(without, jobs, 'open job')} have nothing booked on them.",
-        (charts.stacked(rows, "age_band", parts, unit="open jobs, by days"),),
+        (charts.stacked(rows, "age_band", parts, unit="open jobs"),),
         tables=(by_age, by_job),
     )
 
@@ -456,7 +459,7 @@ def _in_stages(published: PublishedFile) -> Drawing | None:
         "sum_time_in_stage",
         headed(
             "stage Stage; p50_days Median days; p50_at_risk Candidates at the median; "
-            "current_visits In it now; current_p50_days Their median so far"
+            "current_visits Still there; current_p50_days Median days so far"
         ),
         left,
         is_open=True,
@@ -478,13 +481,13 @@ def _slowest(rows: Sequence[Row]) -> str:
     finding = "Too few candidates left any stage to estimate a median."
     if known:
         slowest = max(known, key=lambda row: row["p50_days"])
-        finding = (
-            f"{slowest['stage']} is the slowest stage: median {days(slowest['p50_days'])} days."
-        )
+        name, median = capital(slowest["stage"]), days(slowest["p50_days"])
+        finding = f"{name} is the slowest stage: median {median} days."
     if waiting := [row for row in under_way if row["current_visits"]]:
         longest = max(waiting, key=lambda row: row["current_p50_days"])
         finding += (
-            f" {longest['stage']} waits longest: median {days(longest['current_p50_days'])} days "
+            f" {capital(longest['stage'])} waits longest: median "
+            f"{days(longest['current_p50_days'])} days "
             f"so far ({count_noun(longest['current_visits'], 'candidate')})."
         )
     return finding

@@ -137,6 +137,17 @@ class PublishedFile:
         return from_microseconds(self.row(sql)["at"])
 
     @cached_property
+    def verified_at(self) -> datetime | None:
+        """Time up to which every resource with records is verified; None if one never was."""
+        if self.missing({"data_freshness": "proven_at current_rows"}):
+            return None
+        sql = (
+            "SELECT CASE WHEN bool_and(proven_at IS NOT NULL) THEN epoch_us(min(proven_at)) END "
+            "AS at FROM marts.data_freshness WHERE current_rows > 0"
+        )
+        return from_microseconds(self.row(sql)["at"])
+
+    @cached_property
     def _has_moment(self) -> bool:
         return self.has("staging.as_of") and self.has("sync.bookmarks")
 

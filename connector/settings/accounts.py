@@ -133,25 +133,6 @@ def _is_unclaimed(name: str, accounts: tuple[str, ...]) -> bool:
         return False
 
 
-def refuse_renamed(settings: Settings) -> Settings:
-    """The settings, unless the account may be an old one that was given another name.
-
-    Raises `SettingsError` where a named account was never pulled and a folder that no account
-    claims lies beside its own: its first load would spend what the old name has paid for already.
-    """
-    name = settings.account.value
-    if name is None or _has_files(settings) or not (found := unclaimed_folders(settings)):
-        return settings
-    said = " and ".join(map(str, found))
-    old = found[0].name if len(found) == 1 else "OLD"
-    verb = "belongs" if len(found) == 1 else "belong"
-    raise SettingsError(
-        f"{name} was never pulled, and {said} {verb} to no account of {CONFIG_NAME}",
-        action=f"If {name} is its new name, run 'connector account rename {old} {name}': history"
-        f" and the month's count go on. If not, move {said} to another place.",
-    )
-
-
 def _read(name: str | None, environ: Mapping[str, str], cwd: Path) -> Configured:
     given = {"account": name}
     try:

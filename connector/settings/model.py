@@ -152,7 +152,7 @@ class Settings:
 
     lakehouse: Annotated[Setting[SecretStr | None], secret(values.read_catalog)]
     lakehouse_data: Annotated[Setting[str | None], Spec(values.read_data, is_located=True)]
-    lakehouse_keep_days: Annotated[Setting[int], Spec(values.whole(0, 36_500), 30)]
+    lakehouse_keep_days: Annotated[Setting[int], Spec(values.whole(0, 36_500), 7)]
     import_keep_days: Annotated[Setting[int], Spec(values.whole(1, 365), 7)]
     import_file_mb: Annotated[Setting[int], Spec(values.whole(1, 1_000), 50)]
     approvals: Annotated[Setting[OnOff], Spec(values.one_of(OnOff), "off")]

@@ -367,7 +367,7 @@ def _refuse_erased(resource: str, drafts: Sequence[RowDraft], suppressed: Suppre
             values = {**values, "id": draft.record_id}
         # A telephone number that was typed as a number is one all the same.
         texts = (str(cell) for cell in draft.row.cells if isinstance(cell, str | int) and cell)
-        if suppressed.met_in(resource, values) or any(map(suppressed.named_in, texts)):
+        if suppressed.met_in(resource, values) or suppressed.is_in_row(texts):
             draft.problems = (problem_of("person_erased"),)
             # No other problem is reported, as for a row whose cells cannot be matched to columns.
             draft.is_misshapen = True

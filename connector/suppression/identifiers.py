@@ -1,4 +1,4 @@
-"""Identifiers of people: ids, email addresses and telephone numbers, in texts too.
+"""Identifiers of people: ids, email addresses, telephone numbers and profile addresses.
 
 Each is compared in one form, so that letter case, blanks and the ways of writing a number make no
 difference.
@@ -10,88 +10,70 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
 from connector.errors import naming_file_errors
 from connector.system.atomic_files import replacing
 
-Kind = Literal["id", "email", "phone"]
+Kind = Literal["id", "email", "phone", "profile"]
 
 PHONE_DIGITS = 9
-"""As many digits count, the last ones: with or without a country's code it is the same number."""
+"""Number of digits that are compared, from the end: a number is the same with and without the
+country's code.
+"""
 
 PHONE_DIGITS_MIN = 7
-"""Fewer digits than these are no number by which anybody is known."""
+"""A number with fewer digits identifies nobody."""
 
 EMAIL = re.compile(r"[^\s<>,;:\"'()\[\]|\\]+@[^\s<>,;:\"'()\[\]|\\@]+[^\s<>,;:\"'()\[\]|\\@.!?]")
 PHONE = re.compile(r"(?<!\w)(?<!\w[-/_#])\+?\(?\d[\d ().\-/\u00a0]{5,}\d(?!\w)(?![-/_]\w)")
 
 _DIGITS_MAX = 15
-"""No telephone number has more: what is longer is a code or an account."""
+"""No telephone number has more digits: a longer one is a code or an account."""
 
 _BEFORE = re.compile(r"0?\d{0,3}|(?:\+|00)\d{0,5}")
-"""What stands before the digits that count: a country, an area. Anything longer is a code that
-ends as the number does.
-"""
+"""Digits before those that are compared: a country, an area. Anything longer is a code."""
 
-_WRITTEN_APART = re.compile(r"[^\s\u00a0]+")
-_PARTS_MAX = 8
+_WORDS_MAX = 8
+"""Number of groups of digits, at most, in which people write a number."""
+
+_SCHEME = re.compile(r"^(?:https?://)?(?:www\.)?")
 
 
 def normal(kind: Kind, value: str) -> str:
-    """The value in the form in which it is compared; empty where it identifies nobody."""
+    """Return the value in the form in which it is compared; empty if it identifies nobody."""
     if kind == "phone":
         digits = re.sub(r"\D", "", value)
         return digits[-PHONE_DIGITS:] if len(digits) >= PHONE_DIGITS_MIN else ""
-    return value.strip().casefold()
+    text = value.strip().casefold()
+    if kind == "profile":
+        is_address = "." in text and "@" not in text and not any(map(str.isspace, text))
+        return _SCHEME.sub("", text).rstrip("/") if is_address else ""
+    return text
 
 
-def is_same_number(one: str, other: str) -> bool:
-    """Whether two writings are of one number, digit by digit.
+def is_in_text(text: str, knows: Callable[[Kind, str], bool]) -> bool:
+    """Return True if the text contains a known email address or telephone number.
 
-    The country may stand in one of them alone.
+    An address or a number that is part of a longer one, or of a code, does not count.
     """
-    (short, _), (long, has_country) = sorted(
-        map(_digits, (one, other)), key=lambda each: len(each[0])
-    )
-    before = len(long) - len(short)
-    return long.endswith(short) and (not before or (has_country and before <= len("0000")))
+    if "@" in text and any(knows("email", each) for each in EMAIL.findall(text)):
+        return True
+    return any(knows("phone", each) for run in PHONE.findall(text) for each in _numbers(run))
 
 
-def _digits(written: str) -> tuple[str, bool]:
-    """The digits that tell the number, and whether a country is among them."""
-    digits = re.sub(r"\D", "", written.replace("(0)", ""))
-    return digits.lstrip("0"), written.lstrip(" (").startswith("+") or digits.startswith("00")
-
-
-def replaced(text: str, knows: Callable[[Kind, str], bool], mark: str) -> str:
-    """The text with `mark` in place of each address and number that is known.
-
-    An address or a number that is part of a longer one, or of a code, stays.
-    """
-    if "@" in text:
-        text = EMAIL.sub(lambda found: mark if knows("email", found[0]) else found[0], text)
-    return PHONE.sub(lambda found: _without_numbers(found[0], knows, mark), text)
-
-
-def _without_numbers(run: str, knows: Callable[[Kind, str], bool], mark: str) -> str:
-    """A run of digits and signs without the known numbers in it."""
-    parts = [(each.start(), each.end()) for each in _WRITTEN_APART.finditer(run)]
-    for first, (start, _) in enumerate(parts):
-        for _, end in reversed(parts[first : first + _PARTS_MAX]):
-            if _may_be_number(run[start:end]) and knows("phone", run[start:end]):
-                return f"{run[:start]}{mark}{_without_numbers(run[end:], knows, mark)}"
-    return run
-
-
-def _may_be_number(written: str) -> bool:
-    digits = re.sub(r"\D", "", written)
-    sign = "+" if "+" in written else ""
-    return PHONE_DIGITS_MIN <= len(digits) <= _DIGITS_MAX and bool(
-        _BEFORE.fullmatch(sign + digits[:-PHONE_DIGITS])
-    )
+def _numbers(run: str) -> Iterator[str]:
+    """Each part of a run of digits and signs that may be a telephone number."""
+    words = run.split()
+    for first in range(len(words)):
+        for end in range(first + 1, min(first + _WORDS_MAX, len(words)) + 1):
+            written = " ".join(words[first:end])
+            digits = re.sub(r"\D", "", written)
+            before = ("+" if "+" in written else "") + digits[:-PHONE_DIGITS]
+            if PHONE_DIGITS_MIN <= len(digits) <= _DIGITS_MAX and _BEFORE.fullmatch(before):
+                yield written
 
 
 # -- Key -------------------------------------------------------------------------------------------

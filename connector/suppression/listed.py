@@ -9,16 +9,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, get_args
 from urllib.parse import quote
 
-from connector.catalog import subjects_of
-from connector.catalog.resource import Declaration, Resource
-from connector.catalog.value import MARK
+from connector.catalog.resource import Resource
 from connector.errors import LedgerDamaged, WarehouseError
-from connector.suppression.identifiers import Kind, normal, read_key, replaced, token
+from connector.suppression.identifiers import Kind, is_in_text, normal, read_key, token
 from connector.suppression.person import Person, owned, reduced
 
 _BUSY_SECONDS = 10.0
@@ -45,42 +43,23 @@ class Suppressed:
         return cls(key, tokens) if tokens else None
 
     def knows(self, kind: Kind, value: str) -> bool:
-        """Whether the identifier is that of somebody who was erased."""
+        """Return True if the identifier is an erased person's."""
         return token(self.key, kind, value) in self.tokens
 
-    def without(self, text: str) -> str:
-        """The text with `MARK` in place of their addresses and numbers.
-
-        A name cannot be known again by a hash.
-        """
-        return replaced(text, self.knows, MARK)
+    def is_in_row(self, cells: Iterable[str]) -> bool:
+        """Return True if a cell of a table's row has an address or a number of theirs."""
+        return any(is_in_text(cell, self.knows) or self.knows("profile", cell) for cell in cells)
 
     def met_in(self, resource: str, values: Mapping[str, Any]) -> bool:
-        """Whether a record, or a row for one, tells of somebody who was erased."""
+        """Return True if a record, or a row for one, describes an erased person."""
         return bool(owned(resource, values, self))
 
-    def named_in(self, text: str) -> bool:
-        """Whether an address or a number of theirs is in the text."""
-        return self.without(text) != text
-
     def strip(self, record: Resource) -> Resource:
-        """The record as it may land: the same object where it tells of nobody."""
-        declaration: Declaration = record.declaration
-        left = reduced(declaration, record.raw, self._beside(declaration.name, record.raw))
+        """Return the record as it may land: the same object if it describes no erased person."""
+        left = reduced(record.declaration, record.raw, self)
         if left == record.raw:
             return record
         return type(record)(left, is_item=record.is_item, served_at=record.served_at)
-
-    def _beside(self, resource: str, values: Mapping[str, Any]) -> Self:
-        """The list without the numbers that the record shows as somebody else's.
-
-        Who has a desk, and its number, after a person who was erased keeps it.
-        """
-        theirs = owned(resource, values, self)
-        others = [group for group in subjects_of(resource) if group not in theirs]
-        shown = [values.get(name) for group in others for name in group.phones]
-        tokens = {token(self.key, "phone", each) for each in shown if isinstance(each, str)}
-        return replace(self, tokens=self.tokens - tokens) if tokens & self.tokens else self
 
 
 @dataclass(slots=True)
@@ -89,29 +68,30 @@ class Noticing:
 
     suppressed: Suppressed
     met: set[tuple[Kind, str]] = field(default_factory=set)
-    needles: tuple[str, ...] = ()
 
     def knows(self, kind: Kind, value: str) -> bool:
-        """Whether the identifier is on the list."""
+        """Return True if the identifier is on the list."""
         is_known = self.suppressed.knows(kind, value)
         if is_known:
             self.met.add((kind, normal(kind, value)))
         return is_known
 
-    def without(self, text: str) -> str:
-        """The text without their addresses and numbers."""
-        return replaced(text, self.knows, MARK)
-
     def is_in_row(self, cells: Iterable[str]) -> bool:
-        """Whether a table's row is about one of them; every cell is looked at."""
-        found = [self.without(cell) != cell or self.knows("id", cell) for cell in cells]
+        """Return True if a cell is exactly an identifier of theirs; every cell is read."""
+        found = [self.knows(kind, cell) for cell in cells for kind in get_args(Kind)]
         return any(found)
 
     def as_person(self) -> Person:
-        """All who were met, as one person."""
-        of = {kind: frozenset(v for k, v in self.met if k == kind) for kind, _ in self.met}
-        none = frozenset[str]()
-        return Person(of.get("id", none), of.get("email", none), of.get("phone", none))
+        """Everybody who was met, as one person."""
+        return person_of(self.met)
+
+
+def person_of(identifiers: Iterable[tuple[Kind, str]]) -> Person:
+    """Return the person with these identifiers."""
+    of: dict[Kind, set[str]] = {kind: set() for kind in get_args(Kind)}
+    for kind, value in identifiers:
+        of[kind].add(value)
+    return Person(*map(frozenset, of.values()))
 
 
 def _tokens(path: Path) -> frozenset[str]:

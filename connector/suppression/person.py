@@ -2,281 +2,237 @@
 
 from __future__ import annotations
 
-import html
-import json
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Protocol, Self
 
 from connector.catalog import subjects_of
-from connector.catalog.field import DataSubject, Field
+from connector.catalog.field import DataSubject
 from connector.catalog.resource import Declaration
 from connector.catalog.value import MARK
-from connector.catalog.value import Kind as Kinds
-from connector.suppression.identifiers import Kind, is_same_number, normal, replaced
-
-TEXT_CHARACTERS_MIN = 5
-"""A name or an address that is shorter than this is looked for in no text: it would be found
-everywhere.
-"""
+from connector.suppression.identifiers import Kind, is_in_text, normal
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Mention:
-    """A text of somebody else's record or row that names a person.
+    """Text of another person's record or row that mentions a person.
 
-    `where` is a resource or a table, `row` an id or a key. Nothing in it is personal.
+    `where` is a table or a file, `row` an id or the place of a row. Nothing in it is personal.
     """
 
     where: str
     row: str
     field: str
 
-
-_LISTS = ("ids", "emails", "phones", "texts", "numbers")
+    @property
+    def is_past(self) -> bool:
+        """Whether the text is an earlier version or a journal's copy, which nobody can edit."""
+        return self.where.startswith(("history.", "push."))
 
 
 @dataclass(frozen=True)
 class Person:
-    """Everything by which a person is known, in normal forms.
+    """Exact identifiers of a person, in the form in which they are compared, and full names.
 
-    `texts` are names and profile addresses, which are looked for in texts as whole words, and
-    `numbers` the telephone numbers as they are written. `resources` has the resource of each id.
+    Names only find texts that mention the person. They identify nobody.
     """
 
     ids: frozenset[str] = frozenset()
     emails: frozenset[str] = frozenset()
     phones: frozenset[str] = frozenset()
-    texts: frozenset[str] = frozenset()
-    resources: Mapping[str, str] = field(default_factory=dict)
-    numbers: frozenset[str] = frozenset()
+    profiles: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
 
     def knows(self, kind: Kind, value: str) -> bool:
-        """Whether the identifier is theirs."""
-        known = {"id": self.ids, "email": self.emails, "phone": self.phones}[kind]
-        if not known or normal(kind, value) not in known:
-            return False
-        alike = [each for each in self.numbers if normal("phone", each) == normal("phone", value)]
-        return kind != "phone" or not alike or any(is_same_number(each, value) for each in alike)
-
-    def without(self, text: str) -> str:
-        """The text with `MARK` wherever they are named in it. An id names nobody."""
-        text = replaced(text, self.knows, MARK)
-        return text if self._pattern is None else self._pattern.sub(MARK, text)
+        """Return True if the identifier is the person's."""
+        known = self._known[kind]
+        return bool(known) and normal(kind, value) in known
 
     def is_named_in(self, text: str) -> bool:
-        """Whether the text names them, by an id too."""
-        return self.without(text) != text or bool(self.ids and self._id_pattern.search(text))
+        """Return True if the text contains an identifier or a full name of the person."""
+        return is_in_text(text, self.knows) or (
+            self._pattern is not None and self._pattern.search(text) is not None
+        )
 
     def is_in_row(self, cells: Iterable[str]) -> bool:
-        """Whether a cell of a table's row is an id or an address of theirs.
+        """Return True if a cell of a table's row is exactly an identifier of the person."""
+        return any(self.knows(kind, cell) for cell in cells for kind in self._known)
 
-        A row that only names them is about somebody else.
-        """
-        return any(self.knows("id", cell) or self.knows("email", cell) for cell in cells)
+    def identifiers(self) -> Iterable[tuple[Kind, str]]:
+        """Identifiers to put on the list of erased people, as hashes."""
+        return ((kind, each) for kind, known in self._known.items() for each in sorted(known))
 
-    def marks_in(self, text: str) -> Self:
-        """The marks of theirs that are in the text, as a person."""
-        found: dict[Kind, set[str]] = {"id": set(), "email": set(), "phone": set()}
-
-        def knows(kind: Kind, value: str) -> bool:
-            if self.knows(kind, value):
-                found[kind].add(normal(kind, value))
-            return False
-
-        replaced(text, knows, "")
-        pattern = self._pattern
-        said = [] if pattern is None else [_plain(each[0]) for each in pattern.finditer(text)]
-        texts = {each for each in self.texts for one in said if _plain(each) in one}
-        emails, phones = frozenset(found["email"]), frozenset(found["phone"])
-        return type(self)(emails=emails, phones=phones, texts=frozenset(texts))
-
-    def less(self, other: Person) -> Self:
-        """The person without the other's marks."""
-        phones = self.phones - other.phones
+    def without(self, other: Person) -> Self:
+        """Return the person without the other's email addresses, numbers and profiles."""
         return replace(
             self,
             emails=self.emails - other.emails,
-            phones=phones,
-            numbers=frozenset(each for each in self.numbers if normal("phone", each) in phones),
-            texts=self.texts - other.texts,
+            phones=self.phones - other.phones,
+            profiles=self.profiles - other.profiles,
         )
-
-    @property
-    def marks(self) -> int:
-        """By how many addresses, numbers and texts they are known."""
-        return len(self.emails) + len(self.phones) + len(self.texts)
-
-    @cached_property
-    def needles(self) -> tuple[str, ...]:
-        """Lower-case texts of which one is in any text that names them.
-
-        They are to look with, and not to conclude from. JSON and HTML may have them escaped.
-        """
-        plain = {each.lower() for each in (*self.emails, *self.texts, *self.numbers)}
-        escaped = {json.dumps(each, ensure_ascii=True)[1:-1].lower() for each in plain}
-        quoted = {json.dumps(each, ensure_ascii=False)[1:-1].lower() for each in plain}
-        marked = {html.escape(each) for each in plain}
-        # What holds another one is found with it.
-        found: list[str] = []
-        for each in sorted(plain | escaped | quoted | marked, key=lambda each: (len(each), each)):
-            if not any(shorter in each for shorter in found):
-                found.append(each)
-        return tuple(found)
-
-    @cached_property
-    def _pattern(self) -> re.Pattern[str] | None:
-        texts = sorted(self.texts, key=lambda each: (-len(each), each))
-        return re.compile("|".join(map(_whole, texts)), re.IGNORECASE) if texts else None
-
-    @cached_property
-    def _id_pattern(self) -> re.Pattern[str]:
-        ids = "|".join(map(re.escape, sorted(self.ids)))
-        return re.compile(rf"(?<![\w-])(?:{ids})(?![\w-])", re.IGNORECASE)
 
     def as_json(self) -> dict[str, Any]:
         """The person for the ledger's note of what was begun, which is wiped at the end."""
-        lists = {name: sorted(getattr(self, name)) for name in _LISTS}
-        return {**lists, "resources": dict(self.resources)}
+        return {each.name: sorted(getattr(self, each.name)) for each in fields(self)}
 
     @classmethod
     def from_json(cls, noted: Mapping[str, Any]) -> Self:
         """Return the person that `as_json` noted."""
-        sets = {name: frozenset(noted[name]) for name in _LISTS}
-        return cls(**sets, resources=dict(noted["resources"]))
+        return cls(**{name: frozenset(values) for name, values in noted.items()})
 
-    def identifiers(self) -> Iterable[tuple[Kind, str]]:
-        """What goes on the list, as hashes."""
-        for each in sorted(self.ids):
-            yield "id", each
-        for each in sorted(self.emails):
-            yield "email", each
-        for each in sorted(self.phones):
-            yield "phone", each
+    @cached_property
+    def _known(self) -> dict[Kind, frozenset[str]]:
+        return {
+            "id": self.ids,
+            "email": self.emails,
+            "phone": self.phones,
+            "profile": self.profiles,
+        }
 
-
-def _whole(text: str) -> str:
-    """A pattern that finds the name as whole words, or the whole address."""
-    if " " in text:
-        words = r"\s+".join(map(re.escape, text.split()))
-        # "Joann Lee" and "Ann Lee-Jones" are other people; "Ann Lee's" is of this one.
-        return rf"(?<!\w)(?<!\w['\u2019-]){words}(?!\w)(?!-\w)(?!['\u2019](?!s\b)\w)"
-    return rf"(?<![\w@.-])(?<!\w/)(?:https?://)?(?:www\.)?{re.escape(text)}/?(?![-./~%?#=&@+]*\w)"
+    @cached_property
+    def _pattern(self) -> re.Pattern[str] | None:
+        patterns = [*map(_whole_name, sorted(self.names)), *map(_whole_url, sorted(self.profiles))]
+        return re.compile("|".join(patterns), re.IGNORECASE) if patterns else None
 
 
-def _plain(text: str) -> str:
-    return " ".join(text.lower().split())
+def _whole_name(name: str) -> str:
+    """Pattern of the name as whole words, also with the last name first."""
+    words = [re.escape(each) for each in name.split()]
+    forms = [r"\s+".join(words)]
+    if len(words) > 1:
+        forms.append(rf"{words[-1]},\s*" + r"\s+".join(words[:-1]))
+    # "Joann Lee" and "Ann Lee-Jones" are other people; "Ann Lee's" is of this one.
+    return rf"(?<!\w)(?<!\w['\u2019-])(?:{'|'.join(forms)})(?!\w)(?!-\w)(?!['\u2019](?!s\b)\w)"
+
+
+def _whole_url(profile: str) -> str:
+    """Pattern of the whole address of a profile."""
+    return rf"(?<![\w@-])(?<!(?<!www)\.)(?<!\w/){re.escape(profile)}/?(?![-./~%?#=&@+]*\w)"
 
 
 # -- Reduction -------------------------------------------------------------------------------------
 # What remains of a record when a person is taken out of it. Pure.
 #
-# The same reduction is made of what is held, when somebody is erased, and of whatever is read of
-# them afterwards, so that an unchanged answer is an unchanged row.
+# The same reduction is made of held records, when somebody is erased, and of every record that is
+# read afterwards, so that an unchanged answer is an unchanged row.
 
 
 class Who(Protocol):
-    """Somebody who may be met in a record: one person, or all who were ever erased."""
+    """One person, or everybody who was erased."""
 
     def knows(self, kind: Kind, value: str) -> bool:
-        """Whether the identifier is theirs."""
-
-    def without(self, text: str) -> str:
-        """The text with `MARK` wherever they are named in it."""
+        """Return True if the identifier is theirs."""
 
 
 def is_of(group: DataSubject, values: Mapping[str, Any], who: Who) -> bool:
-    """Whether fields of these values tell of them, by an id or an address.
+    """Return True if an id or an email address in these fields is theirs.
 
-    A number alone says nothing: many people have one switchboard, and numbers change hands.
+    A telephone number is not enough: many people have one switchboard, and numbers are reassigned.
     """
     kinds: tuple[tuple[Kind, tuple[str, ...]], ...] = (("id", group.ids), ("email", group.emails))
-    return any(
-        isinstance(value := values.get(name), str) and who.knows(kind, value)
-        for kind, names in kinds
-        for name in names
-    )
+    return any(_is_known(kind, values.get(name), who) for kind, names in kinds for name in names)
 
 
 def owned(resource: str, values: Mapping[str, Any], who: Who) -> tuple[DataSubject, ...]:
-    """The groups of a record that tell of them; none where no field does."""
+    """Groups of a record's fields that describe them."""
     return tuple(group for group in subjects_of(resource) if is_of(group, values, who))
 
 
+def removed_fields(
+    declaration: Declaration,
+    values: Mapping[str, Any],
+    who: Who,
+    groups: tuple[DataSubject, ...] | None = None,
+) -> set[str]:
+    """Names of the fields of a record that an erasure removes.
+
+    They are all fields of the `groups` that describe the person, by default those with their id or
+    email address; of another person's contact fields the exact telephone number and profile
+    address; and every undeclared field of the person's own record.
+    """
+    groups = owned(declaration.name, values, who) if groups is None else groups
+    gone = {name for group in groups for name in group.fields if name in values}
+    for group in subjects_of(declaration.name):
+        if group.is_elsewhere:
+            urls = _urls(declaration, group)
+            gone |= {name for name in group.phones if _is_known("phone", values.get(name), who)}
+            gone |= {name for name in urls if _is_known("profile", values.get(name), who)}
+    if any(group.is_whole for group in groups):
+        gone |= values.keys() - declaration.fields.keys()
+    return gone
+
+
 def reduced(declaration: Declaration, values: Mapping[str, Any], who: Who) -> dict[str, Any]:
-    """What remains of a record or a body when a person is taken out of it.
-
-    Fields that tell of them are gone, and texts that name them have `MARK` there.
-    """
-    groups = owned(declaration.name, values, who)
-    return without_groups(declaration, values, groups, who)
+    """Return a record or a body without the fields that an erasure removes."""
+    gone = removed_fields(declaration, values, who)
+    return {name: value for name, value in values.items() if name not in gone}
 
 
-def without_groups(
-    declaration: Declaration, values: Mapping[str, Any], groups: tuple[DataSubject, ...], who: Who
+def marked(
+    declaration: Declaration, values: Mapping[str, Any], who: Who, groups: tuple[DataSubject, ...]
 ) -> dict[str, Any]:
-    """What remains of a record without the fields of these groups.
-
-    Of a record that is somebody else's only prose is scrubbed: no other field is about them.
-    """
-    gone = {name for group in groups for name in group.fields}
-    is_whole = any(group.is_whole for group in groups)
-    is_theirs = is_own(groups)
-    known = declaration.fields
-    return {
-        name: scrubbed(value, who) if _may_name(known.get(name), is_theirs) else value
-        for name, value in values.items()
-        if name not in gone and not (is_whole and name not in known)
-    }
-
-
-def marked_groups(
-    declaration: Declaration, values: Mapping[str, Any], groups: tuple[DataSubject, ...], who: Who
-) -> dict[str, Any]:
-    """A record with `MARK` for each value of these groups' fields.
+    """Return a record with `MARK` for each declared value that an erasure removes.
 
     So a removed value differs from an empty one.
     """
-    left = without_groups(declaration, values, groups, who)
+    gone = removed_fields(declaration, values, who, groups)
     return {
-        name: left.get(name, None if value is None else MARK)
+        name: value if name not in gone or value is None else MARK
         for name, value in values.items()
-        if name in left or name in declaration.fields
+        if name not in gone or name in declaration.fields
     }
 
 
-def changed_elsewhere(
-    before: Mapping[str, Any], left: Mapping[str, Any], groups: tuple[DataSubject, ...]
-) -> tuple[str, ...]:
-    """The fields that a reduction changed in a record that is not the person's own."""
-    if is_own(groups):
-        return ()
-    return tuple(name for name in before if name not in left or left[name] != before[name])
+def mentions(where: str, row: str, values: Mapping[str, Any], person: Person) -> Iterator[Mention]:
+    """Fields of a record in which a text names the person."""
+    for name, value in values.items():
+        if any(map(person.is_named_in, texts_in(value))):
+            yield Mention(where, row, name)
 
 
-def is_own(groups: tuple[DataSubject, ...]) -> bool:
-    """Whether a record with these groups is the person, not one that refers to them."""
-    return any(group.ids == ("id",) for group in groups)
+def shown_by(declaration: Declaration, values: Mapping[str, Any]) -> Person:
+    """Identifiers that a record shows as its own, not as those of a contact."""
+    groups = [group for group in subjects_of(declaration.name) if not group.is_elsewhere]
+    elsewhere = {
+        name
+        for group in subjects_of(declaration.name)
+        if group.is_elsewhere
+        for name in group.fields
+    }
+    urls = [
+        each.name
+        for each in declaration.fields.values()
+        if each.format == "url" and each.name not in elsewhere
+    ]
+    return Person(
+        emails=_normals("email", values, (name for group in groups for name in group.emails)),
+        phones=_normals("phone", values, (name for group in groups for name in group.phones)),
+        profiles=_normals("profile", values, urls),
+    )
 
 
-def _may_name(field: Field | None, is_theirs: bool) -> bool:
-    """Whether a text in the field may name them: prose, or an undeclared field.
-
-    In a record of their own every text but ids, moments and choices may.
-    """
-    if field is None or field.is_prose:
-        return True
-    return is_theirs and field.kind is Kinds.STRING and not field.values
-
-
-def scrubbed(value: Any, who: Who) -> Any:
-    """The value with every text in it scrubbed, however deep."""
+def texts_in(value: Any) -> Iterator[str]:
+    """Every text in a value, however deep."""
     if isinstance(value, str):
-        return who.without(value)
-    if isinstance(value, Mapping):
-        return {who.without(name): scrubbed(each, who) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [scrubbed(each, who) for each in value]
-    return value
+        yield value
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from texts_in(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from texts_in(each)
+
+
+def _urls(declaration: Declaration, group: DataSubject) -> list[str]:
+    return [name for name in group.fields if declaration.fields[name].format == "url"]
+
+
+def _is_known(kind: Kind, value: object, who: Who) -> bool:
+    return isinstance(value, str) and who.knows(kind, value)
+
+
+def _normals(kind: Kind, values: Mapping[str, Any], names: Iterable[str]) -> frozenset[str]:
+    shown = (values.get(name) for name in names)
+    return frozenset(normal(kind, each) for each in shown if isinstance(each, str)) - {""}

@@ -20,6 +20,9 @@ from urllib.parse import quote
 Form = Literal["text", "json"]
 """How the log is written: for people, or for programs."""
 
+NAME_CHARACTERS_MAX = 60
+"""Characters that are shown of a name or an id that only the API knows."""
+
 MASK = "[key]"
 """What stands in the place of a secret."""
 
@@ -40,6 +43,12 @@ def neutralise(text: str, *, keeping: str = "") -> str:
     names in any script are shown as they are; so do those of `keeping`.
     """
     return UNSAFE.sub(lambda c: c[0] if c[0] in keeping else _visible(c[0]), text)
+
+
+def shortened(text: str) -> str:
+    """Return a name or an id that only the API knows, printable and not too long."""
+    is_long = len(text) > NAME_CHARACTERS_MAX
+    return neutralise(text[:NAME_CHARACTERS_MAX]) + "…" * is_long
 
 
 def _visible(character: str) -> str:

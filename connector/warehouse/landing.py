@@ -19,12 +19,12 @@ from connector.catalog.resource import Resource
 from connector.catalog.value import Kind
 from connector.engine import commands
 from connector.engine.bookmark import Stream
-from connector.engine.commands import Commit, Event, Found, Gone
+from connector.engine.commands import Commit, Event, Found, Gone, Unread
 from connector.suppression.listed import Suppressed
-from connector.warehouse.duckdb_file import literal, quoted
+from connector.warehouse.duckdb_file import iso, literal, quoted
 from connector.warehouse.history import History
 from connector.warehouse.queries import ExistingRow, near, staged, stored_rows
-from connector.warehouse.rows import RowBatch, as_json, ids_table, moments, places_table
+from connector.warehouse.rows import RowBatch, as_json, ids_table, moments, places_table, storable
 from connector.warehouse.schema import PARTS_TABLE, columns, part_columns
 
 
@@ -61,6 +61,7 @@ class LandingTable:
         records, more = self._land_records(what.records, run_id)
         deleted, tombstones = self._bury(what.gone, run_id)
         self._enqueue(what.enqueue)
+        self._note_unread(what.unread, run_id, at)
         fates = Landed(listed=listed, deleted=deleted) + records
         return fates, (*events, *more, *tombstones, *what.events)
 
@@ -183,13 +184,32 @@ class LandingTable:
         stage = ids_table(reasons, reason=pa.array(reasons.values(), pa.string()))
         with staged(self._connection, stage):
             self._execute(
-                "INSERT INTO sync.queue "
-                "SELECT $resource, $parent, stage.id, stage.reason, stored.created_at "
+                "INSERT INTO sync.queue BY NAME SELECT $resource AS resource, $parent AS parent, "
+                "stage.id, stage.reason, stored.created_at "
                 f"FROM stage LEFT JOIN (SELECT id, created_at FROM {self._name} "
                 f"WHERE id IN (SELECT id FROM stage){near(created)}) AS stored USING (id) "
                 "WHERE stage.id NOT IN (SELECT id FROM sync.queue WHERE resource = $resource "
                 "AND parent = $parent AND id IN (SELECT id FROM stage))",
                 self._mine(),
+            )
+
+    def _note_unread(self, unread: Mapping[str, Unread], run_id: str, at: datetime) -> None:
+        """Note at queued ids that reading them failed: why, and in how many runs so far."""
+        if not unread:
+            return
+        stage = ids_table(
+            unread,
+            code=pa.array([each.reason for each in unread.values()], pa.string()),
+            error=pa.array([storable(each.message) for each in unread.values()], pa.string()),
+        )
+        with staged(self._connection, stage):
+            self._execute(
+                "UPDATE sync.queue AS queued SET error_code = stage.code, error = stage.error, "
+                "failed_runs = failed_runs + (run_id IS DISTINCT FROM $run_id)::BIGINT, "
+                "failed_since = coalesce(failed_since, $at::TIMESTAMPTZ), run_id = $run_id "
+                "FROM stage WHERE queued.resource = $resource AND queued.parent = $parent "
+                "AND queued.id = stage.id",
+                {**self._mine(), "run_id": run_id, "at": iso(at)},
             )
 
     def _dequeue(self, ids: Iterable[str], created: Sequence[datetime | None] = ()) -> None:

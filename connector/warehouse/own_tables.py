@@ -140,6 +140,12 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "id VARCHAR": "The record that waits to be read whole.",
             "reason VARCHAR": "Why it must be read, or read again.",
             "created_at TIMESTAMPTZ": "The record's own `created_at`, as the list showed it.",
+            "error_code VARCHAR": "The code of the error of the last attempt to read it "
+            "(docs/ERRORS.md); null if no attempt failed.",
+            "error VARCHAR": "The same, in a part of a sentence.",
+            "failed_runs BIGINT DEFAULT 0": "Number of runs in which reading it failed.",
+            "failed_since TIMESTAMPTZ": "When reading it first failed.",
+            "run_id VARCHAR": "The last run in which reading it failed (`sync.runs.run_id`).",
         },
     ),
     "sync.events": (
@@ -176,8 +182,8 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "true_of TIMESTAMPTZ": "The newest moment that a resource is proven up to "
             '(sync.bookmarks); "now" in the models.',
             "run_id VARCHAR": "The last run whose rows it shows (`sync.runs.run_id`).",
-            "outcome VARCHAR": "published, refused (checks that block have failed), failed or "
-            "interrupted.",
+            "outcome VARCHAR": "published, unchanged (nothing to publish; only the latest such row "
+            "is kept), refused (checks that block have failed), failed or interrupted.",
             "models BIGINT": "Models and seeds in the file.",
             "checks BIGINT": "Tests and audits that were run.",
             "failed_checks VARCHAR[]": "Names of those that failed; where it was published all "
@@ -188,6 +194,8 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "message VARCHAR": "Why it was refused or has failed, in a sentence; null where it "
             "was not.",
             "bytes BIGINT": "Size of the file; null in the file itself, which cannot know it.",
+            "fingerprint VARCHAR": "Hash of the records, models, seeds and settings that the file "
+            "was made of. A pull that finds the same hash publishes nothing.",
             "seconds DOUBLE": "How long it took.",
         },
     ),
@@ -196,13 +204,14 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         {
             "started_at TIMESTAMPTZ": "When it began.",
             "ended_at TIMESTAMPTZ": "When it ended.",
-            "outcome VARCHAR": "published, unchanged (the lakehouse had it all) or failed.",
+            "outcome VARCHAR": "published, unchanged (the lakehouse had the file, or a "
+            "newer one) or failed.",
             "publication VARCHAR": "The file (`sync.publications.publication`); null where it "
             "failed.",
             "snapshot BIGINT": "The snapshot of the lakehouse that shows it.",
-            "tables BIGINT": "Tables in which something has changed.",
-            "inserted BIGINT": "Rows that are new or changed.",
-            "removed BIGINT": "Rows that are gone or changed.",
+            "tables BIGINT": "Number of tables with rows of the account.",
+            "inserted BIGINT": "Number of rows written.",
+            "removed BIGINT": "Number of rows that they replaced.",
             "error_code VARCHAR": "The code of what kept it from being done (docs/ERRORS.md).",
             "message VARCHAR": "The same, in a sentence.",
         },

@@ -1,15 +1,16 @@
-"""Persons in the work file: rows that tell of them, and what remains of these.
+"""Persons in the work file: rows that describe them, and what remains of these.
 
 They use an open connection; the caller begins and ends the transaction. A row stays where it
-is, with its ids, states, dates and sources, so that counts stay as they were; fields that tell of
-the person become null, `_record` loses them, and `sync.erased` says that it was so.
+is, with its ids, states, dates and sources, so that counts stay as they were; fields that describe
+the person become null, `_record` loses them, and `sync.erased` names the row. Texts of other
+people's records stay, and are listed.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -19,42 +20,27 @@ import duckdb
 import pyarrow as pa
 
 from connector.catalog import CATALOG, subjects_of
-from connector.catalog.field import DataSubject
 from connector.catalog.resource import Declaration
-from connector.catalog.value import Kind
+from connector.catalog.value import MARK
 from connector.suppression.identifiers import PHONE_DIGITS
-from connector.suppression.person import (
-    Mention,
-    Person,
-    changed_elsewhere,
-    owned,
-    scrubbed,
-    without_groups,
-)
+from connector.suppression.person import Mention, Person, mentions, owned, removed_fields
 from connector.warehouse.duckdb_file import literal, quoted
 from connector.warehouse.published_file import asking
 from connector.warehouse.queries import staged
 from connector.warehouse.rows import as_json
 
 _SCHEMAS = ("landing", "history")
-_OTHERS = ("sync", "push")
 _BATCH = 1000
-_TEXT_TYPES = ("VARCHAR", "JSON")
-_KEYS = ("run_id", "resource", "id")
+_SIGNS = "' -()./'"
+"""Signs between the digits of a telephone number, as an SQL literal."""
 
-
-@dataclass(frozen=True, slots=True)
-class Met:
-    """A version of a record, and the groups of its fields that tell of somebody."""
-
-    resource: str
-    record: Mapping[str, Any]
-    groups: tuple[DataSubject, ...]
+Record = tuple[str, dict[str, Any]]
+"""A version of a record, with its resource."""
 
 
 @dataclass(frozen=True, slots=True)
 class Erasing:
-    """What is to be written with what is removed: the erasure, and its moment."""
+    """Name and time of the erasure under way."""
 
     erasure: str
     at: datetime
@@ -62,35 +48,41 @@ class Erasing:
 
 @dataclass(slots=True)
 class PersonRows:
-    """Rows of each table that hold somebody, and texts of others that name them."""
+    """Rows of each table that hold a person.
+
+    `fields` are the fields of each record that an erasure removes, by resource and id, and
+    `mentions` the texts that name the person and stay.
+    """
 
     rows: Counter[str] = field(default_factory=Counter)
+    fields: dict[tuple[str, str], set[str]] = field(default_factory=dict)
     mentions: set[Mention] = field(default_factory=set)
 
 
-def met(connection: duckdb.DuckDBPyConnection, person: Person) -> Iterator[Met]:
-    """Every version of every record that tells of the person, by an id or an address."""
-    for resource, record in _versions(connection, lambda each: _known_by(each, person)):
-        groups = owned(resource.name, record, person)
-        if groups:
-            yield Met(resource.name, record, groups)
+def versions(connection: duckdb.DuckDBPyConnection, person: Person) -> Iterator[Record]:
+    """Every version of every record with an identifier of the person in a declared field."""
+    for resource in CATALOG.values():
+        for schema in _SCHEMAS:
+            where = _known_by(resource, person)
+            for _, record in _rows(connection, schema, resource, where):
+                yield resource.name, record
 
 
-def alike(
-    connection: duckdb.DuckDBPyConnection, person: Person
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Versions of records in which one of the person's marks may be.
-
-    It is a first look, to be looked at again. Deleted records are among them.
-    """
-
-    def where(resource: Declaration) -> Iterator[str]:
-        yield from _known_by(resource, person)
-        yield from _named_in("_record", person)
-        yield from _called(resource, person)
-
-    for resource, record in _versions(connection, where):
-        yield resource.name, record
+def called(connection: duckdb.DuckDBPyConnection, name: str) -> Iterator[Record]:
+    """Every version of every record of a person with this first, last or full name."""
+    words = [literal(each) for each in name.lower().split()]
+    for resource in CATALOG.values():
+        parts = [each for group in resource.subjects if group.is_whole for each in group.names]
+        for names in parts:
+            texts = [f"lower(concat_ws(' ', {', '.join(map(quoted, names))}))"]
+            texts += [f"lower({quoted(each)})" for each in names]
+            where = [
+                rf"regexp_split_to_array(trim({each}), '\s+') = [{', '.join(words)}]"
+                for each in texts
+            ]
+            for schema in _SCHEMAS:
+                for _, record in _rows(connection, schema, resource, where):
+                    yield resource.name, record
 
 
 def every_version(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -105,33 +97,33 @@ def every_version(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, 
                         yield resource.name, json.loads(record)
 
 
-def named_rows(path: Path, person: Person) -> Counter[str]:
-    """Rows that name the person, by published table. Raises a `WarehouseError`."""
+def known_rows(path: Path, person: Person) -> Counter[str]:
+    """Rows with an identifier of the person, by published table. Raises a `WarehouseError`."""
     found: Counter[str] = Counter()
     with asking(path) as ask:
-        columns: dict[str, list[tuple[str, str]]] = {}
-        for schema, table, column, type in ask(
-            "SELECT schema_name, table_name, column_name, data_type FROM duckdb_columns() "
+        columns: dict[str, list[str]] = {}
+        for schema, table, column in ask(
+            "SELECT schema_name, table_name, column_name FROM duckdb_columns() "
             "JOIN duckdb_tables() USING (database_name, schema_name, table_name) "
-            "WHERE data_type IN ('VARCHAR', 'JSON') ORDER BY ALL"
+            "WHERE data_type = 'VARCHAR' ORDER BY ALL"
         ).rows:
-            columns.setdefault(f"{quoted(schema)}.{quoted(table)}", []).append((column, type))
-        for table, typed in columns.items():
-            # One text of all columns, since a condition for each would cost more than the look.
-            text = f"lower(concat_ws(chr(31), {', '.join(quoted(name) for name, _ in typed)}))"
-            where = " OR ".join(f"contains({text}, {literal(each)})" for each in person.needles)
+            columns.setdefault(f"{quoted(schema)}.{quoted(table)}", []).append(column)
+        for table, names in columns.items():
+            where = " OR ".join(each for name in names for each in is_identifier(name, person))
             if where:
-                shown = ", ".join(f"CAST({quoted(name)} AS VARCHAR)" for name, _ in typed)
-                rows = ask(f"SELECT {shown} FROM {table} WHERE {where}").rows
-                types = [type for _, type in typed]
-                found[table.replace('"', "")] += sum(_names(row, types, person) for row in rows)
+                ((count,),) = ask(f"SELECT count(*) FROM {table} WHERE {where}").rows
+                found[table.replace('"', "")] += count
     return +found
 
 
-def _names(texts: Iterable[str | None], types: Iterable[str], person: Person) -> bool:
-    """Whether one of a row's texts names the person."""
-    pairs = zip(texts, types, strict=True)
-    return any(text is not None and _scrubbed(text, type, person) != text for text, type in pairs)
+def is_identifier(column: str, person: Person) -> Iterator[str]:
+    """Conditions under which a text column is an address or a number of the person."""
+    name = quoted(column)
+    yield from _is_one_of(f"lower(trim({name}))", person.emails)
+    yield from _is_one_of(_profile(name), person.profiles)
+    number = rf"regexp_full_match({name}, '\+?[0-9 ()./-]{{7,20}}')"
+    for each in _is_one_of(_phone(name), person.phones):
+        yield f"({number} AND {each})"
 
 
 def take_out(
@@ -140,35 +132,30 @@ def take_out(
     """Take the person out of every table; without `erasing` nothing is written."""
     found = PersonRows()
     for resource in CATALOG.values():
-        where = [*_known_by(resource, person), *_named_in("_record", person)]
         for schema in _SCHEMAS:
             table = f"{schema}.{resource.name}"
-            for rowid, record in _rows(connection, schema, resource, where):
-                groups = owned(resource.name, record, person)
-                left = without_groups(resource, record, groups, person)
-                if left == record:
+            for rowid, record in _rows(connection, schema, resource, _known_by(resource, person)):
+                gone = removed_fields(resource, record, person)
+                if not gone:
                     continue
                 found.rows[table] += 1
-                for name in changed_elsewhere(record, left, groups):
-                    found.mentions.add(Mention(resource.name, str(record["id"]), name))
+                key = resource.name, str(record["id"])
+                shown = {name for name in gone if record[name] is not None}
+                found.fields.setdefault(key, set()).update(shown)
                 if erasing is not None:
-                    _replace(connection, table, rowid, _columns(resource, record, left, groups))
-                    if schema == "landing" and groups:
+                    left = {name: each for name, each in record.items() if name not in gone}
+                    nulls = {e.name: None for e in resource.detail_fields if e.name in gone}
+                    _replace(connection, table, rowid, {"_record": as_json(left), **nulls})
+                    if schema == "landing" and owned(resource.name, record, person):
                         _mark(connection, resource.name, record["id"], erasing)
-    for table, columns in _text_columns(connection).items():
-        _scrub(connection, table, columns, person, found, writes=erasing is not None)
+            found.mentions.update(_mentions(connection, schema, resource, person))
+    # A text that is still there is listed once.
+    now = {(each.row, each.field) for each in found.mentions if not each.is_past}
+    found.mentions = {e for e in found.mentions if not e.is_past or (e.row, e.field) not in now}
+    for table, column in _own_texts(connection):
+        _remove_texts(connection, table, column, person, found, writes=erasing is not None)
     found.rows = +found.rows
     return found
-
-
-def _versions(
-    connection: duckdb.DuckDBPyConnection, where: Callable[[Declaration], Iterable[str]]
-) -> Iterator[tuple[Declaration, dict[str, Any]]]:
-    """Every version of every record that any of a resource's conditions selects."""
-    for resource in CATALOG.values():
-        for schema in _SCHEMAS:
-            for _, record in _rows(connection, schema, resource, where(resource)):
-                yield resource, record
 
 
 def _rows(
@@ -186,57 +173,52 @@ def _rows(
 
 
 def _known_by(resource: Declaration, person: Person) -> Iterator[str]:
-    """Conditions on the columns by which people are known."""
-    columns = {
-        "id": {name for group in subjects_of(resource.name) for name in group.ids},
-        "email": {name for group in subjects_of(resource.name) for name in group.emails},
-        "phone": {name for group in subjects_of(resource.name) for name in group.phones},
-    }
-    forms = {
-        "id": ("lower({})", person.ids),
-        "email": ("lower(trim({}))", person.emails),
-        "phone": (f"right(regexp_replace({{}}, '[^0-9]', '', 'g'), {PHONE_DIGITS})", person.phones),
-    }
-    for kind, names in columns.items():
-        form, values = forms[kind]
-        if values:
-            known = ", ".join(map(literal, sorted(values)))
-            for name in sorted(names):
-                yield f"{form.format(quoted(name))} IN ({known})"
+    """Conditions on the declared fields that hold identifiers of people."""
+    subjects = subjects_of(resource.name)
+    urls = [each.name for each in resource.detail_fields if each.format == "url"]
+    columns: tuple[tuple[str, set[str], frozenset[str]], ...] = (
+        ("lower({})", {name for each in subjects for name in each.ids}, person.ids),
+        ("lower(trim({}))", {name for each in subjects for name in each.emails}, person.emails),
+        (_phone("{}"), {name for each in subjects for name in each.phones}, person.phones),
+        (_profile("{}"), set(urls) if subjects else set(), person.profiles),
+    )
+    for form, names, values in columns:
+        for name in sorted(names):
+            yield from _is_one_of(form.replace("{}", quoted(name)), values)
 
 
-def _named_in(column: str, person: Person) -> Iterator[str]:
-    """Conditions under which a text may name the person: a first look."""
-    for each in person.needles:
-        yield f"contains(lower(CAST({quoted(column)} AS VARCHAR)), {literal(each)})"
+def _is_one_of(text: str, values: frozenset[str]) -> Iterator[str]:
+    if values:
+        yield f"{text} IN ({', '.join(map(literal, sorted(values)))})"
 
 
-def _called(resource: Declaration, person: Person) -> Iterator[str]:
-    """Conditions under which somebody may have one of the person's names."""
-    for parts in {parts for group in subjects_of(resource.name) for parts in group.names}:
-        name = f"lower(concat_ws(' ', {', '.join(map(quoted, parts))}))"
-        name = f"regexp_replace(trim({name}), '[\\s\\p{{Z}}]+', ' ', 'g')"
-        for each in sorted(person.texts):
-            yield f"contains({name}, {literal(each)})"
+def _phone(name: str) -> str:
+    return f"right(regexp_replace({name}, '[^0-9]', '', 'g'), {PHONE_DIGITS})"
 
 
-def _columns(
-    resource: Declaration,
-    record: Mapping[str, Any],
-    left: Mapping[str, Any],
-    groups: tuple[DataSubject, ...],
-) -> dict[str, Any]:
-    """The columns of a row that change: null for what is gone, else the text."""
-    gone = {name for group in groups for name in group.fields}
-    changed: dict[str, Any] = {"_record": as_json(left)}
-    for each in resource.detail_fields:
-        if each.name in gone:
-            changed[each.name] = None
-        elif each.name in left and left[each.name] != record[each.name]:
-            is_json = each.kind is Kind.VALUES
-            value = left[each.name]
-            changed[each.name] = as_json(value) if is_json else value
-    return changed
+def _profile(name: str) -> str:
+    return rf"rtrim(regexp_replace(lower(trim({name})), '^(https?://)?(www\.)?', ''), '/')"
+
+
+def _may_name(column: str, person: Person) -> Iterator[str]:
+    """Conditions under which a text may name the person; the text is checked afterwards."""
+    text = f"lower(CAST({quoted(column)} AS VARCHAR))"
+    words = {max(each.split(), key=len) for each in person.names if each}
+    for each in sorted({*person.emails, *person.profiles, *words}):
+        yield f"contains({text}, {literal(each)})"
+    for each in sorted(person.phones):
+        yield f"contains(translate({text}, {_SIGNS}, ''), {literal(each)})"
+
+
+def _mentions(
+    connection: duckdb.DuckDBPyConnection, schema: str, resource: Declaration, person: Person
+) -> Iterator[Mention]:
+    """Texts that name the person and that no erasure removes."""
+    table = f"{schema}.{resource.name}"
+    for _, record in _rows(connection, schema, resource, _may_name("_record", person)):
+        gone = removed_fields(resource, record, person)
+        left = {name: each for name, each in record.items() if name not in gone}
+        yield from mentions(table, str(record["id"]), left, person)
 
 
 def _replace(
@@ -265,59 +247,35 @@ def _mark(connection: duckdb.DuckDBPyConnection, resource: str, id: str, erasing
     )
 
 
-def _text_columns(connection: duckdb.DuckDBPyConnection) -> dict[str, list[tuple[str, str]]]:
-    """The columns of all other tables that may hold a text, with their types."""
-    rows = connection.execute(
-        "SELECT schema_name || '.' || table_name, column_name, data_type FROM duckdb_columns() "
+def _own_texts(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
+    """Text columns of the connector's own tables."""
+    return connection.execute(
+        "SELECT schema_name || '.' || table_name, column_name FROM duckdb_columns() "
         "WHERE NOT internal AND database_name = current_database() "
-        f"AND schema_name IN ({', '.join(map(literal, _OTHERS))}) ORDER BY ALL"
+        "AND schema_name = 'sync' AND data_type = 'VARCHAR' ORDER BY ALL"
     ).fetchall()
-    found: dict[str, list[tuple[str, str]]] = {}
-    for table, name, type in rows:
-        if type in _TEXT_TYPES:
-            found.setdefault(table, []).append((name, type))
-    return found
 
 
-def _scrub(
+def _remove_texts(
     connection: duckdb.DuckDBPyConnection,
     table: str,
-    columns: list[tuple[str, str]],
+    column: str,
     person: Person,
     found: PersonRows,
     *,
     writes: bool,
 ) -> None:
-    """Look for the person in the texts of a table."""
-    named = set()
-    keys = [name for name, _ in columns if name in _KEYS]
-    key = f"concat_ws('/', {', '.join(map(quoted, keys))})" if keys else "''"
-    for name, type in columns:
-        where = " OR ".join(_named_in(name, person))
-        if not where:
-            return
-        rows = connection.execute(
-            f"SELECT rowid, {key}, CAST({quoted(name)} AS VARCHAR) FROM {table} WHERE {where}"
-        ).fetchall()
-        for rowid, row, text in rows:
-            left = _scrubbed(text, type, person)
-            if left == text:
-                continue
-            named.add(rowid)
-            if not table.startswith("push."):
-                # The journal's copy has what the journal has, which is named by its own rows.
-                found.mentions.add(Mention(table, row, name))
+    """Remove the texts of the connector's own table that name the person."""
+    where = " OR ".join(_may_name(column, person))
+    if not where:
+        return
+    name = quoted(column)
+    rows = connection.execute(f"SELECT rowid, {name} FROM {table} WHERE {where}").fetchall()
+    for rowid, text in rows:
+        if person.is_named_in(text):
+            found.rows[table] += 1
             if writes:
-                _replace(connection, table, rowid, {name: left})
-    found.rows[table] += len(named)
-
-
-def _scrubbed(text: str, type: str, person: Person) -> str:
-    if type != "JSON":
-        return person.without(text)
-    value = json.loads(text)
-    left = scrubbed(value, person)
-    return text if left == value else as_json(left)
+                _replace(connection, table, rowid, {column: MARK})
 
 
 # -- Overdue ---------------------------------------------------------------------------------------

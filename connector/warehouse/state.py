@@ -6,14 +6,14 @@ They use an open connection; the caller begins and ends the transaction.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
-from connector.catalog import declaration
+from connector.catalog import CATALOG, declaration
 from connector.catalog.value import read_datetime
 from connector.engine.bookmark import Bookmark, Stream
 from connector.engine.commands import Event
@@ -22,7 +22,13 @@ from connector.warehouse.duckdb_file import from_microseconds, iso, literal, quo
 from connector.warehouse.own_tables import RowsOf, column_types
 from connector.warehouse.queries import staged
 from connector.warehouse.rows import ARROW_TYPES, as_json, storable
-from connector.warehouse.runs import PROVEN_AT, ResourceRun, last_resource_runs
+from connector.warehouse.runs import (
+    PROVEN_AT,
+    Health,
+    ResourceRun,
+    last_resource_runs,
+    read_run_health,
+)
 
 _ONCE = frozenset({"unknown_field", "unknown_value", "unreadable_value", "unsorted"})
 """Kinds of event that are told once for a resource, however often they are seen."""
@@ -34,7 +40,8 @@ class StreamState:
 
     `is_listing` says that the list of a first load is still being read. `lateness_seconds` is the
     greatest of its streams' (None: never pulled); `oldest_read_at` is when the live row was read
-    whose reading is longest ago.
+    whose reading is longest ago. `broken` are those of the `pending` records that could not be read
+    in several runs.
     """
 
     resource: str
@@ -47,7 +54,41 @@ class StreamState:
     is_listing: bool = False
     lateness_seconds: float | None = None
     oldest_read_at: datetime | None = None
+    broken: int = 0
 
+
+@dataclass(frozen=True, slots=True)
+class UnreadRecord:
+    """Queued record that could not be read: why, and in how many runs."""
+
+    id: str
+    error: str
+    failed_runs: int
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether reading it failed in several runs, so that another try will not help."""
+        return self.failed_runs >= BROKEN_RUNS_MIN
+
+
+BROKEN_RUNS_MIN = 2
+"""Number of runs after which a record that cannot be read is not expected to become readable."""
+
+_UNREAD = RowsOf(UnreadRecord, "sync.queue")
+
+
+def read_unread(connection: duckdb.DuckDBPyConnection, resource: str) -> tuple[UnreadRecord, ...]:
+    """Return the queued records that could not be read, those that failed longest first."""
+    rows = connection.execute(
+        f"SELECT {_UNREAD.selected} FROM sync.queue WHERE resource = ? AND failed_runs > 0"
+        " ORDER BY failed_runs DESC, id",
+        [resource],
+    ).fetchall()
+    return tuple(map(_UNREAD.read, rows))
+
+
+RecordKey = tuple[str, str]
+"""Resource and id of a record."""
 
 _BOOKMARKS = RowsOf(Bookmark, "sync.bookmarks")
 _FOLDER = RowsOf(Identity, "sync.folder")
@@ -182,8 +223,12 @@ def write_notice(
     )
 
 
-def take_notices(connection: duckdb.DuckDBPyConnection, run_id: str) -> tuple[str, ...]:
-    """Details of the notices that no pull has reported; the run does now."""
+def take_notices(
+    connection: duckdb.DuckDBPyConnection, run_id: str, more: Iterable[tuple[Event, datetime]] = ()
+) -> tuple[str, ...]:
+    """Return the notices that no pull has reported, `more` among them; the run does now."""
+    for event, at in more:
+        write_notice(connection, event, at)
     rows = connection.execute(
         "SELECT detail FROM sync.events WHERE resource IS NULL AND run_id IS NULL ORDER BY seen_at"
     ).fetchall()
@@ -192,6 +237,44 @@ def take_notices(connection: duckdb.DuckDBPyConnection, run_id: str) -> tuple[st
             "UPDATE sync.events SET run_id = ? WHERE resource IS NULL AND run_id IS NULL", [run_id]
         )
     return tuple(detail for (detail,) in rows)
+
+
+def read_health(connection: duckdb.DuckDBPyConnection) -> Health:
+    """Return the health as it is written down at one moment, with events of resources."""
+    found = read_run_health(connection)
+    events = {
+        name: present_events(connection, name, run_id)
+        for name, (run_id, _) in found.resources.items()
+    }
+    return replace(found, events=events)
+
+
+def read_known_ids(connection: duckdb.DuckDBPyConnection, count: int) -> tuple[RecordKey, ...]:
+    """Return landed records that live longest.
+
+    Content items are left out: an id alone does not say where they are.
+    """
+    selects = (
+        f"SELECT '{each.name}' AS resource, id, created_at FROM landing.{quoted(each.name)}"
+        " WHERE _deleted_at IS NULL AND _hydrated_at IS NOT NULL"
+        for each in CATALOG.values()
+        if each.parent is None
+    )
+    rows = connection.execute(
+        f"SELECT resource, id FROM ({' UNION ALL '.join(selects)})"
+        f" ORDER BY created_at, id LIMIT {count}"
+    ).fetchall()
+    return tuple((resource, id) for resource, id in rows)
+
+
+def find_named(connection: duckdb.DuckDBPyConnection, resource: str, name: str) -> tuple[str, ...]:
+    """Return ids of the live landed records whose slug or id is `name`."""
+    found = connection.execute(
+        f"SELECT id FROM landing.{quoted(resource)} "
+        "WHERE (slug = $1 OR id = $1) AND _deleted_at IS NULL",
+        [name],
+    ).fetchall()
+    return tuple(id for (id,) in found)
 
 
 def read_status(
@@ -205,9 +288,10 @@ def read_status(
         "epoch_us(min(_hydrated_at) FILTER (_deleted_at IS NULL)) "
         f"FROM landing.{quoted(resource)}"
     ).fetchall()[0]
-    pending = connection.execute(
-        "SELECT count(*) FROM sync.queue WHERE resource = ?", [resource]
-    ).fetchall()[0][0]
+    pending, broken = connection.execute(
+        "SELECT count(*), count(*) FILTER (failed_runs >= ?) FROM sync.queue WHERE resource = ?",
+        [BROKEN_RUNS_MIN, resource],
+    ).fetchall()[0]
     proven_at, is_listing, lateness_seconds = connection.execute(
         f"SELECT {PROVEN_AT}, coalesce(bool_or(load_page IS NOT NULL), FALSE), "
         "max(lateness_seconds) FROM sync.bookmarks WHERE resource = ?",
@@ -225,6 +309,7 @@ def read_status(
         is_listing=is_listing,
         lateness_seconds=lateness_seconds,
         oldest_read_at=from_microseconds(oldest_read_at),
+        broken=broken,
     )
 
 

@@ -22,6 +22,7 @@ from connector.suppression.listed import Noticing, Suppressed
 from connector.suppression.person import Person, reduced
 from connector.system.atomic_files import create, sync_folder
 from connector.system.identity import Identity
+from connector.warehouse.contents import fingerprint
 from connector.warehouse.duckdb_file import (
     LOG_ENDINGS,
     ROW_GROUP_ROWS,
@@ -41,6 +42,7 @@ from connector.warehouse.runs import (
     Publication,
     name_cut_off,
     published_in,
+    shown_by,
     true_of,
     write_publication,
 )
@@ -48,18 +50,47 @@ from connector.warehouse.schema import complete_tables, schema_version
 from connector.warehouse.state import write_notice
 
 
-def copy_work(work: Path, draft: Path, publication: Publication, published: Path) -> Publication:
+def copy_work(
+    work: Path,
+    draft: Path,
+    publication: Publication,
+    published: Path,
+    *,
+    made_with: str,
+    if_changed: bool = False,
+) -> Publication:
     """Record that the publication begins, and copy the work file to `draft`.
 
     The work file is held for as long as the copy takes, so that no other process writes to it
-    meanwhile. `published` is the file that analysts have until then. Returns the publication with
-    the moment that it is true of. Raises `DiskFull` or another `WarehouseError`.
+    meanwhile.
+
+    Args:
+        work: The work file.
+        draft: File to write.
+        publication: Record of the publication.
+        published: File that analysts have until then.
+        made_with: Fingerprint of models, seeds and settings.
+        if_changed: Copy nothing if `published` shows everything already.
+
+    Returns:
+        The publication with the time that it is true of and its fingerprint. Its outcome is
+        `unchanged` if nothing was copied.
+
+    Raises:
+        DiskFull: The disk is full.
+        WarehouseError: A file cannot be used.
     """
     with opened(work) as connection:
         complete_tables(connection, str(work))
-        publication = replace(publication, true_of=true_of(connection))
+        at = true_of(connection)
+        zone = publication.time_zone or "UTC"
+        publication = replace(
+            publication, true_of=at, fingerprint=fingerprint(connection, at, zone, made_with)
+        )
         with transaction(connection):
             name_cut_off(connection, published)
+            if if_changed and shown_by(connection, published, publication.fingerprint):
+                return replace(publication, outcome="unchanged")
             write_publication(connection, publication)
         # After a checkpoint everything is in the one file, and nothing in a log beside it.
         connection.execute("CHECKPOINT")

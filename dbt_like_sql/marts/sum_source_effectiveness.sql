@@ -1,6 +1,6 @@
 -- model: sum_source_effectiveness
--- grain: one row per source of dim_sources
--- What became of the candidates and leads of each source.
+-- grain: one row per source and month of creation
+-- What became of the candidates and leads of each source, by the month in which they were created.
 
 with
 
@@ -24,6 +24,8 @@ placed as (
 candidates as (
     select
         pipeline.source,
+        date_trunc('month', pipeline.created_at at time zone as_of.time_zone)::date
+            as created_month,
         count(*) as candidates,
         count(*) filter (where pipeline.is_active) as active_candidates,
         count(met.candidate_id) as candidates_with_interview,
@@ -34,19 +36,31 @@ candidates as (
         sum(placed.reporting_fee) as reporting_fee,
         max(placed.reporting_currency) as reporting_currency
     from {{ ref('fct_pipeline_candidates') }} as pipeline
+    cross join {{ ref('as_of') }} as as_of
     left join met on met.candidate_id = pipeline.candidate_id
     left join placed on placed.candidate_id = pipeline.candidate_id
-    group by pipeline.source
+    group by all
 ),
 
 leads as (
-    select source, count(*) as leads, count(*) filter (where is_converted) as leads_converted
+    select
+        source,
+        created_month,
+        count(*) as leads,
+        count(*) filter (where is_converted) as leads_converted
     from {{ ref('fct_lead_conversion') }}
-    group by source
+    group by source, created_month
+),
+
+months as (
+    select source, created_month from candidates
+    union
+    select source, created_month from leads
 )
 
 select
     sources.source,
+    months.created_month,
     sources.source_group,
     coalesce(candidates.candidates, 0) as candidates,
     coalesce(candidates.active_candidates, 0) as active_candidates,
@@ -63,5 +77,10 @@ select
     coalesce(leads.leads_converted, 0) as leads_converted,
     leads.leads_converted / nullif(leads.leads, 0) as lead_conversion_rate
 from {{ ref('dim_sources') }} as sources
-left join candidates on candidates.source = sources.source
-left join leads on leads.source = sources.source
+left join months on months.source = sources.source
+left join candidates
+    on candidates.source = sources.source
+    and candidates.created_month is not distinct from months.created_month
+left join leads
+    on leads.source = sources.source
+    and leads.created_month is not distinct from months.created_month

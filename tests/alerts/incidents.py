@@ -27,7 +27,6 @@ from connector.sandbox.faults import (
 from connector.sandbox.server import Sandbox
 from connector.settings.model import load_settings
 from tests.alerts.quarter import KEY, OTHER_KEY, Calm, Incident, Plan, Quarter
-from tests.cli.calling import call
 
 Step = Callable[[Quarter], object]
 
@@ -292,20 +291,6 @@ def dagster_fails(q: Quarter) -> None:
     q.instead = run
 
 
-def rename(q: Quarter) -> None:
-    """A person gives the account's table another name."""
-    q.let_go()
-    q.name = "hooli-london"
-    q.accounts = {q.name: q.settings}
-    q.configure()
-
-
-def give_folder(q: Quarter) -> None:
-    """A person does what the message says."""
-    done = call(["account", "rename", "hooli", q.name], q.environ)
-    assert 0 == done.status, done
-
-
 def lose_key(q: Quarter) -> None:
     """The key's file is gone."""
     (q.folder / "key").unlink()
@@ -337,10 +322,6 @@ HOOLI = Plan(
         Incident(
             *(25, "connector.toml", "has a misspelt setting", lambda q: q.set(billing_dai=3)),
             *("settings_wrong", "billing_day", unset("billing_dai")),
-        ),
-        Incident(
-            *(33, "The account", "has another name in connector.toml", rename),
-            *("account_renamed", "connector account rename hooli hooli-london", give_folder),
         ),
         Incident(
             *(41, "The API", "is away in a night in which the webhook is, too"),

@@ -143,7 +143,6 @@ class Quarter:
         self.plan, self.folder, self.sandbox, self.receiver = plan, folder, sandbox, receiver
         self.name = plan.name
         self.settings: dict[str, object] = {"base_url": sandbox.base_url, **plan.settings}
-        self.accounts = {plan.name: self.settings}
         self.environ = {"CONNECTOR_CONFIG": str(folder / "connector.toml")}
         self.night = 0
         self.instead: Callable[[], object] | None = None
@@ -166,9 +165,8 @@ class Quarter:
     def configure(self) -> None:
         """Write the project file as the settings are now."""
         lines = ['data_dir = "data"', 'models = "off"', 'alert_webhook_file = "webhook"']
-        for name, settings in self.accounts.items():
-            lines += [f"[accounts.{name}]", 'api_key_file = "key"']
-            lines += [f"{each} = {_toml(value)}" for each, value in settings.items()]
+        lines += [f"[accounts.{self.name}]", 'api_key_file = "key"']
+        lines += [f"{each} = {_toml(value)}" for each, value in self.settings.items()]
         (self.folder / "connector.toml").write_text("\n".join(lines) + "\n")
 
     def set_key(self, key: str = KEY) -> None:

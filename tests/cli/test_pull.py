@@ -15,6 +15,7 @@ from connector.sandbox.faults import HtmlPage
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from connector.warehouse.published_file import query
+from connector.warehouse.runs import last_runs
 from connector.warehouse.warehouse import Warehouse
 from tests.cli.calling import COUNTS, KEY, call, start, variables
 
@@ -34,6 +35,24 @@ def test_pull_lands_all_and_the_next_has_nothing_to_do(tmp_path: Path) -> None:
         assert ((count,),) == landed
     assert f"Done: {sum(COUNTS.values())} new, 0 changed, 0 deleted (" in first.err
     assert "Nothing to do: nothing has changed since the last pull (" in second.err
+    assert "Nothing to publish: recruitment.duckdb is up to date." not in first.err
+    assert "Nothing to publish: recruitment.duckdb is up to date." in second.err
+
+
+def test_status_knows_that_the_published_file_is_up_to_date(tmp_path: Path) -> None:
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        environ = variables(sandbox.base_url, tmp_path)
+        first, second = call(["pull", "--json"], environ), call(["pull", "--json"], environ)
+        told, shown = call(["status", "--json"], environ), call(["status"], environ)
+
+    assert "published" == first.object["published"]["outcome"]
+    assert "unchanged" == second.object["published"]["outcome"]
+    published = told.object["published"]
+    assert first.object["published"]["true_of"] == published["true_of"]
+    assert second.object["published"]["true_of"] == published["unchanged_at"]
+    assert told.object["unpublished"] is None
+    assert "; nothing has changed up to " in shown.out
+    assert "is not published" not in shown.err
 
 
 def test_pull_takes_the_resources_that_are_named(tmp_path: Path) -> None:
@@ -54,7 +73,7 @@ def test_json_is_one_object_with_the_report(tmp_path: Path) -> None:
     assert ("done", requests) == (called.object["outcome"], called.object["requests"])
     assert list(CATALOG) == list(called.object["resources"])
     assert COUNTS == {name: each["live"] for name, each in called.object["resources"].items()}
-    (run,) = Warehouse(tmp_path).runs(9)
+    (run,) = Warehouse(tmp_path).read(last_runs, 9)
     assert (run.run_id, "pull") == (called.object["run_id"], run.command)
 
 
@@ -257,3 +276,21 @@ def test_all_accounts_are_pulled_and_one_that_cannot_be_stops_no_other(tmp_path:
     one = {"CONNECTOR_BASE_URL": "http://127.0.0.1:9", "CONNECTOR_API_KEY": KEY}
     shared = call(["pull", "--all"], environ | one)
     assert (2, True) == (shared.status, "would be that of every account" in shared.err)
+
+
+def test_pull_warns_once_of_own_models_that_are_not_declared(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "titles.sql").write_text("select id, title from {{ source('landing', 'jobs') }}\n")
+    with Sandbox(counts={"jobs": 2}, keys={KEY: ("*",)}) as sandbox:
+        environ = variables(sandbox.base_url, tmp_path / "data")
+        environ |= {"CONNECTOR_MODELS": "on", "CONNECTOR_MODELS_FOLDER": str(own)}
+        first, second = call(["pull", "jobs"], environ), call(["pull", "jobs"], environ)
+        listed = call(["models", "test", "own"], environ)
+
+    said = "3 models or columns of your own are not declared in a schema.yml: "
+    warned = [line for line in first.err.splitlines() if "schema.yml" in line]
+    assert [f"Warning: {said}'connector models test' lists them"] == warned
+    assert "schema.yml" not in second.err
+    for each in ("own.titles has", "own.titles.id (", "own.titles.title ("):
+        assert each in listed.err

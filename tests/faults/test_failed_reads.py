@@ -105,11 +105,11 @@ def test_foreign_successes_change_nothing(tmp_path: Path, variant: str, path: st
         after = report.resources["candidates"]
         assert "failed" == report.outcome
         # Bytes behind an answer that has no body leave it unclear where the next one begins.
-        code = "no_answer" if variant == "204 with a body" else "unreadable_answer"
+        code = "no_answer" if variant == "204 with a body" else "answer_broken"
         assert ("failed", code) == (after.outcome, after.error_code)
         assert (before.bookmark_after, 0, 40) == (after.bookmark_after, after.deleted, after.live)
         assert [] == work_rows(tmp_path, "FROM landing.candidates WHERE _deleted_at IS NOT NULL")
-        assert report.requests <= (20 if code == "unreadable_answer" else 100)
+        assert report.requests <= (20 if code == "answer_broken" else 100)
 
         sandbox.faults.clear()
         assert "done" == pulled(sandbox, tmp_path, "candidates", time=time).outcome

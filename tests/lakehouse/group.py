@@ -10,8 +10,7 @@ from typing import Any
 
 import duckdb
 
-from connector.lakehouse import connect
-from connector.lakehouse.connect import LakehouseAccount, reading
+from connector.lakehouse.connect import LakehouseAccount, changing, reading
 from connector.publishing.publication import Published, publish
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.duckdb_file import opened
@@ -74,10 +73,9 @@ class Group:
 
     @contextmanager
     def intruding(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A connection that may write to the lake, and has no lock."""
+        """A connection that changes the lake."""
         place = LakehouseAccount.required(self.settings("intruder"))
-        with connect._loaded(place) as connection:
-            connect.attach(connection, place, reads_only=False)
+        with changing(place) as connection:
             yield connection
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:

@@ -11,13 +11,13 @@ import duckdb
 
 from connector.lakehouse import connect
 
-_extended = connect.extended
-
 
 class Pool:
     """Databases in memory with their extensions, which take half a second to load, used again as
     soon as they are free. A database that was loaded keeps to the storage that it found then.
     """
+
+    made = staticmethod(connect.extended)
 
     def __init__(self) -> None:
         self._free: defaultdict[tuple[object, ...], list[duckdb.DuckDBPyConnection]]
@@ -27,7 +27,7 @@ class Pool:
     def extended(self, extensions: Sequence[str]) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection to one that nobody else uses now."""
         free = self._free[frozenset(extensions), os.environ.get(connect.ENDPOINT)]
-        found = free.pop() if free else _extended(extensions)
+        found = free.pop() if free else self.made(extensions)
         try:
             with found.cursor() as connection:
                 try:

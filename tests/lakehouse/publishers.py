@@ -37,8 +37,7 @@ class Publishers(ForkServer):
 def serve() -> None:
     """Fork the publishers of each line that comes, and tell how they ended."""
     # Imported before the first fork.
-    import psycopg  # noqa: F401, PLC0415
-
+    import connector.lakehouse.forget  # noqa: PLC0415
     import connector.publishing.publication  # noqa: F401, PLC0415
 
     for line in sys.stdin:
@@ -54,7 +53,8 @@ def serve() -> None:
 
 def _live(turn: Sequence[Mapping[str, str]]) -> None:
     """Publish each account, local file and lake, and end with 0 if all of it was done."""
-    from connector.lakehouse import connect, manifest  # noqa: PLC0415
+    from connector.lakehouse import connect  # noqa: PLC0415
+    from connector.lakehouse import publish as lake_publish  # noqa: PLC0415
     from connector.publishing.publication import publish  # noqa: PLC0415
     from connector.settings.model import load_settings  # noqa: PLC0415
     from tests.lakehouse.pool import Pool  # noqa: PLC0415
@@ -70,7 +70,7 @@ def _live(turn: Sequence[Mapping[str, str]]) -> None:
     try:
         for environ in turn:
             if DIES in environ:
-                setattr(manifest, "write_parts", die)  # noqa: B010 # it is no such function
+                setattr(lake_publish._ENTRIES, "insert", die)  # noqa: B010 # it is no such function
             given = {name: value for name, value in environ.items() if name != DIES}
             done = publish(load_settings({}, given, ROOT))
             if done.shared is None or done.shared.outcome != "published":

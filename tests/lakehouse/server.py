@@ -19,7 +19,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import psycopg
+from connector.lakehouse.connect import extended
+from connector.warehouse.duckdb_file import literal
 
 USER = "publisher"
 _SETTINGS = {
@@ -52,11 +53,15 @@ class Server:
         return name
 
     def ask(self, database: str, sql: str) -> list[tuple[Any, ...]]:
-        """What a statement returns; nothing where it returns nothing."""
-        with psycopg.connect(self.address(database), autocommit=True) as connection:
-            # The statements are the tests' own.
-            cursor = connection.execute(sql.encode())
-            return cursor.fetchall() if cursor.description else []
+        """Return the rows of a query; every other statement returns nothing."""
+        function, options = "postgres_query", ""
+        if not sql.startswith("SELECT"):
+            function, options = "postgres_execute", ", use_transaction => false"
+        with extended(("postgres_scanner",)) as connection:
+            connection.execute(f"ATTACH '{self.address(database)}' AS asked (TYPE postgres)")
+            return connection.execute(
+                f"FROM {function}('asked', {literal(sql)}{options})"
+            ).fetchall()
 
 
 _NUMBERS = count(1)

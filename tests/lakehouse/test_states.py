@@ -1,18 +1,17 @@
-"""Earlier states can be asked for until they expire, and looking after the lake changes nothing of
-what a reader sees now.
-"""
+"""Earlier states can be read until they expire. The commands of the lake."""
 
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import duckdb
 import pytest
 from click.testing import CliRunner
 
 from connector.cli import main
-from connector.lakehouse.lake_status import GRACE, maintain, read_status, snapshots
+from connector.lakehouse import publish as lake_publish
+from connector.lakehouse.lake_status import read_status
 from connector.lakehouse.publish import publish_to_lakehouse
 from tests.cli.calling import check_fields
 from tests.lakehouse.group import Group
@@ -23,8 +22,7 @@ TITLES = "SELECT id, title FROM lake.landing.jobs {at} WHERE account = 'acme' OR
 SAME = "j08"
 """From which job on none ever changes."""
 
-AT_ONCE = -GRACE
-"""A grace for which everything is old enough."""
+NOTHING_KEPT = {"CONNECTOR_LAKEHOUSE_KEEP_DAYS": "0"}
 
 
 def publish_three(group: Group) -> list[int]:
@@ -51,58 +49,34 @@ def title_at(lake: duckdb.DuckDBPyConnection, at: str) -> str:
     return found
 
 
-def test_earlier_states_can_be_asked_for_until_they_expire(group: Group) -> None:
+def test_earlier_states_can_be_read_until_they_expire(
+    group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
     numbers = publish_three(group)
-    settings = group.settings("acme")
     with group.lake() as lake:
         titles = [title_at(lake, f"AT (VERSION => {n})") for n in numbers]
         assert ["first", "second", "third"] == titles
-        moments = dict(snapshots(lake))
-        at = moments[numbers[1]].isoformat()
-        # The moment of a state is the first at which it is so.
-        assert "second" == title_at(lake, f"AT (TIMESTAMP => TIMESTAMPTZ '{at}')")
-
-    kept_from = moments[numbers[1]] + timedelta(microseconds=1)
-    preview = maintain(settings, 1, now=kept_from + timedelta(days=1))
-    assert len(moments) == len(read_status(settings).snapshots)
-    assert (2, len(moments) - 2) == (preview.kept, preview.expired)
-
-    files = group.files()
-    done = maintain(settings, 1, applies=True, grace=AT_ONCE, now=kept_from + timedelta(days=1))
-    assert preview.expired == done.expired
-    assert done.rewritten
-    assert done.joined
-    maintain(settings, 36_500, applies=True, grace=AT_ONCE)
-    assert files - group.files()
+    since = dict(read_status(group.settings("acme")).snapshots)[numbers[1]].isoformat()
     with group.lake() as lake:
-        assert numbers[1:] == [n for n, _ in snapshots(lake)][:2]
-        assert ["second", "third"] == [title_at(lake, f"AT (VERSION => {n})") for n in numbers[1:]]
-        assert "third" == title_at(lake, "")
-
-    before = group.files()
-    maintain(settings, 0, applies=True, grace=AT_ONCE)
-    maintain(settings, 0, applies=True, grace=AT_ONCE)
-    assert len(group.files()) < len(before)
-    with group.lake() as lake:
-        assert 1 == len(snapshots(lake))
-        assert "third" == title_at(lake, "")
-    assert "unchanged" == publish_to_lakehouse(settings).outcome
-
-
-def test_files_stay_while_somebody_may_be_reading_them(group: Group) -> None:
-    publish_three(group)
-    settings = group.settings("acme")
+        # The time of a state is the first at which it is visible.
+        assert "second" == title_at(lake, f"AT (TIMESTAMP => TIMESTAMPTZ '{since}')")
     files = group.files()
 
-    maintain(settings, 0, applies=True)
-    assert files <= group.files()
+    publish_to_lakehouse(group.settings("acme", **NOTHING_KEPT), force=True)
 
-    later = datetime.now(UTC) + 2 * GRACE
-    assert maintain(settings, 0, applies=True, now=later).removed_files
-    assert files - group.files()
+    assert 1 == len(read_status(group.settings("acme")).snapshots)
+    # A query that began before may still read the files.
+    assert files < group.files()
+
+    monkeypatch.setattr(lake_publish, "GRACE", timedelta(0))
+    publish_to_lakehouse(group.settings("acme", **NOTHING_KEPT), force=True)
+
+    assert set() == files & group.files()
+    with group.lake() as lake:
+        assert "third" == title_at(lake, "")
 
 
-def test_commands_tell_how_the_lake_stands(group: Group) -> None:
+def test_the_commands_publish_and_show_and_remove(group: Group) -> None:
     group.land("acme", "jobs", {"id": "j1"}, {"id": "j2"})
     group.publish("acme")
 
@@ -121,14 +95,8 @@ def test_commands_tell_how_the_lake_stands(group: Group) -> None:
     assert ["unchanged"] == [each["outcome"] for each in sent]
     told = call("status")["accounts"]
     assert isinstance(told, list)
-    assert [("acme", 2)] == [(each["account"], each["rows"]["landing.jobs"]) for each in told]
-    assert {"applied": False, "expired": 0} == {
-        name: value for name, value in call("maintain").items() if name in ("applied", "expired")
-    }
-    assert call("maintain", "--apply")["applied"]
-    rows = call("remove")["rows"]
-    assert isinstance(rows, dict)
-    assert 2 == rows["landing.jobs"]
+    assert [("acme", 1, 2)] == [(e["account"], e["tables"], e["rows"]) for e in told]
+    assert 2 == call("remove")["rows"]
     assert 2 == call("remove", "--apply", option="--apply")["removed"]
     assert [] == call("status")["accounts"]
     assert set() == {each for each in group.files() if "account=acme" in each}

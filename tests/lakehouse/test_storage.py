@@ -1,16 +1,17 @@
-"""The lake's files may lie in object storage, with all that is promised of a folder."""
+"""The files of the lake in object storage."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from connector.errors import SettingsError
+from connector.lakehouse import forget
 from connector.lakehouse.connect import ENDPOINT, URL_STYLE, url_style
-from connector.lakehouse.lake_status import maintain
 from connector.lakehouse.publish import publish_to_lakehouse
 from connector.privacy.erase import erase
 from connector.publishing.publication import publish
@@ -18,7 +19,6 @@ from tests.lakehouse.group import Group
 from tests.lakehouse.server import Server
 from tests.lakehouse.storage import SECRET, Storage, storing
 from tests.lakehouse.test_erasing import sharing
-from tests.lakehouse.test_states import AT_ONCE, publish_three, title_at
 from tests.privacy.populated_agency import EMAIL, NOW, TRACES, populated_agency
 
 
@@ -55,34 +55,21 @@ def stored(
 
 
 @pytest.mark.slow
-def test_a_lake_in_object_storage_is_as_one_in_a_folder(stored: Stored) -> None:
-    stored.storage.make(stored.bucket)
-    numbers = publish_three(stored.group)
-    settings = stored.group.settings("acme")
-    before = stored.objects()
-    assert "unchanged" == publish_to_lakehouse(settings).outcome
-    assert before == stored.objects()
-    assert before
-    assert all(name.startswith("lake/of/agencies/") for name in before)
-    with stored.group.lake() as lake:
-        titles = [title_at(lake, f"AT (VERSION => {n})") for n in numbers]
-    assert ["first", "second", "third"] == titles
-
-    maintain(settings, 0, applies=True, grace=AT_ONCE)
-    maintain(settings, 0, applies=True, grace=AT_ONCE)
-
-    assert len(stored.objects()) < len(before)
-    with stored.group.lake() as lake:
-        assert "third" == title_at(lake, "")
-
-
-@pytest.mark.slow
-def test_nothing_of_a_person_is_left_in_the_bucket(stored: Stored, tmp_path: Path) -> None:
-    stored.storage.make(stored.bucket)
+def test_a_lake_in_object_storage_is_published_read_and_rid_of_a_person(
+    stored: Stored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     home = tmp_path / "agency"
     populated_agency(home)
     settings = sharing(home, stored.group)
-    publish(settings)
+    refused = publish(settings)
+    assert refused.shared is not None
+    assert "failed" == refused.shared.outcome
+    assert SECRET not in str(refused.shared.error)
+
+    stored.storage.make(stored.bucket)
+    assert "published" == publish_to_lakehouse(settings).outcome
+    assert stored.group.rows("SELECT id FROM lake.landing.candidates")
+    assert all(name.startswith("lake/of/agencies/") for name in stored.objects())
     orphan = "lake/of/agencies/landing/candidates/account=_unnamed/ducklake-cut-off.parquet"
     stored.storage.put(stored.bucket, orphan, f"half of a file with {EMAIL}".encode())
     needles = [each.lower().encode() for each in TRACES]
@@ -93,28 +80,13 @@ def test_nothing_of_a_person_is_left_in_the_bucket(stored: Stored, tmp_path: Pat
     assert orphan in held()
     assert len(held()) > 1
 
+    monkeypatch.setattr(forget, "GRACE", timedelta(0))
     done = erase(settings, EMAIL, applies=True, now=lambda: NOW)
 
     (receipt,) = done.receipts
     assert () == receipt.waiting
     assert [] == held()
     assert stored.objects()
-
-
-@pytest.mark.slow
-def test_a_bucket_that_is_not_there_keeps_nothing_back(stored: Stored) -> None:
-    stored.group.land("acme", "jobs", {"id": "j1", "title": "Nurse"})
-    refused = stored.group.publish("acme")
-
-    assert stored.group.file("acme").exists()
-    assert refused.shared is not None
-    assert "failed" == refused.shared.outcome
-    assert SECRET not in str(refused.shared.error)
-
-    stored.storage.make(stored.bucket)
-
-    assert "published" == publish_to_lakehouse(stored.group.settings("acme")).outcome
-    assert [("j1",)] == stored.group.rows("SELECT id FROM lake.landing.jobs")
 
 
 @pytest.mark.parametrize(
@@ -132,7 +104,7 @@ def test_buckets_are_addressed_as_their_storage_wants_it(
     assert style == url_style(environ)
 
 
-def test_a_style_that_is_none_is_told() -> None:
+def test_an_unknown_style_is_refused() -> None:
     with pytest.raises(SettingsError, match="DUCKDB_S3_URL_STYLE is 'hosted'") as told:
         url_style({URL_STYLE: "hosted"})
     assert "path or to vhost" in told.value.action

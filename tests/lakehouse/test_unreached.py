@@ -12,12 +12,15 @@ from click.testing import CliRunner
 
 from connector.cli import main
 from connector.errors import LakehouseError, LakehouseOffline, SettingsError
+from connector.lakehouse import connect
+from connector.lakehouse.lake_status import read_status
 from connector.lakehouse.publish import publish_to_lakehouse
 from connector.operations.alert_check import due
 from connector.operations.doctor import diagnose
 from connector.publishing.publication import publish
 from connector.settings.model import Settings, load_settings
 from tests.lakehouse.group import Group
+from tests.lakehouse.pool import Pool
 
 WRONG = "wrong-pass-word"
 
@@ -89,9 +92,7 @@ def given(folder: Path, **more: str) -> Settings:
     )
 
 
-def test_nothing_is_needed_of_who_has_no_lake(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_is_published_while_the_lake_is_offline(tmp_path: Path) -> None:
     settings = given(tmp_path, CONNECTOR_MODELS="off")
     settings.make_folder()
     from connector.warehouse.warehouse import Warehouse  # noqa: PLC0415
@@ -101,9 +102,39 @@ def test_nothing_is_needed_of_who_has_no_lake(
     assert isinstance(published.unshared, LakehouseOffline)
     assert WRONG not in str(published.unshared)
 
-    monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(LakehouseError, match="psycopg") as told:
-        publish_to_lakehouse(settings)
+
+@pytest.mark.parametrize(
+    "catalog",
+    ["postgresql://p:{}@127.0.0.1:1/lake", "host=127.0.0.1 port=1 user=p password='{} x'"],
+)
+def test_no_error_shows_the_password(tmp_path: Path, catalog: str) -> None:
+    settings = given(tmp_path, CONNECTOR_LAKEHOUSE=catalog.format(WRONG))
+
+    with pytest.raises(LakehouseOffline, match="Connection refused") as told:
+        read_status(settings)
+
+    assert WRONG not in str(told.value)
+
+
+def test_a_connection_string_that_cannot_be_read_is_not_shown(tmp_path: Path) -> None:
+    settings = given(tmp_path, CONNECTOR_LAKEHOUSE=f"host=db password={WRONG} {WRONG}")
+
+    with pytest.raises(LakehouseError, match="cannot be read") as told:
+        read_status(settings)
+
+    assert WRONG not in str(told.value)
+
+
+def test_a_missing_extra_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pool: Pool
+) -> None:
+    monkeypatch.setattr(connect, "extended", pool.made)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "duckdb_extension_ducklake", None)
+
+    with pytest.raises(LakehouseError, match="duckdb_extension_ducklake") as told:
+        read_status(given(tmp_path))
+
     assert "recruitment-connector[lakehouse]" in told.value.action
 
 

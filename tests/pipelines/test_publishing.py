@@ -10,6 +10,7 @@ import pytest
 from connector import CATALOG, Warehouse
 from connector.sandbox.server import Sandbox
 from connector.warehouse.published_file import query
+from connector.warehouse.runs import last_publications
 from pipelines import models
 from pipelines.definitions import definitions
 from pipelines.jobs import pull_job
@@ -39,7 +40,7 @@ def test_run_lands_and_publishes_once(tmp_path: Path) -> None:
     warehouse = Warehouse(tmp_path)
     assert warehouse.published.stat().st_size == told["bytes"].value
     assert "keep" == told["personal"].value
-    assert 1 == len(warehouse.publications(5))
+    assert 1 == len(warehouse.read(last_publications, 5))
     landed = query(warehouse.published, "SELECT count(*) FROM landing.candidates").rows
     assert ((COUNTS["candidates"],),) == landed
 
@@ -72,3 +73,20 @@ def test_failed_check_fails_the_asset_by_name(
     assert "titles_are_short (1 row)" in str(told.description)
     assert ["titles_are_short"] == told.metadata["failed_checks"].value
     assert not agency.file.exists()
+
+
+def test_run_that_changed_nothing_publishes_nothing(tmp_path: Path) -> None:
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        there = account(sandbox.base_url, tmp_path)
+        told = []
+        for _ in range(2):
+            result = dg.materialize([landing, published], resources={"account": there})
+            told.append(result.asset_materializations_for_node("published")[0].metadata)
+            if not told[1:]:
+                before = Warehouse(tmp_path).published.stat()
+
+    assert ["published", "unchanged"] == [each["outcome"].value for each in told]
+    assert told[0]["true_of"] != told[1]["true_of"]
+    assert "models" not in told[1]
+    after = Warehouse(tmp_path).published.stat()
+    assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)

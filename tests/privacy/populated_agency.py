@@ -151,8 +151,6 @@ class PopulatedAgency:
             f"SELECT id FROM landing.candidates WHERE id <> '{self.id}' ORDER BY id LIMIT 1"
         )
         self.other = str(other)
-        notes = f"Was recommended by {FIRST} {LAST} <{EMAIL.lower()}>, tel {PHONE}."
-        self.land("candidates", {**self.record("candidates", self.other), "notes": notes}, LATER)
         ((company,),) = self.rows("SELECT id FROM landing.companies ORDER BY id LIMIT 1")
         self.company = str(company)
         contact = {"primary_contact_name": f"{FIRST} {LAST}", "primary_contact_email": EMAIL}
@@ -161,6 +159,14 @@ class PopulatedAgency:
         event = Commit(events=(Event("unknown_value", f"source {EMAIL!r} is not documented"),))
         stream = Stream(CATALOG["candidates"])
         self.warehouse.commit(stream, event, "the-run", LATER)
+
+    def mention(self) -> str:
+        """Mention the person in the notes of another candidate; returns the text."""
+        notes = f"Was recommended by {FIRST} {LAST} <{EMAIL.lower()}>, tel {PHONE}."
+        record = {**self.record("candidates", self.other), "notes": notes}
+        with self.warehouse.keeping():
+            self.land("candidates", record, LATER)
+        return notes
 
     # -- the journal ------------------------------------------------------------------------------
 

@@ -15,9 +15,12 @@ from connector.privacy.receipt import Whereabouts
 from connector.privacy.whereis import whereis
 from connector.publishing.publication import publish
 from connector.report.page import REPORT_FILE
+from connector.suppression.person import Mention
 from connector.warehouse.published_file import asking, tables
 from tests.privacy.populated_agency import (
     EMAIL,
+    FIRST,
+    LAST,
     NOW,
     TABLE,
     TRACES,
@@ -75,10 +78,20 @@ PAY = frozenset(
 def test_whereis_lists_every_place(erased: Before) -> None:
     places = {str(each): each.rows for each in erased.found.places}
 
-    assert {"bookings": 2, "candidates": 1, "companies": 1} == erased.found.records
+    agency = erased.agency
+    records = {(each.resource, each.id): each.fields for each in erased.found.records}
+    contact = ("email", "name", "phone", "title")
+    assert {"first_name", "email", "phone", "nickname", "notes"} <= set(
+        records["candidates", agency.id]
+    )
+    assert (
+        tuple(f"primary_contact_{each}" for each in contact)
+        == (records["companies", agency.company])
+    )
+    assert ["bookings", "bookings", "candidates", "companies"] == [name for name, _ in records]
     assert {
-        "work.duckdb landing.candidates": 2,
-        "work.duckdb history.candidates": 4,
+        "work.duckdb landing.candidates": 1,
+        "work.duckdb history.candidates": 3,
         "work.duckdb landing.companies": 1,
         "work.duckdb sync.events": 1,
         "ledger.sqlite push_rows": 3,
@@ -125,10 +138,6 @@ def test_rows_stay_as_tombstones(erased: Before) -> None:
     assert 3 == len(agency.rows(f"SELECT 1 FROM history.candidates WHERE id = '{agency.id}'"))
     assert {"bookings", "candidates", "companies"} == {resource for resource, _ in marked}
     assert {NOW} == {at for _, at in marked}
-    assert (
-        "Was recommended by [erased] <[erased]>, tel [erased]."
-        == agency.record("candidates", agency.other)["notes"]
-    )
     assert "office@firm.example" == agency.record("companies", agency.company)["email"]
 
 
@@ -149,11 +158,43 @@ def test_journal_keeps_its_outcomes(erased: Before) -> None:
     ] == [json.loads(body) for _, body in bodies]
 
 
-def test_tables_keep_their_other_rows(erased: Before) -> None:
-    lines = erased.agency.table.read_text(encoding="utf-8-sig").splitlines()
+def test_a_csv_loses_the_row_and_a_workbook_goes_whole(erased: Before) -> None:
+    lines = erased.agency.table.read_bytes().decode("utf-8-sig").splitlines(keepends=True)
+    (receipt,) = erased.erased.receipts
 
-    assert "bob@mail.example,Bob Old,2,created,,,,b-1" == lines[1]
-    assert f",,3,created,,,,{erased.agency.id}" == lines[2]
+    assert 2 == len(lines)
+    assert "bob@mail.example,Bob Old,2,created,,,,b-1\r\n" == lines[1]
+    assert not erased.agency.workbook.exists()
+    assert (WORKBOOK,) == receipt.whole_files == erased.found.whole_files
+    assert f"Removed as a whole file, with rows of others:\n  {WORKBOOK}\n" in receipt.as_text()
+
+
+def test_mention_in_a_text_of_somebody_else_is_listed(tmp_path: Path) -> None:
+    agency = populated_agency(tmp_path)
+    notes = agency.mention()
+    mention = Mention("landing.candidates", agency.other, "notes")
+
+    assert (mention,) == whereis(agency.settings, EMAIL).mentions
+    erased = erase(agency.settings, EMAIL, applies=True, now=lambda: NOW)
+
+    (receipt,) = erased.receipts
+    assert notes == agency.record("candidates", agency.other)["notes"]
+    assert (mention,) == receipt.mentions
+    assert f"landing.candidates {agency.other}: notes\n" in receipt.as_text()
+    assert () == receipt.left
+    assert 3 == erased.exit_status
+
+
+def test_whereis_finds_a_person_by_name(tmp_path: Path) -> None:
+    agency = populated_agency(tmp_path)
+    agency.mention()
+
+    for name in (f"{FIRST} {LAST}", f" {FIRST.upper()}  {LAST.lower()}", LAST):
+        found = whereis(agency.settings, name)
+
+        assert ("candidates", agency.id) in {(each.resource, each.id) for each in found.records}
+        assert Mention("landing.candidates", agency.other, "notes") in found.mentions
+    assert whereis(agency.settings, "Nobody Known").is_nothing
 
 
 def test_receipt_tells_nothing_of_the_person(erased: Before) -> None:
@@ -163,13 +204,13 @@ def test_receipt_tells_nothing_of_the_person(erased: Before) -> None:
 
     assert () == receipt.left
     assert (
-        f"The file [erased].csv of the push {erased.agency.batch}, and the report beside it, are"
-        " wherever they were put: look there.",
+        f"The file [erased] of the push {erased.agency.batch} and its report are outside the"
+        " account's folder: delete the person's rows there.",
     ) == receipt.by_hand
     assert 3 == erased.erased.exit_status
     assert receipt.as_json() == kept
     assert erased.found.places == receipt.removed
-    assert {"id", "email", "phone"} == {each.kind for each in receipt.hashes}
+    assert {"id", "email", "phone", "profile"} == {each.kind for each in receipt.hashes}
     assert 0o600 == stat.S_IMODE(path.stat().st_mode)
     assert 0o600 == stat.S_IMODE((erased.agency.folder / "suppression.key").stat().st_mode)
     assert [] == [each for each in TRACES if each.lower() in path.read_text().lower()]

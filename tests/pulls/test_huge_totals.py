@@ -82,6 +82,6 @@ def test_a_list_that_shows_the_same_page_for_ever_is_unreadable(
         last = pulled(sandbox, tmp_path, "candidates")
         found = differences(sandbox, published(tmp_path))
 
-    assert "unreadable_answer" == report.resources["candidates"].error_code
+    assert "answer_broken" == report.resources["candidates"].error_code
     assert lists <= 6
     assert ("done", []) == (last.outcome, found)

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from connector.engine.push_plan import PushPolicy
 from connector.engine.push_states import Task
-from connector.sandbox.faults import Crossed, Merged
+from connector.sandbox.faults import Crossed, Drop, Merged, Status
 from connector.sandbox.server import Sandbox
 from tests.faults.simulated_time import Time
 from tests.pushes.pushing import (
@@ -59,6 +60,10 @@ def test_a_create_merged_into_another_record_is_held(undoer: Undoer, status: int
     (row,) = listed(report)
 
     assert ({2: "held"}, None) == (outcomes(report), row.record_id)
+    (problem,) = row.problems
+    assert "not_found" == row.code
+    assert "sent and answered with a record " in problem.message
+    assert "not answered" not in problem.message
     assert {2: "held"} == found(undoer.undo(report.batch))
     assert [f"POST {CANDIDATES}"] == writes(undoer.sandbox)
 
@@ -136,3 +141,28 @@ def same_as(record: dict[str, str]) -> Task:
     """A row without an identity that creates the same record again."""
     names = ("first_name", "last_name", "email", "employment_type", "phone")
     return replace(create(2, **{name: record[name] for name in names}), identity={})
+
+
+def test_a_row_that_is_held_after_a_restart_names_the_answer_that_came(undoer: Undoer) -> None:
+    undoer.sandbox.faults.add(Merged(), method="POST")
+    first = undoer.push(creates(1), sleep=None)
+    undoer.time.pass_minutes(60)
+
+    report = undoer.push(creates(1))
+
+    assert ({2: "held"}, {2: "held"}) == (outcomes(first), outcomes(report))
+    (problem,) = listed(report)[0].problems
+    assert "it was sent and answered with a record " in problem.message
+
+
+@pytest.mark.parametrize(("status", "said"), [(502, "answered 502"), (None, "not answered")])
+def test_a_row_that_is_held_says_whether_an_answer_came(
+    undoer: Undoer, status: int | None, said: str
+) -> None:
+    fault = Drop("none") if status is None else Status(status)
+    undoer.sandbox.faults.add(fault, method="POST")
+
+    report = undoer.push(creates(1), PushPolicy(policy="hold"))
+
+    (problem,) = listed(report)[0].problems
+    assert f"it was sent and {said}, and no record of it is found" == problem.message

@@ -55,6 +55,15 @@ _CUT = """() => [...document.querySelectorAll('svg')].flatMap(svg => {
 })"""
 
 
+_TWO_LINES = "[...document.querySelectorAll('svg text')].filter(e => e.children.length > 1).length"
+_CLOSE = """() => {
+    const boxes = [...document.querySelectorAll('svg text')]
+        .filter(text => text.getAttribute('text-anchor') === 'end')
+        .map(text => text.getBoundingClientRect()).sort((one, other) => one.top - other.top);
+    return boxes.slice(1).map((box, place) => box.top - boxes[place].bottom).filter(gap => gap < 3);
+}"""
+
+
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """The system's own browser, with nothing remembered."""
@@ -148,6 +157,8 @@ def test_labels_stay_distinct(browser: Browser) -> None:
     labels = [each for each in found if each != "1"]
 
     assert len(names) == len(set(labels)) == len(labels)
+    assert 5 == opened.evaluate(_TWO_LINES)
+    assert [] == opened.evaluate(_CLOSE)
     assert {"Acme", "Acme (2)"} <= set(labels)
     assert [] == opened.evaluate(_CUT)
     opened.close()

@@ -195,7 +195,7 @@ def test_moments_are_by_the_accounts_clock(changed: Callable[[Change], Path]) ->
 
     assert "As of 5 March 2026, 19:00 EST" in document.root.text
     assert "Written 8 March 2026, 08:00 EDT" in document.root.text
-    proven = {row[5] for row in document.table("The copy of each resource")}
+    proven = {row[5] for row in document.table("Loaded records by resource")}
     assert "5 March 2026, 19:00 EST" in proven
     assert " UTC" not in document.root.text
 

@@ -50,7 +50,7 @@ TABLES = {
     "Days in each stage": "SELECT replace(stage, '_', ' '), exits_observed, p10_days, p25_days, "
     "p50_days, p75_days, p90_days FROM marts.sum_time_in_stage "
     "ORDER BY stage_order NULLS LAST, stage",
-    "The copy of each resource": "SELECT replace(resource, '_', ' '), current_rows FROM "
+    "Loaded records by resource": "SELECT replace(resource, '_', ' '), current_rows FROM "
     "marts.data_freshness ORDER BY resource",
 }
 
@@ -73,7 +73,7 @@ def test_unnamed_status_of_leads_is_told(document: Document) -> None:
     assert ["New", "Lost", "Won", "unmapped"] == [
         row[0] for row in document.table("Leads by their status")
     ]
-    assert "New is the status of 5 of 8 leads (62%)." in figure
+    assert "5 of 8 leads (62%) have the status New." in figure
     assert "1 of 8 leads (12%) have a status without a name." in figure
 
 
@@ -157,7 +157,7 @@ def test_currencies_are_not_ranked_and_none_is_left_out(changed: Callable[[Chang
 
     named = re.findall("[A-Z]{3}", finding.partition(";")[0])
     assert ["AUD", "CHF", "EUR", "GBP", "JPY", "NOK", "ZAR"] == named
-    assert "GBP 15,600 for currencies with an exchange rate" in finding
+    assert "; together GBP 15,600 (currencies with an exchange rate)." in finding
     # Dollars are those of February.
     assert 8 == len(list(figure.all("svg")))
     assert "have a fee in an unknown currency" in figure.text
@@ -183,8 +183,8 @@ def test_who_waits_is_told_beside_the_slowest_stage(changed: Callable[[Change], 
 
     figure = Document.of(render(changed(change)).html).figure("time-in-stage").text
 
-    assert "interviewing is the slowest stage: median 10 days." in figure
-    assert "offer made waits longest: median 194 days so far (189 candidates)." in figure
+    assert "Interviewing is the slowest stage: median 10 days." in figure
+    assert "Offer made waits longest: median 194 days so far (189 candidates)." in figure
 
 
 def test_empty_months_stay_and_what_has_none_is_apart(changed: Callable[[Change], Path]) -> None:
@@ -196,12 +196,15 @@ def test_empty_months_stay_and_what_has_none_is_apart(changed: Callable[[Change]
                 "FROM marts.sum_offer_acceptance WHERE group_name = '2026-02'"
             )
 
-    figure = Document.of(render(changed(change)).html).figure("offers")
+    page = Document.of(render(changed(change)).html)
+    figure = page.figure("offers")
     (picture,) = (each for each in figure.all() if each.attributes.get("role") == "img")
     told = picture.attributes["aria-label"]
 
     assert all(month in told for month in ("Oct 25", "Nov 25 0", "Dec 25 0", "Feb 26", "Mar 26 0"))
     assert "1 of 3 offers (33%) were made before the first pull and have no month." in figure.text
+    named = {row[0] for row in page.table("Offers by the month in which they were made")}
+    assert {"October 2025", "February 2026", "Before the first pull", "All months"} <= named
 
 
 def test_a_deleted_client_is_marked(changed: Callable[[Change], Path]) -> None:
@@ -232,6 +235,26 @@ def test_checks_and_moment_are_told(published: Path, document: Document) -> None
     assert not any(name in document.root.text for name in failed)
     assert "As of 6 March 2026, 00:00 UTC" in document.root.text
     assert "the data were 2 days old" in document.root.text
+
+
+@pytest.mark.parametrize(
+    ("proven", "shown"),
+    [("'2026-03-01 06:00:00+00'", "1 March 2026, 06:00 UTC"), ("NULL", "not yet")],
+)
+def test_verified_is_what_every_loaded_resource_is(
+    changed: Callable[[Change], Path], proven: str, shown: str
+) -> None:
+    """Other resources were verified five days later."""
+
+    def change(connection: duckdb.DuckDBPyConnection) -> None:
+        connection.execute(
+            "UPDATE marts.data_freshness SET proven_at = "
+            f"if(resource = 'leads', {proven}, TIMESTAMPTZ '2026-03-06 00:00:00+00')"
+        )
+
+    text = Document.of(render(changed(change)).html).root.one("main").text
+
+    assert f"All loaded records verified up to {shown}" in text
 
 
 # -- its words are the file's ---------------------------------------------------------------------

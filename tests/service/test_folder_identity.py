@@ -17,6 +17,7 @@ from connector.ledger.ledger import Ledger
 from connector.sandbox.server import Sandbox
 from connector.system.version import commit, full_version, program_version
 from connector.warehouse.duckdb_file import opened
+from connector.warehouse.state import read_identity
 from connector.warehouse.warehouse import Warehouse
 from tests.cli.calling import COUNTS, KEY, Called, call, variables
 
@@ -76,7 +77,7 @@ def test_a_folder_of_another_workspace_is_refused_before_the_first_request(
     environ = variables(another.base_url, data)
     if command[0] == "undo":
         given = ["push", "jobs", "jobs.csv", "--mode", "create", "--apply"]
-        own = Warehouse(data).identity()
+        own = Warehouse(data).read(read_identity)
         assert own is not None
         assert 0 == call(given, environ | {"CONNECTOR_BASE_URL": own.address}).status
     called = call(command, environ)
@@ -316,7 +317,7 @@ def test_the_files_name_the_version_that_wrote_them(data: Path, sandbox: Sandbox
     with closing(sqlite3.connect(data / "ledger.sqlite")) as ledger, ledger:
         ledger.execute("UPDATE identity SET written_by = '0.0.1'")
     call(["pull", "jobs"], variables(sandbox.base_url, data))
-    work = Warehouse(data).identity()
+    work = Warehouse(data).read(read_identity)
     with Ledger(data) as opened:
         counted = opened.identity()
 
@@ -338,3 +339,77 @@ def test_the_version_names_the_commit_of_a_checkout(tmp_path: Path) -> None:
     assert commit(tmp_path / "nowhere") is None
     assert f"connector, version {full_version()}" == shown.out.strip()
     assert program_version() in shown.out
+
+
+# -- Folders without an account --------------------------------------------------------------------
+
+
+def configure(folder: Path, **addresses: str) -> dict[str, str]:
+    """Write a project file with these accounts; returns the environment of commands."""
+    lines = ['data_dir = "data"', 'models = "off"']
+    for name, address in addresses.items():
+        lines += [f"[accounts.{name}]", f'base_url = "{address}"', 'api_key_file = "key"']
+    (folder / "key").write_text(KEY)
+    (folder / "key").chmod(0o600)
+    file = folder / "connector.toml"
+    file.write_text("\n".join(lines))
+    return {"CONNECTOR_CONFIG": str(file)}
+
+
+def folders(environ: dict[str, str], account: str) -> tuple[str, str, str]:
+    """State, finding and action of doctor's check of folders."""
+    found = checks(call(["doctor", "--account", account, "--json"], environ))["folders"]
+    return found["state"], found["found"], found["action"]
+
+
+def test_doctor_says_how_a_folder_gets_the_name_of_its_account(
+    tmp_path: Path, sandbox: Sandbox, another: Sandbox
+) -> None:
+    old, new = tmp_path / "data" / "old", tmp_path / "data" / "new"
+    environ = configure(tmp_path, old=sandbox.base_url)
+    assert 0 == call(["pull", "--account", "old"], environ).status
+    environ = configure(tmp_path, other=another.base_url, new=sandbox.base_url)
+
+    state, found, action = folders(environ, "other")
+
+    assert "warning" == state
+    assert f"folder {old} belongs to no account" in found
+    assert f"{sandbox.base_url}, the workspace of new" in found
+    assert f"Rename {old} to {new}, or remove it." == action
+    old.rename(new)
+    assert "ok" == folders(environ, "new")[0]
+    pulled = call(["pull", "--account", "new", "--json"], environ)
+    assert 0 == pulled.object["resources"]["candidates"]["new"]
+    assert COUNTS["candidates"] == live(new)
+
+
+def test_doctor_asks_which_of_two_folders_of_one_account_is_kept(
+    tmp_path: Path, sandbox: Sandbox
+) -> None:
+    for name in ("old", "new"):
+        environ = configure(tmp_path, **{name: sandbox.base_url})
+        assert 0 == call(["pull", "jobs", "--account", name], environ).status
+
+    state, _, action = folders(environ, "new")
+
+    old, new = tmp_path / "data" / "old", tmp_path / "data" / "new"
+    assert "warning" == state
+    assert f"new has {new}: remove {old}." in action
+    assert f"move {new} away and rename {old} to it" in action
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_doctor_names_no_account_for_a_folder_of_an_unknown_workspace(
+    tmp_path: Path, sandbox: Sandbox, another: Sandbox, is_damaged: bool
+) -> None:
+    old = tmp_path / "data" / "old"
+    environ = configure(tmp_path, old=another.base_url)
+    assert 0 == call(["pull", "jobs", "--account", "old"], environ).status
+    if is_damaged:
+        (old / "ledger.sqlite").write_bytes(b"damaged" * 1000)
+    environ = configure(tmp_path, new=(another if is_damaged else sandbox).base_url)
+
+    state, found, action = folders(environ, "new")
+
+    assert ("warning", f"folder {old} belongs to no account") == (state, found)
+    assert f"Add the account of {old} to connector.toml, or remove the folder." == action

@@ -18,7 +18,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 EXTRAS = sorted({*PROJECT["optional-dependencies"]} - {"dev"})
 
 ELSEWHERE = {"matplotlib", "vl-convert-python", "moto", "flask", "playwright", "pypdfium2"}
-ELSEWHERE |= {"pytest", "hypothesis", "mypy", "ruff", "distributed", "keyring", "psycopg"}
+ELSEWHERE |= {"pytest", "hypothesis", "mypy", "ruff", "distributed", "keyring"}
 """What draws, stands in for S3 or a browser, tests, or belongs to an extra: not in the base."""
 
 REFUSED = re.compile(

@@ -8,7 +8,6 @@ is never erased and never deleted, so that a shared mark stays shared.
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -196,10 +195,3 @@ class Agency:
                 for name, value in record.items():
                     if isinstance(value, str):
                         yield resource, id, name, value
-
-
-def is_rightly_marked(text: str, whole: str, marks: tuple[str, ...]) -> bool:
-    """Whether `text` is `whole` with nothing but some of these marks taken out."""
-    parts = [re.escape(each) for each in text.split(MARK)]
-    one = "(?:" + "|".join(map(re.escape, marks)) + ")" if marks else "(?!)"
-    return re.fullmatch(one.join(parts), whole, re.IGNORECASE) is not None

@@ -248,13 +248,18 @@ def test_times_to_hire_and_leads(month: Recomputed) -> None:
 
 
 def test_sources(month: Recomputed) -> None:
-    """What became of the candidates of each source, by how the source is written."""
+    """What became of the candidates and leads of each source, by the month of their creation."""
+
+    def written(text: str | None) -> str:
+        return (text or "").strip().lower() or "not stated"
+
     people = month.candidates
-    source = people.source.map(lambda text: (text or "").strip().lower() or "not stated")
+    source = people.source.map(written)
     met = month.bookings[month.bookings.counts_as.isin(("interview_held", "interview_to_come"))]
     truth = pd.DataFrame(
         {
             "source": source,
+            "created_month": people.created.map(lambda at: first_of_month(local(at))),
             "candidates": 1,
             "candidates_with_interview": people.index.isin(met.candidate_id),
             "candidates_interviewed": people.index.isin(met.candidate_id[met.is_held.astype(bool)]),
@@ -266,9 +271,22 @@ def test_sources(month: Recomputed) -> None:
             ],
         }
     )
-    truth = truth.groupby("source", as_index=False).sum()
+    truth = truth.groupby(["source", "created_month"], as_index=False).sum()
+    assert truth.created_month.nunique() > 1
+    assert truth.source.duplicated().any()
     shown = month.mart("sum_source_effectiveness", "candidates > 0")
     same(shown, truth, *truth.columns)
+
+    rows = []
+    for each in month.month["leads"]:
+        known = [now for at in month.looks if (now := each.at(at))]
+        if known:
+            last = known[-1]
+            begun = first_of_month(local(last["created"]))
+            rows.append((written(last["source"]), begun, 1, last["lead_status_id"] == "s2"))
+    columns = ["source", "created_month", "leads", "leads_converted"]
+    leads = pd.DataFrame(rows, columns=columns).groupby(columns[:2], as_index=False).sum()
+    same(month.mart("sum_source_effectiveness", "leads > 0"), leads, *columns)
     standing = people.status.value_counts()
     stages = month.mart("fct_pipeline_candidates").stage.value_counts()
     assert standing.to_dict() == stages.to_dict()

@@ -213,9 +213,11 @@ def test_sources_are_compared(people_world: BuiltWorld) -> None:
         # No candidates: no rate of hires.
         ("xing", "unmapped", 0, 0, None, 0, 1, 0, 0),
     ] == people_world.table(
-        "SELECT source, source_group, candidates, candidates_placed, placement_rate, placements, "
-        "leads, leads_converted, lead_conversion_rate FROM marts.sum_source_effectiveness "
-        "WHERE source IN ('linkedin', 'referral', 'xing') ORDER BY source"
+        "SELECT source, source_group, sum(candidates), sum(candidates_placed), "
+        "sum(candidates_placed) / nullif(sum(candidates), 0), sum(placements), "
+        "sum(leads), sum(leads_converted), sum(leads_converted) / nullif(sum(leads), 0) "
+        "FROM marts.sum_source_effectiveness "
+        "WHERE source IN ('linkedin', 'referral', 'xing') GROUP BY ALL ORDER BY source"
     )
 
 

@@ -1,0 +1,181 @@
+"""Locating a person: whom an email address or an id belongs to, and their other identifiers.
+
+The person's own records, candidates and leads, show the identifiers: email addresses, telephone
+numbers and profile addresses, in every version. An identifier that somebody else's record shows as
+its own is not used: a desk's number, a company's office address. It goes with the person's own
+records, and stays in the other's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from connector.catalog import CATALOG, subjects_of
+from connector.catalog.field import DataSubject
+from connector.errors import Misused
+from connector.ledger.journal_persons import journal_contents
+from connector.ledger.ledger import Ledger
+from connector.settings.model import Settings
+from connector.suppression.identifiers import normal
+from connector.suppression.person import Person, owned, shown_by
+from connector.warehouse.duckdb_file import opened
+from connector.warehouse.persons import Record, called, versions
+from connector.warehouse.warehouse import Warehouse
+
+RECORDS_MAX = 10
+"""Number of candidates and leads, at most, that one address may belong to: an address such as
+`none@none.example` is nobody's.
+"""
+
+ID_CHARACTERS_MIN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedPerson:
+    """A person, and the number of identifiers that are `shared` with somebody else's record."""
+
+    person: Person
+    shared: int = 0
+
+
+def seed_of(asked: str) -> Person:
+    """Return the person of an email address or an id, known by that alone. Raises `Misused`."""
+    text = asked.strip()
+    if "@" in text:
+        return Person(emails=frozenset((normal("email", text),)))
+    if not may_be_id(text):
+        raise Misused(
+            "neither an email address nor a record's id was given",
+            action="Give the whole address, or the id as the platform shows it. 'connector whereis"
+            " NAME' lists the ids of the people with a name.",
+        )
+    return Person(ids=frozenset((normal("id", text),)))
+
+
+def may_be_id(text: str) -> bool:
+    """Return True if the text is long enough for an id, and has no blanks."""
+    return len(text) >= ID_CHARACTERS_MIN and not any(map(str.isspace, text))
+
+
+def find(settings: Settings, seed: Person, *, is_listed: bool = False) -> LocatedPerson:
+    """Return the person with every identifier that is theirs alone.
+
+    Raises a `WarehouseError`, and `Misused` if the address belongs to several people; a person who
+    `is_listed` was erased before, and all records with their address are theirs.
+    """
+    warehouse = Warehouse(settings.folder)
+    if not warehouse.exists:
+        return LocatedPerson(seed)
+    warehouse.prepare()
+    with opened(warehouse.work) as connection:
+        whole = [each for each in versions(connection, seed) if _is_whole(*each, seed)]
+        if not seed.ids and not is_listed:
+            _check_one(whole)
+        person = replace(seed, ids=seed.ids | {_id(record) for _, record in whole})
+        # A record may have had another address before. Without a record of their own, the person
+        # is a contact.
+        for resource, record in versions(connection, person):
+            for group in owned(resource, record, person):
+                if not whole or group.ids == ("id",):
+                    person = _joined(person, _shown(resource, record, group))
+        others = list(versions(connection, person))
+    others += _journal(settings)
+    shared = Person()
+    for resource, record in others:
+        if not _is_theirs(resource, record, person):
+            shared = _joined(shared, shown_by(CATALOG[resource], record))
+    if not whole:
+        # Nobody else is known by the address that was given.
+        shared = shared.without(seed)
+    alone = person.without(shared)
+    return LocatedPerson(alone, len([*person.identifiers()]) - len([*alone.identifiers()]))
+
+
+def find_named(settings: Settings, name: str) -> LocatedPerson:
+    """Return everybody with the name, as one person. Raises a `WarehouseError`."""
+    named = Person(names=frozenset((_plain(name),)))
+    warehouse = Warehouse(settings.folder)
+    if not warehouse.exists:
+        return LocatedPerson(named)
+    warehouse.prepare()
+    with opened(warehouse.work) as connection:
+        ids = frozenset(_id(record) for _, record in called(connection, name))
+    if not ids:
+        return LocatedPerson(named)
+    found = find(settings, Person(ids=ids))
+    return replace(found, person=_joined(found.person, named))
+
+
+def _check_one(whole: Iterable[Record]) -> None:
+    """Raise `Misused` if these candidates and leads may be several people."""
+    names: dict[str, set[str]] = {}
+    for resource, record in whole:
+        shown = {name for group in subjects_of(resource) for name in _names(record, group)}
+        names.setdefault(_id(record), set()).update(shown)
+    people: list[set[str]] = []
+    for theirs in filter(None, names.values()):
+        same = [each for each in people if each & theirs]
+        people = [each for each in people if each not in same] + [theirs.union(*same)]
+    if len(names) > RECORDS_MAX or len(people) > 1:
+        raise Misused(
+            f"{len(names)} candidates and leads have this address, and may be as many people",
+            action="Give the id of each record that is meant.",
+        )
+
+
+def _is_whole(resource: str, record: Mapping[str, Any], person: Person) -> bool:
+    return any(group.is_whole for group in owned(resource, record, person))
+
+
+def _is_theirs(resource: str, record: Mapping[str, Any], person: Person) -> bool:
+    """Return True if the record is the person, by its id or by a body without an id."""
+    if _id(record):
+        return _id(record) in person.ids
+    return _is_whole(resource, record, person)
+
+
+def _shown(resource: str, record: Mapping[str, Any], group: DataSubject) -> Person:
+    """Identifiers and full names that a group of a record's fields shows of its person."""
+    names = frozenset(each for each in _names(record, group) if " " in each)
+    if group.is_whole:
+        return replace(shown_by(CATALOG[resource], record), names=names)
+    numbers = (normal("phone", _text(record.get(name))) for name in group.phones)
+    return Person(phones=frozenset(numbers) - {""}, names=names)
+
+
+def _names(record: Mapping[str, Any], group: DataSubject) -> Iterable[str]:
+    for parts in group.names:
+        if name := _plain(" ".join(_text(record.get(each)) for each in parts)):
+            yield name
+
+
+def _joined(one: Person, other: Person) -> Person:
+    return Person(
+        ids=one.ids | other.ids,
+        emails=one.emails | other.emails,
+        phones=one.phones | other.phones,
+        profiles=one.profiles | other.profiles,
+        names=one.names | other.names,
+    )
+
+
+def _id(record: Mapping[str, Any]) -> str:
+    return normal("id", _text(record.get("id")))
+
+
+def _plain(name: str) -> str:
+    return " ".join(name.lower().split())
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _journal(settings: Settings) -> list[Record]:
+    with Ledger(settings.folder) as ledger:
+        if not ledger.exists:
+            return []
+        with ledger.reading() as connection:
+            return list(journal_contents(connection))

@@ -1,0 +1,148 @@
+"""The person's rows leave text files, and a workbook with such a row is removed whole."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from openpyxl import Workbook
+from openpyxl.comments import Comment
+
+from connector.privacy.erase import erase
+from connector.privacy.folder_files import InFiles, clean, search
+from connector.suppression.person import Mention, Person
+from tests.privacy.populated_agency import EMAIL, NOW, populated_agency, traces
+
+NAME = "Olwen Zzyzxworth"
+PERSON = Person(emails=frozenset((EMAIL.lower(),)), names=frozenset((NAME.lower(),)))
+
+
+def row(workbook: Workbook) -> None:
+    """A row of the first sheet."""
+    workbook.worksheets[0].append([EMAIL, "x"])
+
+
+def hidden_row(workbook: Workbook) -> None:
+    """A row of a hidden sheet."""
+    sheet = workbook.create_sheet("kept")
+    sheet.append([EMAIL])
+    sheet.sheet_state = "veryHidden"
+
+
+def properties(workbook: Workbook) -> None:
+    """The author of the workbook."""
+    workbook.properties.creator = NAME
+
+
+def sheet_name(workbook: Workbook) -> None:
+    """The name of a sheet."""
+    workbook.create_sheet(NAME)
+
+
+def comment(workbook: Workbook) -> None:
+    """A comment on somebody else's row."""
+    workbook.worksheets[0]["A2"].comment = Comment(f"ask {EMAIL}", "Bob")
+
+
+def cell(workbook: Workbook) -> None:
+    """A cell of somebody else's row."""
+    workbook.worksheets[0]["B2"] = f"knows {NAME}"
+
+
+def saved(path: Path, *puts: Callable[[Workbook], None], **parts: str | bytes) -> Path:
+    """Save a workbook with the person in these places, and in parts of the zip."""
+    workbook = Workbook()
+    for each in (["Email", "Name"], ["bob@mail.example", "Bob"]):
+        workbook.worksheets[0].append(each)
+    for put in puts:
+        put(workbook)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    workbook.save(path)
+    with zipfile.ZipFile(path, "a") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    return path
+
+
+@pytest.mark.parametrize("put", [row, hidden_row], ids=lambda each: each.__name__)
+def test_workbook_with_a_row_of_the_person_is_removed(
+    tmp_path: Path, put: Callable[[Workbook], None]
+) -> None:
+    path = saved(tmp_path / "inbox" / "people.xlsx", put)
+
+    found = search(tmp_path, PERSON)
+    clean(found, PERSON)
+
+    assert ({path: 1}, [path]) == (found.tables, found.workbooks)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("put", "place"),
+    [
+        (cell, ("sheet 1 row 2", "B")),
+        (properties, ("", "docProps/core.xml")),
+        (sheet_name, ("", "xl/workbook.xml")),
+        (comment, ("", "xl/comments/comment1.xml")),
+    ],
+    ids=["cell", "properties", "sheet name", "comment"],
+)
+def test_workbook_that_only_mentions_the_person_stays(
+    tmp_path: Path, put: Callable[[Workbook], None], place: tuple[str, str]
+) -> None:
+    path = saved(tmp_path / "people.xlsx", put)
+    before = path.read_bytes()
+
+    found = search(tmp_path, PERSON)
+    clean(found, PERSON)
+
+    assert {} == found.tables
+    assert Mention("people.xlsx", *place) in found.mentions
+    assert before == path.read_bytes()
+
+
+def test_text_in_several_runs_is_a_mention(tmp_path: Path) -> None:
+    runs = "<a:r><a:t>Olwen </a:t></a:r><a:r><a:t>Zzyzxworth</a:t></a:r>"
+    text = f'<a:txBody xmlns:a="urn:a">{runs}</a:txBody>'
+    saved(tmp_path / "a.xlsx", **{"xl/drawings/drawing9.xml": text})
+
+    assert [Mention("a.xlsx", "", "xl/drawings/drawing9.xml")] == search(tmp_path, PERSON).mentions
+
+
+def test_unreadable_workbook_is_not_taken_for_clean(tmp_path: Path) -> None:
+    content = saved(tmp_path / "damaged.xlsx", properties).read_bytes()
+    (tmp_path / "damaged.xlsx").write_bytes(content + b"more")
+    with zipfile.ZipFile(tmp_path / "lacking.xlsx", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/workbook.xml", f"<workbook><sheet name='{NAME}'/></workbook>")
+    (tmp_path / "macros.xlsm").write_bytes(content)
+    (tmp_path / f"{NAME}.md").write_text("nothing", encoding="utf-8")
+
+    found = search(tmp_path, PERSON)
+
+    unread = ["damaged.xlsx", "lacking.xlsx", "macros.xlsm"]
+    assert unread == [each.name for each in found.not_searched]
+    assert [f"{NAME}.md"] == [each.name for each in found.by_hand]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252", "utf-16-le", "utf-16-be"])
+def test_other_files_are_searched_in_the_usual_encodings(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "named.bin").write_bytes(f"{'x' * 1_000} {NAME} y".encode(encoding))
+    (tmp_path / "longer.bin").write_bytes(f"x{NAME}x".encode(encoding))
+
+    found = search(tmp_path, PERSON)
+
+    assert InFiles(by_hand=[tmp_path / "named.bin"]) == found
+
+
+def test_receipt_names_the_removed_workbook(tmp_path: Path) -> None:
+    agency = populated_agency(tmp_path)
+    saved(agency.folder / "inbox" / "leads" / "a.xlsx", row)
+
+    erased = erase(agency.settings, EMAIL, applies=True, now=lambda: NOW)
+
+    (receipt,) = erased.receipts
+    assert "inbox/leads/a.xlsx" in receipt.whole_files
+    assert () == receipt.left
+    assert [] == list(traces(agency.folder))

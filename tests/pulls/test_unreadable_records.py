@@ -1,0 +1,302 @@
+"""Answers that cannot be read: which record, why, and what to do about it."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connector.client.answer import parse
+from connector.client.client import Limits
+from connector.errors_api import AnswerBroken, NotTheApi, RecordUnreadable
+from connector.sandbox.faults import Endless, HtmlPage, Redirect, Status
+from connector.sandbox.server import Sandbox
+from tests.cli.calling import KEY, call, variables
+from tests.faults.network_faults import Edited
+from tests.faults.simulated_time import Time, pulled, work_rows
+
+CANDIDATES = "/api/v1/candidates"
+REPEAT = "Run the same command again"
+UNREAD = "SELECT id, error_code, error, failed_runs FROM sync.queue"
+
+
+def overflow(document: dict[str, Any]) -> None:
+    """Make a detail's salary a number that no column can hold."""
+    document["data"]["current_salary"] = math.inf
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ('{"data": {"id": "5d1c", "rate": 1e400}}', "1e400 in 'rate' of the record 5d1c"),
+        ('{"data": [{"id": "a"}, {"id": "5d1c", "x": {"rate": NaN}}]}', "NaN in 'rate' of the"),
+        ('{"data": [{"id": "5d1c", "rates": [1, -Infinity]}]}', "'rates' of the record 5d1c"),
+        ('{"rate": 1e400, "rate": 1}', "the number 1e400, which no column can hold"),
+        ("NaN", "the number NaN, which no column can hold"),
+    ],
+)
+def test_a_number_that_no_column_can_hold_is_named_with_its_field_and_record(
+    body: str, said: str
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        parse(body.encode())
+
+
+def test_a_record_that_stays_unreadable_is_named_with_other_advice(tmp_path: Path) -> None:
+    with Sandbox(counts={"candidates": 20, "jobs": 3}, keys={KEY: ("*",)}) as sandbox:
+        environ = variables(sandbox.base_url, tmp_path / "data")
+        id = next(iter(sandbox.store.records("candidates")))
+        sandbox.faults.add(Edited(overflow), path=f"{CANDIDATES}/{id}", times=None)
+        first = call(["pull", "candidates", "jobs"], environ)
+        once = work_rows(tmp_path, UNREAD)
+        second = call(["pull", "candidates", "jobs"], environ)
+        twice = work_rows(tmp_path, UNREAD)
+        status, alerts = call(["status"], environ), call(["alerts"], environ)
+        listed = call(["status", "--json"], environ).object["alerts"]
+        sandbox.faults.clear()
+        third = call(["pull", "candidates", "jobs"], environ)
+        after = call(["alerts"], environ)
+
+    reason = "answered with the number Infinity in 'current_salary', which no column can hold"
+    assert (3, 3, 0) == (first.status, second.status, third.status)
+    failed = {"id": id, "error_code": "unreadable_answer", "error": reason}
+    assert [{**failed, "failed_runs": 1}] == once
+    assert [{**failed, "failed_runs": 2}] == twice
+    assert [] == work_rows(tmp_path, UNREAD)
+    assert f"1 record could not be read: {id} ({reason})" in first.err
+    assert REPEAT in first.err
+    for called in (second, status, alerts):
+        said = called.out + called.err
+        assert f"{id} ({reason}, in 2 runs so far)" in said
+        assert RecordUnreadable.action in said
+        assert REPEAT not in said
+        assert "Run 'connector pull'" not in said
+    assert ["record_unreadable"] == listed[0]["causes"]
+    assert "not_proven" not in after.out
+
+
+def test_another_run_of_the_same_record_is_counted_once(tmp_path: Path) -> None:
+    """A record that is queued and changed is read twice in a run, by the queue and by the walk."""
+    time = Time()
+    with Sandbox(counts={"candidates": 20}, clock=time.servers) as sandbox:
+        pulled(sandbox, tmp_path, time=time)
+        id = next(iter(sandbox.store.records("candidates")))
+        sandbox.faults.add(Status(500), path=f"{CANDIDATES}/{id}", times=None)
+        for runs in (1, 2, 3):
+            time.pass_minutes(10)
+            sandbox.store.update("candidates", id, {"city": f"Bern {runs}"})
+            report = pulled(sandbox, tmp_path, time=time)
+            found = work_rows(tmp_path, UNREAD)
+
+            assert [{"id": id, "error_code": "server_failed", "error": "answered 500"}] == [
+                {name: value for name, value in each.items() if name != "failed_runs"}
+                for each in found
+            ]
+            assert [runs] == [each["failed_runs"] for each in found]
+            expected = None if runs == 1 else "record_unreadable"
+            assert expected == report.resources["candidates"].error_code
+
+
+def test_a_record_that_is_too_large_does_not_end_the_pull(tmp_path: Path) -> None:
+    time = Time()
+    with Sandbox(counts={"candidates": 20, "leads": 3}, clock=time.servers) as sandbox:
+        id = next(iter(sandbox.store.records("candidates")))
+        sandbox.faults.add(Endless(), path=f"{CANDIDATES}/{id}", times=None)
+        report = pulled(sandbox, tmp_path, time=time, limits=Limits(body_bytes_max=100_000))
+        found = work_rows(tmp_path, UNREAD)
+
+    assert "partial" == report.outcome
+    assert ("partial", "done") == (
+        report.resources["candidates"].outcome,
+        report.resources["leads"].outcome,
+    )
+    assert [(id, "answer_too_large")] == [(each["id"], each["error_code"]) for each in found]
+
+
+def test_a_pull_of_one_record_that_cannot_be_read_fails(tmp_path: Path) -> None:
+    with Sandbox(counts={"candidates": 20}, keys={KEY: ("*",)}) as sandbox:
+        environ = variables(sandbox.base_url, tmp_path / "data")
+        assert 0 == call(["pull", "candidates"], environ).status
+        id = next(iter(sandbox.store.records("candidates")))
+        sandbox.faults.add(Edited(overflow), path=f"{CANDIDATES}/{id}", times=None)
+        called = call(["pull", "candidates", "--ids", id], environ)
+
+    assert 3 == called.status
+    assert f"could not be read for {id} (answered with the number Infinity" in called.err
+
+
+# -- Lists -----------------------------------------------------------------------------------------
+
+
+def make_odd(document: dict[str, Any]) -> None:
+    """Make a number of a list's first item one that no column can hold."""
+    document["data"][0]["salary_min"] = math.nan
+
+
+def make_second_page_odd(document: dict[str, Any]) -> None:
+    """Make a number of the second page of a list one that no column can hold."""
+    if document["pagination"]["page"] == 2:
+        make_odd(document)
+
+
+def test_an_unreadable_list_does_not_blame_an_address_that_answered_before(tmp_path: Path) -> None:
+    with Sandbox(counts={"candidates": 3, "jobs": 3}, keys={KEY: ("*",)}) as sandbox:
+        environ = variables(sandbox.base_url, tmp_path / "data")
+        assert 0 == call(["pull"], environ).status
+        sandbox.faults.add(Edited(make_odd), path="/api/v1/jobs", times=None)
+        called = call(["pull"], environ)
+        status = call(["status"], environ)
+        first = [*sandbox.store.records("jobs")]
+        sandbox.faults.clear()
+        sandbox.faults.add(HtmlPage(200), times=None)
+        page = call(["pull"], environ)
+
+    assert 3 == called.status
+    assert "NaN in 'salary_min' of the record" in called.err
+    assert any(f"of the record {id}" in called.err for id in first)
+    for each in (called, status, page):
+        assert AnswerBroken.action in each.out + each.err
+        assert "CONNECTOR_BASE_URL" not in each.out + each.err
+    # One list that is broken does not keep the others from being pulled.
+    assert ["done", "yes"] == called.row("candidates")[1:3]
+
+
+def test_a_list_is_compared_with_the_answers_of_the_same_run(tmp_path: Path) -> None:
+    time = Time()
+    with Sandbox(counts={"candidates": 101, "jobs": 3}, clock=time.servers) as sandbox:
+        sandbox.faults.add(Edited(make_second_page_odd), path=CANDIDATES, times=None)
+        report = pulled(sandbox, tmp_path, "candidates", time=time)
+        assert "answer_broken" == report.resources["candidates"].error_code
+
+    with Sandbox(counts={"candidates": 101, "jobs": 3}, clock=time.servers) as sandbox:
+        sandbox.faults.add(HtmlPage(200), times=None)
+        report = pulled(sandbox, tmp_path / "other", "candidates", time=time)
+        assert "unreadable_answer" == report.resources["candidates"].error_code
+        assert report.error is not None
+        assert NotTheApi.action == report.error.action
+
+
+# -- Redirects -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_relative", [False, True])
+def test_a_redirect_that_only_adds_a_slash_is_reported_as_that(
+    tmp_path: Path, *, is_relative: bool
+) -> None:
+    with Sandbox(counts={"jobs": 3}, keys={KEY: ("*",)}) as sandbox:
+        environ = variables(sandbox.base_url, tmp_path / "data")
+        base = "" if is_relative else sandbox.base_url
+        sandbox.faults.add(Redirect(f"{base}/api/v1/jobs/?page=1", 301), times=None)
+        called = call(["pull", "jobs"], environ)
+        status = call(["status"], environ)
+
+    for each in (called, status):
+        assert "redirected_to_slash" in each.out + each.err
+        assert "paths without a slash" in each.out + each.err
+        assert "CONNECTOR_BASE_URL need not change" in each.out + each.err
+
+
+def test_a_redirect_to_another_server_with_a_slash_is_another_address(tmp_path: Path) -> None:
+    with Sandbox(counts={"jobs": 3}, keys={KEY: ("*",)}) as sandbox:
+        environ = variables(sandbox.base_url, tmp_path / "data")
+        sandbox.faults.add(Redirect("https://other.example/api/v1/jobs/", 301), times=None)
+        called = call(["pull", "jobs"], environ)
+
+    assert "[redirected]" in called.err
+    assert "set CONNECTOR_BASE_URL to its part before '/api/v1'" in called.err
+
+
+# -- Values of another type ------------------------------------------------------------------------
+
+
+def test_a_pull_reports_the_values_that_it_landed_as_null(tmp_path: Path) -> None:
+    def edit(document: dict[str, Any]) -> None:
+        document["data"]["expected_salary"] = "a lot"
+
+    with Sandbox(counts={"candidates": 5}, keys={KEY: ("*",)}) as sandbox:
+        environ = variables(sandbox.base_url, tmp_path / "data")
+        id = next(iter(sandbox.store.records("candidates")))
+        sandbox.faults.add(Edited(edit), path=f"{CANDIDATES}/{id}", times=None)
+        first, again = call(["pull", "candidates"], environ), call(["pull", "candidates"], environ)
+        listed = call(["status", "--json"], environ).object["alerts"]
+        as_json = call(["pull", "candidates", "--json"], environ).object
+
+    (alert,) = listed
+    assert "anomalies" == alert["code"]
+    for each in (first, again):
+        assert 0 == each.status
+        assert alert["happened"] in each.err
+    assert "unreadable_value: expected_salary" in first.err
+    assert f"(record {id})" in first.err
+    assert ["unreadable_value"] == [each["kind"] for each in as_json["anomalies"]["candidates"]]
+
+
+# -- Ids -------------------------------------------------------------------------------------------
+
+ODD_IDS = ("a/b", "a" * 100_000)
+
+
+@pytest.mark.parametrize("odd", ODD_IDS, ids=["slash", "long"])
+def test_an_id_that_no_path_can_contain_is_refused_by_name(tmp_path: Path, odd: str) -> None:
+    with Sandbox(counts={"candidates": 3}, keys={KEY: ("*",)}) as sandbox:
+        environ = variables(sandbox.base_url, tmp_path / "data")
+        called = call(["pull", "candidates", "--ids", odd], environ)
+        sent = len(sandbox.log)
+
+    assert (2, 0) == (called.status, sent)
+    assert "the id of a candidate " in called.err
+    assert "[unusable_id]" in called.err
+    assert "--help" not in called.err
+
+
+@pytest.mark.parametrize("odd", ODD_IDS, ids=["slash", "long"])
+def test_a_record_whose_id_no_path_can_contain_is_named_and_harms_no_other(
+    tmp_path: Path, odd: str
+) -> None:
+    time = Time()
+    with Sandbox(counts={"candidates": 20, "leads": 3}, clock=time.servers) as sandbox:
+        id = next(iter(sandbox.store.records("candidates")))
+
+        def edit(document: dict[str, Any]) -> None:
+            for each in document["data"]:
+                each["id"] = odd if each["id"] == id else each["id"]
+
+        sandbox.faults.add(Edited(edit), path=CANDIDATES, times=None)
+        reports = [pulled(sandbox, tmp_path, time=time) for _ in range(2)]
+        landed = work_rows(tmp_path, "SELECT id FROM landing.candidates WHERE _hydrated_at IS NULL")
+        found = work_rows(tmp_path, UNREAD)
+
+    for each, code in zip(reports, (None, "record_unreadable"), strict=True):
+        done = each.resources["candidates"]
+        assert ("partial", 3, "partial", code) == (
+            *(each.outcome, each.exit_status),
+            *(done.outcome, done.error_code),
+        )
+        assert (20, "done") == (done.live, each.resources["leads"].outcome)
+        assert f"{odd[:3]}" in str(done.message)
+        assert len(str(done.message)) < 300
+    assert [{"id": odd}] == landed
+    assert [(odd, "unusable_id", 2)] == [
+        (each["id"], each["error_code"], each["failed_runs"]) for each in found
+    ]
+
+
+def test_the_items_of_a_type_whose_id_no_path_can_contain_are_left_out(tmp_path: Path) -> None:
+    time = Time()
+    counts = {"content_types": 2, "content_items": 4}
+    with Sandbox(counts=counts, clock=time.servers) as sandbox:
+        id = next(iter(sandbox.store.records("content_types")))
+
+        def edit(document: dict[str, Any]) -> None:
+            for each in document["data"]:
+                each["id"] = "a/b" if each["id"] == id else each["id"]
+
+        sandbox.faults.add(Edited(edit), path="/api/v1/content-types", times=None)
+        report = pulled(sandbox, tmp_path, time=time)
+
+    items = report.resources["content_items"]
+    assert ("partial", "record_unreadable") == (items.outcome, items.error_code)
+    assert "the items of a/b cannot be listed" in str(items.message)
+    assert items.live > 0

@@ -1,0 +1,56 @@
+"""What charts leave room for: long waits beside short medians, and labels of two lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from connector.report import charts
+from connector.report.figure import Chart
+
+NAMES = ("10", "25", "50", "75", "90")
+
+
+def stay(stage: str, median: float | None, so_far: float | None) -> dict[str, Any]:
+    """A stage as the mart has it, with percentiles around the median."""
+    around = {f"p{name}_days": median and median * int(name) / 50 for name in NAMES}
+    return {"stage": stage, **around, "current_p50_days": so_far}
+
+
+def axis_end(chart: Chart) -> float:
+    """The last number on the axis of days."""
+    first = chart.specification["layer"][0]["encoding"]["x"]
+    end = first["scale"]["domain"][1]
+    assert isinstance(end, float)
+    return end
+
+
+def test_a_long_wait_does_not_squeeze_the_medians() -> None:
+    rows = [stay("screening", 5, 4), stay("interviewing", 11, 8), stay("on hold", None, 312)]
+
+    chart = charts.ranges(rows, "stage", unit="stays")
+
+    # The 90th percentile of interviewing is 19.8.
+    assert 19.8 == axis_end(chart)
+    *_, on_hold = chart.specification["data"]["values"]
+    assert {"place": 2, "current_p50_days": 19.8, "beyond": "312 days"} == on_hold
+    assert "on hold median not known, those still there 312.0" in chart.alternative
+
+
+def test_waits_alone_make_the_axis_if_no_median_is_known() -> None:
+    rows = [stay("screening", None, 40), stay("on hold", None, 312)]
+
+    chart = charts.ranges(rows, "stage", unit="stays")
+
+    assert 312 == axis_end(chart)
+    assert not any("beyond" in each for each in chart.specification["data"]["values"])
+
+
+def test_bars_are_further_apart_where_a_label_takes_two_lines() -> None:
+    def step(*names: str) -> int:
+        rows = [{"name": name, "number": 1} for name in names]
+        chart = charts.bars(rows, "name", "number", unit="jobs")
+        height = chart.specification["height"]["step"]
+        assert isinstance(height, int)
+        return height
+
+    assert step("Acme", "Beta") + 6 == step("Acme", "O'Malley and Sons Holdings plc")

@@ -5,7 +5,7 @@ Each reads a draft, and each form changes it and leads on. Nothing is decided he
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict
@@ -22,6 +22,7 @@ from connector.errors import ConnectorError, SheetUnknown
 from connector.page import screens
 from connector.page.draft_reader import CheckedFile, DraftReader, OpenedFile, ReadingJob
 from connector.page.drafts import DraftFolder, ImportDraft, edits_of, set_cell, whole_number
+from connector.page.row_index import IndexedRow, Kind
 from connector.page.screens import ValueQuestion, kind_of, pages, problem_kinds
 from connector.page.site import PageCall, redirect
 from connector.page.words import MODES, PageRefusal, country_of, resource_names
@@ -37,7 +38,7 @@ T = TypeVar("T")
 WAIT_SECONDS = 0.5
 """How long a screen waits for a reading before it shows how far that is."""
 
-_ROWS_FIELDS = ("e", "seen")
+_ROWS_FIELDS = ("e", "seen", "pick")
 
 
 class NotReady(Exception):
@@ -339,12 +340,22 @@ class PreparingScreens:
             chosen=chosen,
             group=screens.problem_group(checked, chosen.kind) if chosen else None,
             later=next((each for each in kinds[place + 1 :] if each.left), None),
-            rows=[screens.shown_row(each, checked, draft.edits, chosen.kind) for each in found]
-            if chosen
-            else [],
+            **self._shown_rows(draft, checked, found, chosen.kind if chosen else None),
             page=call.page(),
             pages=pages(chosen.count) if chosen else 1,
         )
+
+    def _shown_rows(
+        self,
+        draft: ImportDraft,
+        checked: CheckedFile,
+        rows: Iterable[IndexedRow],
+        kind: Kind | None,
+    ) -> dict[str, Any]:
+        """The rows of a kind, and the records among which a person chooses."""
+        shown = [screens.shown_row(row, checked, draft.edits, kind) for row in rows]
+        ids = {id for row in shown for id in row.records}
+        return {"rows": shown, "records": self.reader.records(draft.resource, ids)}
 
     def _last_checked(self, call: PageCall) -> tuple[ImportDraft, CheckedFile]:
         """The draft and its rows as they were last checked as a whole."""
@@ -362,7 +373,7 @@ class PreparingScreens:
         if found is None:
             raise PageRefusal("This row does not exist.")
         shown = screens.shown_row(found, checked, draft.edits, is_whole=True)
-        return self.show(call, "row.html", draft, row=shown, back=call.query("kind"))
+        return self.show(call, "row.html", draft, row=shown, records={}, back=call.query("kind"))
 
     def take_rows(self, call: PageCall) -> Response:
         """Take the cells of a form, and check their rows again at once."""
@@ -384,7 +395,8 @@ class PreparingScreens:
                 kinds=screens.all_kinds(checked.rows, draft.edits),
                 chosen=call.form.get("kind", ""),
                 kind=listed,
-                rows=[screens.shown_row(row, checked, draft.edits, listed) for row in some],
+                zone=self._settings.time_zone.value,
+                **self._shown_rows(draft, checked, some, listed),
             )
         if call.form.get("go") == "on":
             return redirect(f"/imports/{call.id}/look")

@@ -489,6 +489,7 @@ class ShownRow:
     """A row as it is mended: who it is about, and the cells that are wrong.
 
     `is_mended` says that nothing is wrong with it any more, `is_out` that a person took it out.
+    `records` are the ids of several records that match it, and `record` the one that was chosen.
     """
 
     number: int
@@ -498,6 +499,8 @@ class ShownRow:
     is_mended: bool
     is_out: bool
     is_changed: bool
+    records: tuple[str, ...] = ()
+    record: str = ""
 
 
 def who(row: IndexedRow, columns: ColumnMap) -> tuple[str, str]:
@@ -547,7 +550,12 @@ def shown_row(
     rest = tuple(problem for some in by_column.values() for problem in some)
     edit = edits.get(str(row.number), {})
     is_well, name = now.result.outcome != "invalid", who(now, columns)
-    return ShownRow(row.number, name, tuple(cells), rest, is_well, edit is None, bool(edit))
+    matches = (p.found or "" for p in row.result.problems if p.code == "record_ambiguous")
+    return ShownRow(
+        *(row.number, name, tuple(cells), rest, is_well, edit is None, bool(edit)),
+        records=tuple(next(matches, "").split()) if not is_whole else (),
+        record=now.row.record,
+    )
 
 
 def pages(count: int) -> int:

@@ -104,6 +104,7 @@ def test_a_repeat_pulls_only_what_failed(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 @pytest.mark.usefixtures("impatient")
 def test_what_landed_is_published_after_the_last_repeat(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
@@ -149,6 +150,7 @@ def test_what_a_person_has_to_mend_is_never_repeated(tmp_path: Path, cause: str)
     assert (sent == 0) == (cause == "another run's lease")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("impatient")
 def test_a_run_in_place_of_a_killed_one_waits_for_its_lease(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -20,6 +20,7 @@ from connector.warehouse.duckdb_file import opened
 from connector.warehouse.state import read_identity
 from connector.warehouse.warehouse import Warehouse
 from tests.cli.calling import COUNTS, KEY, Called, call, variables
+from tests.tiers import first_fast
 
 JOB = "title,location,employment_type,description\nNight nurse,Leeds,permanent,Text\n"
 
@@ -205,7 +206,7 @@ def names(fault: Callable[[Path, Path], None]) -> str:
     return fault.__name__.strip("_")
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=names)
+@pytest.mark.parametrize("fault", first_fast(FAULTS), ids=names)
 def test_a_ledger_that_is_not_the_folders_own_stops_pulls_and_pushes(
     data: Path,
     elsewhere: Path,
@@ -247,7 +248,7 @@ def test_a_ledger_that_is_not_the_folders_own_stops_pulls_and_pushes(
     assert jobs == len(sandbox.store.records("jobs"))
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=names)
+@pytest.mark.parametrize("fault", first_fast(FAULTS), ids=names)
 def test_a_work_file_that_is_not_the_folders_own_is_never_used(
     data: Path, elsewhere: Path, sandbox: Sandbox, fault: Callable[[Path, Path], None]
 ) -> None:
@@ -265,7 +266,7 @@ def test_a_work_file_that_is_not_the_folders_own_is_never_used(
     assert COUNTS["candidates"] == live(data)
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=names)
+@pytest.mark.parametrize("fault", first_fast(FAULTS), ids=names)
 def test_a_published_file_that_is_not_the_folders_own_is_replaced(
     data: Path, elsewhere: Path, sandbox: Sandbox, fault: Callable[[Path, Path], None]
 ) -> None:

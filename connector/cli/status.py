@@ -28,7 +28,15 @@ from connector.pulls.workspace import check_files
 from connector.settings.accounts import Configured
 from connector.settings.model import Settings
 from connector.settings.values import Age
-from connector.warehouse.runs import Publication, Run, SharedPublication, published_in
+from connector.warehouse.runs import (
+    Publication,
+    Run,
+    SharedPublication,
+    last_publications,
+    last_runs,
+    last_shared,
+    published_in,
+)
 from connector.warehouse.state import StreamState
 from connector.warehouse.warehouse import LOST, LOST_ACTION, Warehouse
 
@@ -200,11 +208,11 @@ def status(session: Session, *, max_age: Age | None, is_for_all: bool) -> int:
     found = AccountStatus(
         warehouse,
         warehouse.status(),
-        warehouse.runs(RUNS_SHOWN),
+        warehouse.read(last_runs, RUNS_SHOWN),
         _changed_at(warehouse),
         published_in(warehouse.published),
-        warehouse.publications(PUBLICATIONS_SHOWN),
-        warehouse.shared() if settings.lakehouse.value is not None else None,
+        warehouse.read(last_publications, PUBLICATIONS_SHOWN),
+        warehouse.read(last_shared) if settings.lakehouse.value is not None else None,
         _ledger_status(settings, now),
         present_alerts(settings, now),
         now,

@@ -55,6 +55,7 @@ from connector.system.atomic_files import wide
 from connector.system.version import full_version
 from connector.warehouse.duckdb_file import set_logs_aside
 from connector.warehouse.schema import SCHEMA_VERSION
+from connector.warehouse.state import read_known_ids
 from connector.warehouse.warehouse import LOST, LOST_ACTION, Warehouse
 
 SKEW_SECONDS_MAX = 60.0
@@ -540,7 +541,9 @@ async def _known(client: Client, settings: Settings) -> list[Check]:
     """Look for records of the folder in the workspace; no check if the folder has none."""
     warehouse = Warehouse(settings.folder)
     try:
-        known = await asyncio.to_thread(warehouse.known_ids, KNOWN_IDS) if warehouse.exists else ()
+        if not warehouse.exists:
+            return []
+        known = await asyncio.to_thread(warehouse.read, read_known_ids, KNOWN_IDS)
         if not known:
             return []
         found = await find_known(client, known)

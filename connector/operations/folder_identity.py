@@ -33,7 +33,9 @@ from connector.settings.model import Settings
 from connector.settings.values import read_address
 from connector.system.atomic_files import sync_folder
 from connector.system.log import stamped
+from connector.warehouse import state
 from connector.warehouse.duckdb_file import make_folder
+from connector.warehouse.runs import read_quota
 from connector.warehouse.warehouse import Warehouse
 
 LEDGER_LOGS = ("-wal", "-shm", "-journal")
@@ -74,10 +76,10 @@ def replace_ledger(settings: Settings, now: datetime) -> NewLedger | None:
     forgotten = ["Alert states and the list of backups are forgotten."]
     with Ledger(folder) as ledger:
         if warehouse.exists:
-            known = warehouse.identity()
+            known = warehouse.read(state.read_identity)
             if known is not None:
                 ledger.write_identity(known)
-            ledger.continue_changes(warehouse.pushes_copied())
+            ledger.continue_changes(warehouse.read(state.last_copied))
             forgotten = [*_forgotten_pushes(warehouse), *_taken_back(ledger, warehouse), *forgotten]
             # Pushes wait for a pull: rows that were pushed before meet their own records then.
             proven = {each.resource: each.proven_at for each in warehouse.status()}
@@ -117,7 +119,7 @@ def _set_aside(folder: Path, now: datetime) -> Path | None:
 
 def _forgotten_pushes(warehouse: Warehouse) -> Iterator[str]:
     """Sentences on the pushes that the new journal does not know."""
-    batches, created = warehouse.count_pushed()
+    batches, created = warehouse.read(state.count_pushed)
     if batches:
         yield (
             f"The journal of {count_noun(batches, 'pushed file')} is forgotten"
@@ -128,7 +130,7 @@ def _forgotten_pushes(warehouse: Warehouse) -> Iterator[str]:
 
 def _taken_back(ledger: Ledger, warehouse: Warehouse) -> Iterator[str]:
     """Count the requests recorded in the work file; yield a sentence on the lost ones."""
-    uses = warehouse.copied_uses()
+    uses = warehouse.read(read_quota)
     ledger.count_uses(uses)
     counted = sum(each.requests for each in uses)
     yield (
@@ -168,7 +170,7 @@ async def confirm_move(
         identity = compare_files(ledger, warehouse)
         if identity is None or identity.address == named:
             return f"nothing was changed: {settings.folder} belongs to {named}"
-        known = warehouse.known_ids(KNOWN_IDS) if warehouse.exists else ()
+        known = warehouse.read(state.read_known_ids, KNOWN_IDS) if warehouse.exists else ()
         client = connect(named, connection.api_key, **connection.route())
         async with client:
             found = await find_known(client, known)

@@ -24,6 +24,7 @@ from connector.pulls.driver import Driver
 from connector.pulls.outcome import Progress, Watch, plain
 from connector.pulls.run_context import PLAN_LEASE, RunContext, open_run, select
 from connector.settings.model import Settings
+from connector.warehouse.state import read_status
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +165,8 @@ async def _schedule(
     for name, each in prices.items():
         for stream in await context.streams(declaration(name)):
             quiet += _quiet_requests(stream, each)
-        proven_at = (await asyncio.to_thread(context.warehouse.status_of, name)).proven_at
+        state = await asyncio.to_thread(context.warehouse.read, read_status, name, tells_last=False)
+        proven_at = state.proven_at
         if proven_at is not None and now > proven_at:
             days = max((now - proven_at) / timedelta(days=1), 1 / 24)
             changes_a_day += each.changed / days

@@ -51,8 +51,15 @@ from connector.pulls.outcome import (
 from connector.pulls.run_context import RunContext, open_run, select
 from connector.settings.model import Settings
 from connector.system.log import shortened
+from connector.warehouse import runs
 from connector.warehouse.runs import ResourceRun
-from connector.warehouse.state import StreamState, UnreadRecord
+from connector.warehouse.state import (
+    StreamState,
+    UnreadRecord,
+    present_events,
+    read_status,
+    read_unread,
+)
 
 # Errors that every further request would meet as well.
 _FATAL = (Unauthorized, Stopped, Unreachable, WarehouseError, NotTheApi)
@@ -135,11 +142,11 @@ class _Pull:
     async def run(self, names: tuple[str, ...]) -> PullReport:
         """Pull the resources one after another; record the end and publish."""
         context, tally = self._context, self._context.tally
-        await asyncio.to_thread(self._warehouse.begin, context.run)
+        await asyncio.to_thread(self._warehouse.write, runs.begin_run, context.run)
         done: dict[str, ResourceRun] = {}
         first: ConnectorError | None = None
         fatal: ConnectorError | None = None
-        states = {name: await asyncio.to_thread(self._warehouse.status_of, name) for name in names}
+        states = {name: await self._state(name) for name in names}
         self._was_readable = any(each.live for each in states.values())
         self._scrubs = _shares(self._options.scrub_requests, {n: states[n].live for n in names})
         for name in _most_in_need_first(names, states):
@@ -201,7 +208,7 @@ class _Pull:
         try:
             month = await self._context.month()
             day = lease.spender.allowance.billing_day
-            await asyncio.to_thread(self._warehouse.copy_quota, lease.ledger.uses, day)
+            await asyncio.to_thread(self._warehouse.write, runs.copy_quota, lease.ledger.uses, day)
         except WarehouseError:
             return None
         return month
@@ -228,7 +235,7 @@ class _Pull:
             month_share=self._share(tally.requests),
         )
         try:
-            await asyncio.to_thread(self._warehouse.end, ended)
+            await asyncio.to_thread(self._warehouse.write, runs.write_run, ended)
         except WarehouseError as error:
             return "failed", fatal or error
         return outcome, fatal
@@ -368,21 +375,25 @@ class _Pull:
             month_share=self._share(spent.of(name)),
         )
         try:
-            done = _with_state(done, await asyncio.to_thread(self._warehouse.status_of, name))
+            done = _with_state(done, await self._state(name))
             if outcome == "done" and not self._ids:
-                unread = await asyncio.to_thread(self._warehouse.unread, name)
+                unread = await asyncio.to_thread(self._warehouse.read, read_unread, name)
                 done = _judged(done, unread, is_proven=tally.is_proven)
                 done = await self._withdrawn(done)
             elif outcome == "done" and tally.reason != engine.ONLY_THESE:
                 done = replace(done, outcome="partial")
             run_id = self._context.run.run_id
-            done = await asyncio.to_thread(self._warehouse.end_resource, run_id, done)
-            events = await asyncio.to_thread(self._warehouse.events, name, run_id)
+            done = await asyncio.to_thread(self._warehouse.write, runs.end_resource, run_id, done)
+            events = await asyncio.to_thread(self._warehouse.read, present_events, name, run_id)
             self._anomalies[name] = tuple(each for each in events if each.kind not in QUIET_KINDS)
         except WarehouseError:
             if error is None:
                 raise
         return done
+
+    async def _state(self, name: str) -> StreamState:
+        """Return where a resource stands, without its last run."""
+        return await asyncio.to_thread(self._warehouse.read, read_status, name, tells_last=False)
 
     async def _withdrawn(self, done: ResourceRun) -> ResourceRun:
         """Withdraw the proof if the counts differ for the second time in a row.
@@ -395,7 +406,7 @@ class _Pull:
         bookmarks = [await self._context.bookmark(each) for each in streams]
         if done.live == done.total + sum(each.total_offset or 0 for each in bookmarks):
             return done
-        last = await asyncio.to_thread(self._warehouse.last_run_of, done.resource)
+        last = await asyncio.to_thread(self._warehouse.read, runs.last_run_of, done.resource)
         if last is None or last.total is None or last.live - last.total != done.live - done.total:
             return done
         message = f"the API counts {done.total} records, and {done.live} are landed, twice in a row"

@@ -27,7 +27,9 @@ from connector.pulls.workspace import claim_folder
 from connector.settings.model import Settings
 from connector.system.log import new_id
 from connector.warehouse.duckdb_file import make_folder
+from connector.warehouse.queries import live_ids, vanished_parents
 from connector.warehouse.runs import Run
+from connector.warehouse.state import read_bookmark, take_notices
 from connector.warehouse.warehouse import Warehouse
 
 PULL_LEASE = "pull"
@@ -58,7 +60,7 @@ class RunContext:
 
     async def bookmark(self, stream: Stream) -> Bookmark:
         """The stream's bookmark, with at least the lateness that is set."""
-        bookmark = await asyncio.to_thread(self.warehouse.bookmark, stream)
+        bookmark = await asyncio.to_thread(self.warehouse.read, read_bookmark, stream)
         lateness = self.lateness_seconds
         if bookmark != Bookmark():
             # The lateness never falls, since R was proven with it.
@@ -69,15 +71,14 @@ class RunContext:
         """Streams of a resource: itself, or one for each landed record of its parent."""
         if resource.parent is None:
             return (Stream(resource),)
-        parents = Stream(declaration(resource.parent))
-        ids = await asyncio.to_thread(self.warehouse.live_ids, parents)
+        ids = await asyncio.to_thread(self.warehouse.read, live_ids, resource.parent)
         return tuple(Stream(resource, id) for id in ids)
 
     async def vanished(self, resource: Declaration) -> tuple[Stream, ...]:
         """Streams whose parent is deleted and whose records are still live."""
         if resource.parent is None:
             return ()
-        ids = await asyncio.to_thread(self.warehouse.vanished, resource)
+        ids = await asyncio.to_thread(self.warehouse.read, vanished_parents, resource)
         return tuple(Stream(resource, id) for id in ids)
 
     async def month(self) -> Month:
@@ -169,4 +170,4 @@ def _notices(ledger: Ledger, warehouse: Warehouse, run: Run) -> tuple[str, ...]:
             f" {ledger.path.name}, and were taken from the receipts"
         )
         relisted.append((Event("erased_relisted", detail), at))
-    return warehouse.notices(run.run_id, relisted)
+    return warehouse.write(take_notices, run.run_id, relisted)

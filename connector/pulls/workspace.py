@@ -22,6 +22,7 @@ from connector.ledger.ledger import Ledger
 from connector.settings.model import Settings
 from connector.system.identity import Identity
 from connector.system.version import program_version
+from connector.warehouse import state
 from connector.warehouse.warehouse import Warehouse
 
 LOST_WITH_LEDGER = (
@@ -57,8 +58,8 @@ def write_identity(ledger: Ledger, warehouse: Warehouse, identity: Identity) -> 
     # The ledger first: a ledger with an identity and a work file without one is no loss.
     if ledger.identity() != wanted:
         ledger.write_identity(wanted)
-    if warehouse.exists and warehouse.identity() != wanted:
-        warehouse.write_identity(wanted)
+    if warehouse.exists and warehouse.read(state.read_identity) != wanted:
+        warehouse.write(state.write_identity, wanted)
     return wanted
 
 
@@ -67,7 +68,7 @@ def compare_files(ledger: Ledger, warehouse: Warehouse) -> Identity | None:
 
     No file is made. Raises `LedgerLost` and `FolderMixed`.
     """
-    known = warehouse.identity() if warehouse.exists else None
+    known = warehouse.read(state.read_identity) if warehouse.exists else None
     counted = ledger.identity() if ledger.exists else None
     if known is None:
         return counted

@@ -55,6 +55,7 @@ from connector.pushes.landed import copy, publish
 from connector.pushes.push_session import PushSession
 from connector.pushes.row_driver import BatchDriver, GoOn, RowDriver, Sleep
 from connector.settings.model import Settings
+from connector.warehouse.state import read_status
 from connector.warehouse.warehouse import Warehouse
 
 # -- Decide ----------------------------------------------------------------------------------------
@@ -145,7 +146,8 @@ def check_pulled(ledger: Ledger, warehouse: Warehouse, resource: str) -> None:
     restored = Backups(ledger).last_restore(is_ledger_older=True)
     if restored is None:
         return
-    before, proven_at = restored.proven.get(resource), warehouse.status_of(resource).proven_at
+    before = restored.proven.get(resource)
+    proven_at = warehouse.read(read_status, resource, tells_last=False).proven_at
     if proven_at is not None and (before is None or proven_at > before):
         return
     raise RestoredUnpulled(

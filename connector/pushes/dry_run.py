@@ -42,6 +42,7 @@ from connector.suppression.listed import Suppressed
 from connector.system.spill_file import Mapped, SpillFile
 from connector.warehouse.duckdb_file import make_folder
 from connector.warehouse.lookups import WarehouseLookups
+from connector.warehouse.state import pushed_at
 from connector.warehouse.warehouse import Warehouse
 
 
@@ -482,7 +483,7 @@ def _check_unknown(folder: Path, warehouse: Warehouse, table: Spreadsheet, resou
     with Ledger(folder) as ledger:
         if Journal(ledger).knows(resource, table.digest):
             return
-    found = warehouse.pushed_at(table.digest, resource)
+    found = warehouse.read(pushed_at, table.digest, resource)
     if found is not None:
         raise RestoredUnpulled(
             f"{table.path.name} was pushed at {shown(found[1])} (batch {found[0]}), and the ledger"

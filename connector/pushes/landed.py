@@ -26,7 +26,7 @@ from connector.ledger.ledger import Ledger
 from connector.ledger.ledger_records import values_of
 from connector.publishing.publication import publish as publish_file
 from connector.settings.model import Settings
-from connector.warehouse.state import PushChanges
+from connector.warehouse.state import PushChanges, find_named, last_copied, write_pushes
 from connector.warehouse.warehouse import Warehouse
 
 LAND_SECONDS = 1.0
@@ -143,7 +143,7 @@ class Landing:
         """The id of the parent that a slug or an id names, where it is landed."""
         assert resource.parent is not None
         try:
-            found = self._warehouse.named(resource.parent, named)
+            found = self._warehouse.read(find_named, resource.parent, named)
         except WarehouseError:
             return None
         finally:
@@ -179,10 +179,10 @@ def copy(settings: Settings) -> None:
     with Ledger(settings.folder) as ledger:
         journal, is_copied = Journal(ledger), False
         while not is_copied:
-            copied = warehouse.pushes_copied()
+            copied = warehouse.read(last_copied)
             with closing(journal.since(copied)) as changes:
                 # False where another push has copied meanwhile: what it knew may be later.
-                is_copied = warehouse.copy_pushes(copied, map(_as_tables, changes))
+                is_copied = warehouse.write(write_pushes, copied, map(_as_tables, changes))
 
 
 def _as_tables(changes: Changes) -> PushChanges:

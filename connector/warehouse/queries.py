@@ -112,6 +112,15 @@ def stored_rows(
     return stored
 
 
+def live_ids(connection: duckdb.DuckDBPyConnection, resource: str) -> tuple[str, ...]:
+    """Return ids of the live landed records, in order of creation."""
+    rows = connection.execute(
+        f"SELECT id FROM landing.{quoted(resource)} WHERE _deleted_at IS NULL "
+        "ORDER BY created_at, id"
+    ).fetchall()
+    return tuple(id for (id,) in rows)
+
+
 def vanished_parents(
     connection: duckdb.DuckDBPyConnection, resource: Declaration
 ) -> tuple[str, ...]:
@@ -164,12 +173,6 @@ class StreamQueries:
             case commands.CountQueued():
                 found = self.count_pending()
         return found
-
-    def live_ids(self) -> tuple[str, ...]:
-        """Ids of the live rows, in order of creation."""
-        return self._ids(
-            f"SELECT id FROM {self._live()} ORDER BY created_at, id", {"parent": self._parent}
-        )
 
     def count_live(self, before: datetime | None) -> int:
         """Rows not known to be deleted, created before a moment if there is one."""

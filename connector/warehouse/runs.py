@@ -6,9 +6,9 @@ here but events: the figures come from the run itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
 import duckdb
@@ -95,9 +95,10 @@ def write_run(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
     _RUNS.insert(connection, run)
 
 
-def name_interrupted(connection: duckdb.DuckDBPyConnection) -> None:
-    """Give runs that never came to an end a name for how they ended."""
+def begin_run(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
+    """Record that a run has begun; earlier ones that never ended are interrupted."""
     connection.execute("UPDATE sync.runs SET outcome = 'interrupted' WHERE outcome IS NULL")
+    write_run(connection, run)
 
 
 def write_resource_run(
@@ -107,16 +108,21 @@ def write_resource_run(
     _RESOURCE_RUNS.insert(connection, done, run_id=run_id)
 
 
-def count_anomalies(
-    connection: duckdb.DuckDBPyConnection, run_id: str, resource: str
-) -> dict[str, int]:
-    """The run's events by kind; a deletion is none, since it has its own count."""
+def end_resource(
+    connection: duckdb.DuckDBPyConnection, run_id: str, done: ResourceRun
+) -> ResourceRun:
+    """Record what a run did with one resource; returns it with the run's events by kind.
+
+    Deletions are left out of the events, since they have their own count.
+    """
     rows = connection.execute(
         "SELECT kind, count(*) FROM sync.events WHERE run_id = ? AND resource = ? "
         "AND kind <> 'deleted' GROUP BY kind ORDER BY kind",
-        [run_id, resource],
+        [run_id, done.resource],
     ).fetchall()
-    return dict(rows)
+    done = replace(done, anomalies=dict(rows))
+    write_resource_run(connection, run_id, done)
+    return done
 
 
 def changed_since(connection: duckdb.DuckDBPyConnection, kind: str) -> int:
@@ -153,17 +159,28 @@ def last_resource_runs(
     return {each.resource: (run_id, each) for run_id, each in done}
 
 
-def last_quota_day(connection: duckdb.DuckDBPyConnection) -> date | None:
-    """The latest day in the copy of the requests spent; None where it is empty."""
-    ((day,),) = connection.execute("SELECT max(day) FROM sync.quota").fetchall()
-    assert day is None or isinstance(day, date)
-    return day
+def last_run_of(connection: duckdb.DuckDBPyConnection, resource: str) -> ResourceRun | None:
+    """Return what the latest run did with the resource; None if no run touched it."""
+    found = last_resource_runs(connection, resource)
+    return found[resource][1] if resource in found else None
 
 
-def write_quota(
-    connection: duckdb.DuckDBPyConnection, uses: Sequence[Use], since: date | None, billing_day: int
+QUOTA_DAYS_AGAIN = 7
+"""Days of the requests spent that are copied again each time."""
+
+
+def copy_quota(
+    connection: duckdb.DuckDBPyConnection,
+    read: Callable[[date | None], Sequence[Use]],
+    billing_day: int,
 ) -> None:
-    """Replace the copy of the requests spent, from a day on or whole."""
+    """Copy the requests spent for analysts; `read` gives those from a day on, or all.
+
+    Some days are copied again, since a run under way settles its requests late.
+    """
+    ((last,),) = connection.execute("SELECT max(day) FROM sync.quota").fetchall()
+    since = None if last is None else last - timedelta(days=QUOTA_DAYS_AGAIN)
+    uses = read(since)
     connection.execute(
         "DELETE FROM sync.quota WHERE day >= coalesce(?::DATE, DATE '0001-01-01')", [since]
     )
@@ -398,7 +415,7 @@ class Health:
     events: Mapping[str, tuple[Event, ...]] = field(default_factory=dict)
 
 
-def read_health(connection: duckdb.DuckDBPyConnection) -> Health:
+def read_run_health(connection: duckdb.DuckDBPyConnection) -> Health:
     """The health as it is written down at one moment."""
     ((first,),) = connection.execute("SELECT epoch_us(min(started_at)) FROM sync.runs").fetchall()
     scrubs = connection.execute(

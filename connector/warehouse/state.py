@@ -6,14 +6,14 @@ They use an open connection; the caller begins and ends the transaction.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
-from connector.catalog import declaration
+from connector.catalog import CATALOG, declaration
 from connector.catalog.value import read_datetime
 from connector.engine.bookmark import Bookmark, Stream
 from connector.engine.commands import Event
@@ -22,7 +22,13 @@ from connector.warehouse.duckdb_file import from_microseconds, iso, literal, quo
 from connector.warehouse.own_tables import RowsOf, column_types
 from connector.warehouse.queries import staged
 from connector.warehouse.rows import ARROW_TYPES, as_json, storable
-from connector.warehouse.runs import PROVEN_AT, ResourceRun, last_resource_runs
+from connector.warehouse.runs import (
+    PROVEN_AT,
+    Health,
+    ResourceRun,
+    last_resource_runs,
+    read_run_health,
+)
 
 _ONCE = frozenset({"unknown_field", "unknown_value", "unreadable_value", "unsorted"})
 """Kinds of event that are told once for a resource, however often they are seen."""
@@ -80,6 +86,9 @@ def read_unread(connection: duckdb.DuckDBPyConnection, resource: str) -> tuple[U
     ).fetchall()
     return tuple(map(_UNREAD.read, rows))
 
+
+RecordKey = tuple[str, str]
+"""Resource and id of a record."""
 
 _BOOKMARKS = RowsOf(Bookmark, "sync.bookmarks")
 _FOLDER = RowsOf(Identity, "sync.folder")
@@ -214,8 +223,12 @@ def write_notice(
     )
 
 
-def take_notices(connection: duckdb.DuckDBPyConnection, run_id: str) -> tuple[str, ...]:
-    """Details of the notices that no pull has reported; the run does now."""
+def take_notices(
+    connection: duckdb.DuckDBPyConnection, run_id: str, more: Iterable[tuple[Event, datetime]] = ()
+) -> tuple[str, ...]:
+    """Return the notices that no pull has reported, `more` among them; the run does now."""
+    for event, at in more:
+        write_notice(connection, event, at)
     rows = connection.execute(
         "SELECT detail FROM sync.events WHERE resource IS NULL AND run_id IS NULL ORDER BY seen_at"
     ).fetchall()
@@ -224,6 +237,44 @@ def take_notices(connection: duckdb.DuckDBPyConnection, run_id: str) -> tuple[st
             "UPDATE sync.events SET run_id = ? WHERE resource IS NULL AND run_id IS NULL", [run_id]
         )
     return tuple(detail for (detail,) in rows)
+
+
+def read_health(connection: duckdb.DuckDBPyConnection) -> Health:
+    """Return the health as it is written down at one moment, with events of resources."""
+    found = read_run_health(connection)
+    events = {
+        name: present_events(connection, name, run_id)
+        for name, (run_id, _) in found.resources.items()
+    }
+    return replace(found, events=events)
+
+
+def read_known_ids(connection: duckdb.DuckDBPyConnection, count: int) -> tuple[RecordKey, ...]:
+    """Return landed records that live longest.
+
+    Content items are left out: an id alone does not say where they are.
+    """
+    selects = (
+        f"SELECT '{each.name}' AS resource, id, created_at FROM landing.{quoted(each.name)}"
+        " WHERE _deleted_at IS NULL AND _hydrated_at IS NOT NULL"
+        for each in CATALOG.values()
+        if each.parent is None
+    )
+    rows = connection.execute(
+        f"SELECT resource, id FROM ({' UNION ALL '.join(selects)})"
+        f" ORDER BY created_at, id LIMIT {count}"
+    ).fetchall()
+    return tuple((resource, id) for resource, id in rows)
+
+
+def find_named(connection: duckdb.DuckDBPyConnection, resource: str, name: str) -> tuple[str, ...]:
+    """Return ids of the live landed records whose slug or id is `name`."""
+    found = connection.execute(
+        f"SELECT id FROM landing.{quoted(resource)} "
+        "WHERE (slug = $1 OR id = $1) AND _deleted_at IS NULL",
+        [name],
+    ).fetchall()
+    return tuple(id for (id,) in found)
 
 
 def read_status(

@@ -8,22 +8,20 @@ it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
-from itertools import chain
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import duckdb
+from duckdb import DuckDBPyConnection as Connection
 
 from connector.catalog import CATALOG
 from connector.catalog.resource import Declaration
 from connector.engine import commands
-from connector.engine.bookmark import Bookmark, Stream
+from connector.engine.bookmark import Stream
 from connector.engine.commands import Commit, Event
-from connector.engine.quota import Use
 from connector.system.identity import Identity
 from connector.warehouse import runs, state
 from connector.warehouse.duckdb_file import (
@@ -36,20 +34,14 @@ from connector.warehouse.duckdb_file import (
     transaction,
 )
 from connector.warehouse.landing import Landed, LandingTable, query_without_erased, without_erased
-from connector.warehouse.queries import StreamQueries, vanished_parents
-from connector.warehouse.runs import (
-    Health,
-    Publication,
-    ResourceRun,
-    Run,
-    SharedPublication,
-    last_publications,
-    last_shared,
-    read_health,
-)
+from connector.warehouse.queries import StreamQueries
+from connector.warehouse.runs import Health
 from connector.warehouse.schema import complete_tables
-from connector.warehouse.state import PushChanges, StreamState, UnreadRecord
+from connector.warehouse.state import StreamState
 from connector.warehouse.work_file import compact, is_missing, make
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 WORK_FILE = "work.duckdb"
 PUBLISHED_FILE = "recruitment.duckdb"
@@ -62,9 +54,6 @@ LOST_ACTION = (
 
 COMPACTED = "compacted"
 """Kind of the event that says that the work file was written anew."""
-
-QUOTA_DAYS_AGAIN = 7
-"""Days of the requests spent that are copied again each time."""
 
 RUNS_UNTIL_COMPACTION = 50
 """Runs with changes, each of which leaves row groups of its own in tables."""
@@ -84,8 +73,8 @@ class Warehouse:
         self.work = folder / WORK_FILE
         self.published = folder / PUBLISHED_FILE
         self._open = ExitStack()
-        self._connection: duckdb.DuckDBPyConnection | None = None
-        self._keeps = self._has_yielded = False
+        self._connection: Connection | None = None
+        self._keeps = self._has_yielded = self._is_complete = False
         self._rows_written = 0
         # One thread may be asking while another closes the file.
         self._lock = threading.RLock()
@@ -110,8 +99,8 @@ class Warehouse:
         make_folder(self.folder)
         if not self.exists:
             make(self.work, self.published, identity)
+        self._is_complete = False
         with self.reading() as connection:
-            complete_tables(connection, str(self.work))
             is_due = runs.changed_since(connection, COMPACTED) >= RUNS_UNTIL_COMPACTION
         if is_due:
             self.release()
@@ -120,150 +109,28 @@ class Warehouse:
                 event = Event(COMPACTED, "made anew")
                 state.write_notice(connection, event, datetime.now(UTC), run_id="")
 
-    # -- identity ---------------------------------------------------------------------------------
-
-    def identity(self) -> Identity | None:
-        """Return the identity of the folder; None in a file that no run has used yet."""
+    def read(
+        self, query: Callable[Concatenate[Connection, P], T], *args: P.args, **options: P.kwargs
+    ) -> T:
+        """Call a function of `runs`, `state` or `queries` with a connection to the work file."""
         with self.reading() as connection:
-            try:
-                return state.read_identity(connection)
-            except duckdb.CatalogException:
-                return None
+            return query(connection, *args, **options)
 
-    def write_identity(self, identity: Identity) -> None:
-        """Replace the identity of the folder."""
+    def write(
+        self, change: Callable[Concatenate[Connection, P], T], *args: P.args, **options: P.kwargs
+    ) -> T:
+        """Call a function that writes, in one transaction."""
         with self._writing() as connection:
-            state.write_identity(connection, identity)
-
-    def known_ids(self, count: int) -> tuple[tuple[str, str], ...]:
-        """Return landed records that live longest, as pairs of resource and id.
-
-        Content items are left out: an id alone does not say where they are.
-        """
-        names = [each.name for each in CATALOG.values() if each.parent is None]
-        selects = (
-            f"SELECT '{name}' AS resource, id, created_at FROM landing.{quoted(name)}"
-            " WHERE _deleted_at IS NULL AND _hydrated_at IS NOT NULL"
-            for name in names
-        )
-        with self.reading() as connection:
-            complete_tables(connection, str(self.work))
-            rows = connection.execute(
-                f"SELECT resource, id FROM ({' UNION ALL '.join(selects)})"
-                f" ORDER BY created_at, id LIMIT {count}"
-            ).fetchall()
-        return tuple((resource, id) for resource, id in rows)
-
-    # -- runs -------------------------------------------------------------------------------------
-
-    def begin(self, run: Run) -> None:
-        """Record that a run has begun; earlier ones that never ended are interrupted."""
-        with self._writing() as connection:
-            runs.name_interrupted(connection)
-            runs.write_run(connection, run)
-
-    def end(self, run: Run) -> None:
-        """Record how a run ended."""
-        with self._writing() as connection:
-            runs.write_run(connection, run)
-
-    def end_resource(self, run_id: str, done: ResourceRun) -> ResourceRun:
-        """Record what a run did with one resource; returns it with its anomalies."""
-        with self._writing() as connection:
-            anomalies = runs.count_anomalies(connection, run_id, done.resource)
-            done = replace(done, anomalies=anomalies)
-            runs.write_resource_run(connection, run_id, done)
-        return done
-
-    def notices(self, run_id: str, more: Sequence[tuple[Event, datetime]]) -> tuple[str, ...]:
-        """What a person should hear of the files, `more` among it, each once."""
-        with self._writing() as connection:
-            for event, at in more:
-                state.write_notice(connection, event, at)
-            return state.take_notices(connection, run_id)
-
-    def copy_quota(self, read: Callable[[date | None], Sequence[Use]], billing_day: int) -> None:
-        """Copy the requests spent for analysts; `read` gives those from a day on, or all.
-
-        Some days are copied again, since a run under way settles its requests late.
-        """
-        with self._writing() as connection:
-            last = runs.last_quota_day(connection)
-            since = None if last is None else last - timedelta(days=QUOTA_DAYS_AGAIN)
-            runs.write_quota(connection, read(since), since, billing_day)
-
-    def copied_uses(self) -> tuple[Use, ...]:
-        """Return the requests that were copied for analysts; those of cut-off runs are counted."""
-        with self.reading() as connection:
-            return runs.read_quota(connection)
-
-    def count_pushed(self) -> tuple[int, int]:
-        """Return the number of pushed files that were copied, and of records they created."""
-        with self.reading() as connection:
-            return state.count_pushed(connection)
-
-    def pushed_at(self, digest: str, resource: str) -> tuple[str, datetime] | None:
-        """Return batch and time of a pushed file whose created records were not undone."""
-        with self.reading() as connection:
-            return state.pushed_at(connection, digest, resource)
-
-    def pushes_copied(self) -> int:
-        """The last change of the journal that was copied; 0 where none was."""
-        with self.reading() as connection:
-            return state.last_copied(connection)
-
-    def copy_pushes(self, copied: int, parts: Iterable[PushChanges]) -> bool:
-        """Copy changes of the journal since `copied` for analysts, in one transaction.
-
-        False where another process has copied meanwhile: then nothing is written, and the changes
-        are to be read again.
-        """
-        changed = (part for part in parts if any(part.values()))
-        first = next(changed, None)
-        if first is None:
-            return True
-        with self._writing() as connection:
-            return state.write_pushes(connection, copied, chain((first,), changed))
-
-    def runs(self, count: int) -> tuple[Run, ...]:
-        """The latest runs, newest first."""
-        with self.reading() as connection:
-            return runs.last_runs(connection, count)
+            return change(connection, *args, **options)
 
     def health(self) -> Health:
-        """Return the health of runs and publications; adds missing tables and columns."""
-        with self.reading() as connection:
-            complete_tables(connection, str(self.work))
-            found = read_health(connection)
-            events = {
-                name: state.present_events(connection, name, run_id)
-                for name, (run_id, _) in found.resources.items()
-            }
-            return replace(found, events=events)
+        """Return the health of runs and publications."""
+        return self.read(state.read_health)
 
-    # -- streams ----------------------------------------------------------------------------------
-
-    def bookmark(self, stream: Stream) -> Bookmark:
-        """The stream's bookmark; a fresh one where it was never loaded."""
+    def status(self) -> tuple[StreamState, ...]:
+        """Return where every resource stands, in the API's order."""
         with self.reading() as connection:
-            return state.read_bookmark(connection, stream)
-
-    def live_ids(self, stream: Stream) -> tuple[str, ...]:
-        """Ids of the live landed records of a stream, in order of creation."""
-        with self.reading() as connection:
-            return StreamQueries(connection, stream).live_ids()
-
-    def vanished(self, resource: Declaration) -> tuple[str, ...]:
-        """Ids of parents that are not live and whose records are, or whose bookmark is kept."""
-        assert resource.parent is not None, resource.name
-        with self.reading() as connection:
-            return vanished_parents(connection, resource)
-
-    def last_run_of(self, resource: str) -> ResourceRun | None:
-        """How the last recorded run left the resource; None if there was none."""
-        with self.reading() as connection:
-            found = runs.last_resource_runs(connection, resource)
-            return found[resource][1] if resource in found else None
+            return tuple(state.read_status(connection, name) for name in CATALOG)
 
     def commit(self, stream: Stream, what: Commit, run_id: str, at: datetime) -> Landed:
         """Carry out a commit in one transaction, bookmark and all; tells the rows' fates.
@@ -291,27 +158,6 @@ class Warehouse:
             asked = query_without_erased(wanted, self.folder)
             return StreamQueries(connection, stream).answer(asked)
 
-    def status_of(self, resource: str) -> StreamState:
-        """Where one resource stands, but for its last run, which is not looked for."""
-        with self.reading() as connection:
-            return state.read_status(connection, resource, tells_last=False)
-
-    def unread(self, resource: str) -> tuple[UnreadRecord, ...]:
-        """Return the queued records of a resource that could not be read."""
-        with self.reading() as connection:
-            return state.read_unread(connection, resource)
-
-    def events(self, resource: str, run_id: str) -> tuple[Event, ...]:
-        """Return the events of a run on a resource, and those that the landing still shows."""
-        with self.reading() as connection:
-            return state.present_events(connection, resource, run_id)
-
-    def status(self) -> tuple[StreamState, ...]:
-        """Where every resource stands, in the API's order; adds missing tables and columns."""
-        with self.reading() as connection:
-            complete_tables(connection, str(self.work))
-            return tuple(state.read_status(connection, name) for name in CATALOG)
-
     def count_by(self, resource: Declaration, field: str) -> dict[Any, int]:
         """Live landed records by the value of a field, the most frequent first."""
         name = quoted(resource.field(field).name)
@@ -321,28 +167,6 @@ class Warehouse:
                 "WHERE _deleted_at IS NULL GROUP BY 1 ORDER BY 2 DESC, 1"
             ).fetchall()
         return dict(counts)
-
-    def named(self, resource: str, name: str) -> tuple[str, ...]:
-        """Ids of the live landed records that the slug or the id `name` means."""
-        with self.reading() as connection:
-            found = connection.execute(
-                f"SELECT id FROM landing.{quoted(resource)} "
-                "WHERE (slug = $1 OR id = $1) AND _deleted_at IS NULL",
-                [name],
-            ).fetchall()
-        return tuple(id for (id,) in found)
-
-    # -- files ------------------------------------------------------------------------------------
-
-    def publications(self, count: int) -> tuple[Publication, ...]:
-        """The latest attempts to publish, newest first."""
-        with self.reading() as connection:
-            return last_publications(connection, count)
-
-    def shared(self) -> SharedPublication | None:
-        """The latest attempt to bring what was published to the lakehouse."""
-        with self.reading() as connection:
-            return last_shared(connection)
 
     @contextmanager
     def keeping(self) -> Iterator[None]:
@@ -377,7 +201,7 @@ class Warehouse:
             self._has_yielded = True
 
     @contextmanager
-    def reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
+    def reading(self) -> Iterator[Connection]:
         """A connection to the work file, opened for this unless it is kept open."""
         with self._lock:
             if self._connection is None:
@@ -388,6 +212,9 @@ class Warehouse:
                 self._has_yielded = False
             try:
                 with naming_errors(self.work):
+                    if not self._is_complete:
+                        complete_tables(self._connection, str(self.work))
+                        self._is_complete = True
                     yield self._connection
             except BaseException:
                 # A connection that failed may not be fit for another statement.
@@ -397,6 +224,6 @@ class Warehouse:
                 self.release()
 
     @contextmanager
-    def _writing(self) -> Iterator[duckdb.DuckDBPyConnection]:
+    def _writing(self) -> Iterator[Connection]:
         with self.reading() as connection, transaction(connection):
             yield connection

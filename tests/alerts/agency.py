@@ -20,10 +20,9 @@ from connector.warehouse.runs import (
     Publication,
     ResourceRun,
     Run,
-    name_interrupted,
+    begin_run,
     write_publication,
     write_resource_run,
-    write_run,
 )
 from connector.warehouse.state import write_bookmark
 from connector.warehouse.warehouse import Warehouse
@@ -111,8 +110,7 @@ class Agency:
             message=message,
         )
         with opened(self.warehouse.work) as connection, transaction(connection):
-            name_interrupted(connection)
-            write_run(connection, ended)
+            begin_run(connection, ended)
             for name in resources or self.resources:
                 stands = dict((unlike or {}).get(name, {}))
                 done = replace(DONE, resource=name, **stands)  # type: ignore[arg-type] # of a test

@@ -15,6 +15,7 @@ from connector.sandbox.faults import HtmlPage
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from connector.warehouse.published_file import query
+from connector.warehouse.runs import last_runs
 from connector.warehouse.warehouse import Warehouse
 from tests.cli.calling import COUNTS, KEY, call, start, variables
 
@@ -72,7 +73,7 @@ def test_json_is_one_object_with_the_report(tmp_path: Path) -> None:
     assert ("done", requests) == (called.object["outcome"], called.object["requests"])
     assert list(CATALOG) == list(called.object["resources"])
     assert COUNTS == {name: each["live"] for name, each in called.object["resources"].items()}
-    (run,) = Warehouse(tmp_path).runs(9)
+    (run,) = Warehouse(tmp_path).read(last_runs, 9)
     assert (run.run_id, "pull") == (called.object["run_id"], run.command)
 
 

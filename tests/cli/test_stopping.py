@@ -43,7 +43,9 @@ def test_a_pull_that_is_stopped_keeps_the_records_that_it_has_read(
     with Sandbox(counts={"candidates": 300}, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path)
         started = send_at(sandbox, STOPPED_AFTER, number)
-        process = start(["pull", "candidates"], environ)
+        # A test run under nohup passes its ignored SIGHUP on.
+        default = f"import signal; signal.signal({number:d}, signal.SIG_DFL)"
+        process = start(["pull", "candidates"], environ, before=default)
         started.append(process)
         out, err = process.communicate(timeout=60)
         again = call(["pull", "candidates"], environ)

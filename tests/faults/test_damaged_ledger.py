@@ -200,7 +200,7 @@ def test_flipped_bytes_are_no_unexpected_error(site: Site, share: int) -> None:
         assert status in (0, 1, 3), told
 
 
-@pytest.mark.parametrize("damage", first_fast(MALFORMED, 3))
+@pytest.mark.parametrize("damage", first_fast(MALFORMED))
 def test_malformed_values_are_a_damaged_ledger(site: Site, damage: str) -> None:
     codes = set()
     for words in site.commands:
@@ -214,6 +214,7 @@ def test_malformed_values_are_a_damaged_ledger(site: Site, damage: str) -> None:
     assert {"damaged"} == codes
 
 
+@pytest.mark.slow
 def test_no_value_of_a_wrong_kind_is_read(site: Site) -> None:
     path = site.copy() / "ledger.sqlite"
     with closing(sqlite3.connect(path, isolation_level=None)) as filling:

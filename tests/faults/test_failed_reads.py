@@ -47,7 +47,7 @@ def test_server_errors_at_thirty_percent_leave_an_exact_copy(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("is_reset", first_fast([True, False]), ids=["reset", "closed"])
-@pytest.mark.parametrize("where", get_args(Where))
+@pytest.mark.parametrize("where", first_fast(get_args(Where), 2))
 def test_lost_answers_are_read_again(tmp_path: Path, where: Where, is_reset: bool) -> None:
     time = Time()
     with Sandbox(counts=FEW, clock=time.servers) as sandbox:
@@ -90,7 +90,7 @@ FOREIGN: Mapping[str, Fault] = {
 
 
 @pytest.mark.parametrize("path", first_fast([LISTS, DETAILS]), ids=["list", "detail"])
-@pytest.mark.parametrize("variant", FOREIGN)
+@pytest.mark.parametrize("variant", first_fast([*FOREIGN], 2))
 def test_foreign_successes_change_nothing(tmp_path: Path, variant: str, path: str) -> None:
     time = Time()
     with Sandbox(counts={"candidates": 40}, clock=time.servers) as sandbox:

@@ -21,6 +21,7 @@ from tests.faults.sampling import IS_ALL, SHARES, sample_points
 from tests.faults.simulated_time import Time, pulled
 from tests.pulls.landed import belongs_to, differences, published
 from tests.seeds import SEED, seeded_random
+from tests.tiers import first_fast
 
 COUNTS = {"candidates": 110, "jobs": 185}
 RESOURCES = ("jobs", "candidates")
@@ -109,7 +110,7 @@ def tell(what: str, extra: dict[int, int]) -> None:
     )
 
 
-@pytest.mark.parametrize("share", range(SHARES))
+@pytest.mark.parametrize("share", first_fast(range(SHARES)))
 def test_killed_after_any_request_of_a_sync(
     tmp_path: Path, fork_server: PullForkServer, prepared: Prepared, share: int
 ) -> None:
@@ -127,7 +128,7 @@ def test_killed_after_any_request_of_a_sync(
         assert {n: e for n, e in extra.items() if clean + e > most} == {}
 
 
-@pytest.mark.parametrize("share", range(SHARES))
+@pytest.mark.parametrize("share", first_fast(range(SHARES)))
 def test_killed_after_any_commit_of_a_sync(
     tmp_path: Path, fork_server: PullForkServer, prepared: Prepared, share: int
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from connector import CATALOG, Warehouse
 from connector.sandbox.server import Sandbox
 from connector.warehouse.published_file import query
+from connector.warehouse.runs import last_publications
 from pipelines import models
 from pipelines.definitions import definitions
 from pipelines.jobs import pull_job
@@ -39,7 +40,7 @@ def test_run_lands_and_publishes_once(tmp_path: Path) -> None:
     warehouse = Warehouse(tmp_path)
     assert warehouse.published.stat().st_size == told["bytes"].value
     assert "keep" == told["personal"].value
-    assert 1 == len(warehouse.publications(5))
+    assert 1 == len(warehouse.read(last_publications, 5))
     landed = query(warehouse.published, "SELECT count(*) FROM landing.candidates").rows
     assert ((COUNTS["candidates"],),) == landed
 

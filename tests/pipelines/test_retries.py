@@ -20,6 +20,7 @@ from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
 from connector.sandbox.faults import Status
 from connector.sandbox.server import Sandbox
+from connector.warehouse.runs import last_publications
 from pipelines import landing as module
 from pipelines.accounts import Account
 from pipelines.landing import KEYS, RETRY_TAG, landing_of
@@ -99,9 +100,10 @@ def test_a_repeat_pulls_only_what_failed(tmp_path: Path, monkeypatch: pytest.Mon
     keys = [event.asset_key for event in result.get_asset_materialization_events()]
     assert sorted([*KEYS.values(), PUBLISHED]) == sorted(key for key in keys if key)
     assert {"leads"} == asked
-    assert 1 == len(Warehouse(tmp_path).publications(5))
+    assert 1 == len(Warehouse(tmp_path).read(last_publications, 5))
 
 
+@pytest.mark.slow
 @pytest.mark.slow
 @pytest.mark.usefixtures("impatient")
 def test_what_landed_is_published_after_the_last_repeat(tmp_path: Path) -> None:
@@ -117,7 +119,7 @@ def test_what_landed_is_published_after_the_last_repeat(tmp_path: Path) -> None:
     assert str(told.description).startswith("The pull did not land leads. leads: failed: ")
     assert len(CATALOG) - 1 == len(result.get_asset_materialization_events())
     warehouse = Warehouse(tmp_path)
-    assert 1 == len(warehouse.publications(5))
+    assert 1 == len(warehouse.read(last_publications, 5))
     landing = rows(warehouse.published, "SELECT count(*) AS jobs FROM landing.jobs")
     assert [{"jobs": COUNTS["jobs"]}] == landing
 
@@ -148,6 +150,7 @@ def test_what_a_person_has_to_mend_is_never_repeated(tmp_path: Path, cause: str)
     assert (sent == 0) == (cause == "another run's lease")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("impatient")
 def test_a_run_in_place_of_a_killed_one_waits_for_its_lease(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -43,6 +43,7 @@ def test_account_does_not_show_its_environment(tmp_path: Path) -> None:
     assert KEY not in repr(Account(environ={"CONNECTOR_API_KEY": KEY}).settings())
 
 
+@pytest.mark.slow
 def test_execution_keeps_its_run_in_the_home_that_is_named(tmp_path: Path) -> None:
     home, data = tmp_path / "home", tmp_path / "data"
     data.mkdir()

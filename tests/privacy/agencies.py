@@ -28,7 +28,7 @@ from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
 from connector.settings.model import Settings
 from connector.warehouse.duckdb_file import opened, quoted
-from connector.warehouse.runs import Run
+from connector.warehouse.runs import Run, begin_run
 from connector.warehouse.warehouse import Warehouse
 from tests.privacy.populated_agency import settings_of
 
@@ -57,7 +57,7 @@ class Agency:
         self.records: dict[str, dict[str, dict[str, Any]]] = {name: {} for name in RESOURCES}
         self.warehouse = Warehouse(self.folder)
         self.warehouse.prepare()
-        self.warehouse.begin(Run("the-run", "pull", started_at=AT))
+        self.warehouse.write(begin_run, Run("the-run", "pull", started_at=AT))
         self._make()
         with self.warehouse.keeping():
             self._land(AT)

@@ -54,6 +54,7 @@ def cut_off(*given: Any, **named: Any) -> None:
     raise CutOff
 
 
+@pytest.mark.slow
 def test_killed_and_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     agency = populated_agency(tmp_path)
     ended = subprocess.run(

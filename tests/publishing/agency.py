@@ -17,7 +17,7 @@ from connector.publishing.project import Project
 from connector.publishing.publication import Published, publish
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.duckdb_file import opened
-from connector.warehouse.runs import Publication
+from connector.warehouse.runs import Publication, last_publications
 from connector.warehouse.warehouse import Warehouse
 from tests.pulls.landed import rows
 
@@ -140,7 +140,7 @@ class Agency:
     @property
     def last(self) -> Publication:
         """The latest attempt to publish, as the work file has it."""
-        return self.warehouse.publications(1)[0]
+        return self.warehouse.read(last_publications, 1)[0]
 
     def leftovers(self) -> list[str]:
         """Files that a publication should not leave behind."""

@@ -21,7 +21,7 @@ from connector.sandbox.seed import seed_store
 from connector.sandbox.store import Store
 from connector.settings.layers import SEEDS_FOLDER
 from connector.settings.model import Settings, load_settings
-from connector.warehouse.runs import Run
+from connector.warehouse.runs import Run, begin_run, write_run
 from connector.warehouse.warehouse import Warehouse
 
 AT = datetime(2026, 9, 1, 9, 0, tzinfo=UTC)
@@ -52,7 +52,7 @@ def land_agency(folder: Path, counts: Mapping[str, int]) -> Warehouse:
     warehouse = Warehouse(folder)
     warehouse.prepare()
     run = Run("the-run", "pull", started_at=AT)
-    warehouse.begin(run)
+    warehouse.write(begin_run, run)
     with Store(clock=lambda: AT, random=random.Random(SEED)) as store:
         seed_store(store, counts, seed=SEED)
         types = tuple(store.records("content_types"))
@@ -64,7 +64,7 @@ def land_agency(folder: Path, counts: Mapping[str, int]) -> Warehouse:
                 )
                 what = Commit(records=found, bookmark=Bookmark(proven_at=AT))
                 warehouse.commit(Stream(resource, parent), what, run.run_id, AT)
-    warehouse.end(Run("the-run", "pull", started_at=AT, ended_at=AT, outcome="done"))
+    warehouse.write(write_run, Run("the-run", "pull", started_at=AT, ended_at=AT, outcome="done"))
     return warehouse
 
 

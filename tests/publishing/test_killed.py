@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from connector.warehouse.runs import last_publications
 from tests.faults.sampling import IS_ALL, SHARES
 from tests.publishing.agency import Agency
 from tests.publishing.killable_publisher import PublisherForkServer
@@ -60,7 +61,7 @@ def test_killed_in_a_build_or_a_mask(
             _whole(agency, personal, (jobs,), told)
             assert [] == agency.leftovers(), told
 
-    last, *before = [each.outcome for each in agency.warehouse.publications(1000)]
+    last, *before = [each.outcome for each in agency.warehouse.read(last_publications, 1000)]
     assert "published" == last
     assert {"published", "interrupted"} >= {*before}
 

@@ -276,6 +276,7 @@ def test_what_is_not_declared_is_named(own: Agency) -> None:
     } == set(found)
 
 
+@pytest.mark.slow
 def test_commands_build_own_models_and_warn(shipped: Agency) -> None:
     write(shipped, notes_sql=PEOPLE.replace("dim_people", "stg_candidates"))
     write(shipped, schema_yml=SCHEMA.replace("name: people", "name: notes"))

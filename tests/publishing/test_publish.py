@@ -11,7 +11,7 @@ import pytest
 from connector.errors import ModelFailed, PublishingRefused, WarehouseBusy, WarehouseError
 from connector.publishing.publication import alone, prepare, publish
 from connector.settings.model import load_settings
-from connector.warehouse.runs import published_in
+from connector.warehouse.runs import last_publications, published_in
 from tests.publishing.agency import LONG, Agency, tables_of
 from tests.publishing.small import Follower
 
@@ -110,7 +110,7 @@ def test_what_a_crash_left_is_overwritten(agency: Agency) -> None:
     agency.publish()
 
     assert [] == agency.leftovers()
-    outcomes = [each.outcome for each in agency.warehouse.publications(5)]
+    outcomes = [each.outcome for each in agency.warehouse.read(last_publications, 5)]
     assert ["published", "interrupted"] == outcomes
 
 

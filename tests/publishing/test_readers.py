@@ -16,7 +16,7 @@ from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from connector.settings.model import load_settings
 from connector.warehouse.duckdb_file import opened, transaction
-from connector.warehouse.runs import published_in
+from connector.warehouse.runs import last_publications, published_in
 from connector.warehouse.warehouse import Warehouse
 from tests.faults.sampling import IS_ALL
 from tests.publishing.agency import Agency
@@ -72,7 +72,7 @@ def test_readers_meet_no_error_and_no_mixed_state(tmp_path: Path) -> None:
     assert sorted(coming.seen) == coming.seen
     assert len(coming.seen) > 2
     assert [] == agency.leftovers()
-    last, *before = agency.warehouse.publications(1000)
+    last, *before = agency.warehouse.read(last_publications, 1000)
     assert (f"{number:04}", "published") == (
         agency.rows("SELECT max(id) AS id FROM landing.jobs")[0]["id"],
         last.outcome,
@@ -168,5 +168,7 @@ def test_publications_succeed_while_a_reader_has_the_file(
             reader.stdin.close()
 
     assert "0002" in {row["id"] for row in agency.rows("SELECT id FROM landing.jobs")}
-    assert ["published"] * 3 == [each.outcome for each in agency.warehouse.publications(3)]
+    assert ["published"] * 3 == [
+        each.outcome for each in agency.warehouse.read(last_publications, 3)
+    ]
     assert agency.rows("SELECT count(*) AS n FROM marts.fct_jobs") != [{"n": 0}]

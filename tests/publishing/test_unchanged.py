@@ -11,6 +11,7 @@ from connector.errors import ModelFailed
 from connector.publishing import publication as publishing
 from connector.publishing.publication import prepare, publish
 from connector.warehouse.duckdb_file import opened
+from connector.warehouse.runs import last_publications
 from tests.publishing.agency import Agency
 
 NOON = "2026-03-04T12:00:00Z"
@@ -69,7 +70,7 @@ def test_nothing_is_published_if_nothing_has_changed(agency: Agency) -> None:
         agency.file.stat().st_mtime_ns,
     )
     assert [] == agency.leftovers()
-    outcomes = [(e.outcome, e.publication) for e in agency.warehouse.publications(9)]
+    outcomes = [(e.outcome, e.publication) for e in agency.warehouse.read(last_publications, 9)]
     # A pull every five minutes does not fill the table.
     assert [("unchanged", done.publication.publication), ("published", publication)] == outcomes
     assert "published" == agency.publish().publication.outcome

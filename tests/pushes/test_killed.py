@@ -20,6 +20,7 @@ from tests.faults.simulated_time import Time
 from tests.pushes.killable_push import Child, Point, PushForkServer, ended_at
 from tests.pushes.pushing import CANDIDATES, Pusher, creates, file_of, writes
 from tests.seeds import SEED
+from tests.tiers import first_fast
 
 ROWS = 30
 POINTS = 2
@@ -132,7 +133,7 @@ def tried(points: list[Point], share: int, mode: str) -> list[Point]:
     return chosen[:POINTS][share::SHARES]
 
 
-@pytest.mark.parametrize("share", range(SHARES))
+@pytest.mark.parametrize("share", first_fast(range(SHARES), (SHARES + 1) // 2))
 @pytest.mark.parametrize("mode", MODES)
 def test_killed_at_any_commit_or_socket_call(
     tmp_path: Path, fork_server: PushForkServer, points: list[Point], mode: str, share: int

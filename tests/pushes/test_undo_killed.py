@@ -81,6 +81,7 @@ def tried(points: list[Point], mode: str) -> list[Point]:
     return [chance.choice([each for each in points if each.kind == kind])]
 
 
+@pytest.mark.slow
 def test_an_undo_that_was_killed_anywhere_is_ended_by_the_next(
     tmp_path: Path, fork_server: PushForkServer
 ) -> None:

@@ -17,8 +17,10 @@ from connector.ledger.ledger import Ledger
 from connector.sandbox.server import Sandbox
 from connector.system.version import commit, full_version, program_version
 from connector.warehouse.duckdb_file import opened
+from connector.warehouse.state import read_identity
 from connector.warehouse.warehouse import Warehouse
 from tests.cli.calling import COUNTS, KEY, Called, call, variables
+from tests.tiers import first_fast
 
 JOB = "title,location,employment_type,description\nNight nurse,Leeds,permanent,Text\n"
 
@@ -76,7 +78,7 @@ def test_a_folder_of_another_workspace_is_refused_before_the_first_request(
     environ = variables(another.base_url, data)
     if command[0] == "undo":
         given = ["push", "jobs", "jobs.csv", "--mode", "create", "--apply"]
-        own = Warehouse(data).identity()
+        own = Warehouse(data).read(read_identity)
         assert own is not None
         assert 0 == call(given, environ | {"CONNECTOR_BASE_URL": own.address}).status
     called = call(command, environ)
@@ -204,7 +206,7 @@ def names(fault: Callable[[Path, Path], None]) -> str:
     return fault.__name__.strip("_")
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=names)
+@pytest.mark.parametrize("fault", first_fast(FAULTS), ids=names)
 def test_a_ledger_that_is_not_the_folders_own_stops_pulls_and_pushes(
     data: Path,
     elsewhere: Path,
@@ -246,7 +248,7 @@ def test_a_ledger_that_is_not_the_folders_own_stops_pulls_and_pushes(
     assert jobs == len(sandbox.store.records("jobs"))
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=names)
+@pytest.mark.parametrize("fault", first_fast(FAULTS), ids=names)
 def test_a_work_file_that_is_not_the_folders_own_is_never_used(
     data: Path, elsewhere: Path, sandbox: Sandbox, fault: Callable[[Path, Path], None]
 ) -> None:
@@ -264,7 +266,7 @@ def test_a_work_file_that_is_not_the_folders_own_is_never_used(
     assert COUNTS["candidates"] == live(data)
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=names)
+@pytest.mark.parametrize("fault", first_fast(FAULTS), ids=names)
 def test_a_published_file_that_is_not_the_folders_own_is_replaced(
     data: Path, elsewhere: Path, sandbox: Sandbox, fault: Callable[[Path, Path], None]
 ) -> None:
@@ -316,7 +318,7 @@ def test_the_files_name_the_version_that_wrote_them(data: Path, sandbox: Sandbox
     with closing(sqlite3.connect(data / "ledger.sqlite")) as ledger, ledger:
         ledger.execute("UPDATE identity SET written_by = '0.0.1'")
     call(["pull", "jobs"], variables(sandbox.base_url, data))
-    work = Warehouse(data).identity()
+    work = Warehouse(data).read(read_identity)
     with Ledger(data) as opened:
         counted = opened.identity()
 

@@ -22,7 +22,7 @@ from connector.operations.doctor import Check, upkeep
 from connector.operations.restore import RestoreOptions, restore
 from connector.settings.model import Settings, load_settings
 from connector.suppression.person import Person
-from connector.warehouse.runs import Run
+from connector.warehouse.runs import Run, begin_run, write_run
 from connector.warehouse.warehouse import Warehouse
 from tests.cli.calling import call, variables
 
@@ -45,11 +45,11 @@ def land(settings: Settings, proven_at: datetime) -> None:
     warehouse = Warehouse(settings.folder)
     warehouse.prepare()
     run = Run("r1", "pull", started_at=proven_at)
-    warehouse.begin(run)
+    warehouse.write(begin_run, run)
     for resource in (each for each in CATALOG.values() if each.parent is None):
         bookmark = Commit(bookmark=Bookmark(proven_at=proven_at))
         warehouse.commit(Stream(resource), bookmark, "r1", proven_at)
-    warehouse.end(replace(run, ended_at=proven_at, outcome="done"))
+    warehouse.write(write_run, replace(run, ended_at=proven_at, outcome="done"))
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from tests.simulation.run import ACCOUNT, run
 from tests.tiers import first_fast
 
 
-@pytest.mark.parametrize("seed", first_fast(seeds(4)))
+@pytest.mark.parametrize("seed", first_fast(seeds(4), 0))
 def test_a_life_of_an_account_keeps_its_promises(seed: int) -> None:
     verdict = run(ACCOUNT, seed)
 

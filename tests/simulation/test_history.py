@@ -17,6 +17,7 @@ from tests.seeds import seeds
 from tests.simulation import history
 from tests.simulation.run import run
 from tests.simulation.scenario import SMALL
+from tests.tiers import first_fast
 
 LANDED = ("B", "E", "H", "killed-load", "content", "types", "clock")
 """Scenarios with deletions, ties, changes without a date, kills, dated lists, unsorted lists, and a
@@ -24,7 +25,7 @@ clock that steps.
 """
 
 
-@pytest.mark.parametrize("name", LANDED)
+@pytest.mark.parametrize("name", first_fast(LANDED, 3))
 def test_a_warehouse_keeps_the_history_that_the_rules_say(name: str) -> None:
     verdicts = [run(name + SMALL, seed, lands=True) for seed in seeds(8 if IS_ALL else 1)]
 

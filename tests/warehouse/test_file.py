@@ -21,8 +21,8 @@ from connector.engine.commands import Commit, Event, Found
 from connector.errors import WarehouseBusy
 from connector.warehouse import warehouse as warehouse_module
 from connector.warehouse.duckdb_file import BLOCK_BYTES, is_wanted, log_of, opened, transaction
-from connector.warehouse.runs import Run
-from connector.warehouse.state import write_notice
+from connector.warehouse.runs import Run, begin_run, end_resource, last_runs
+from connector.warehouse.state import take_notices, write_notice
 from connector.warehouse.warehouse import Warehouse
 from tests.alerts.agency import DONE
 from tests.pulls.landed import rows
@@ -85,10 +85,10 @@ def test_small_commits_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.Monkey
         warehouse = Warehouse(tmp_path)
         run = Run(str(number), "pull", NOW + timedelta(days=365 * 30, seconds=number))
         warehouse.prepare()
-        warehouse.begin(run)
+        warehouse.write(begin_run, run)
         record = Found(Job({"id": f"{number}", "created_at": STAMP}), NOW)
         warehouse.commit(JOBS, Commit(records=(record,)), run.run_id, NOW)
-        warehouse.end_resource(run.run_id, replace(DONE, resource="jobs", new=1))
+        warehouse.write(end_resource, run.run_id, replace(DONE, resource="jobs", new=1))
         with opened(warehouse.work) as connection:
             write_notice(connection, Event("work_taken_back", "from the published file"), NOW)
             groups = {table: row_groups(connection, table) for table in TABLES}
@@ -99,7 +99,7 @@ def test_small_commits_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.Monkey
     assert [1, 2, 3, 4, 5] == counts[:5]
     assert [2] == counts[5:6]
     assert (BLOCK_BYTES,) in blocks
-    assert ("from the published file",) == warehouse.notices("last", ())
+    assert ("from the published file",) == warehouse.write(take_notices, "last")
 
 
 def test_a_file_of_other_sizes_is_used_as_it_is(tmp_path: Path) -> None:
@@ -179,14 +179,14 @@ def test_the_catalog_has_the_file_s_own_name(tmp_path: Path) -> None:
 
 def test_a_file_that_is_kept_open_is_had_by_who_waits_for_it(warehouse: Warehouse) -> None:
     with warehouse.keeping():
-        warehouse.runs(1)
+        warehouse.read(last_runs, 1)
         waiting = start_waiting(warehouse.work)
         try:
             until = time.monotonic() + 60
             while not is_wanted(warehouse.work):
                 assert time.monotonic() < until
             warehouse.yield_if_wanted()
-            found = warehouse.runs(1)
+            found = warehouse.read(last_runs, 1)
         finally:
             said, _ = waiting.communicate(timeout=60)
 
@@ -197,7 +197,7 @@ def test_a_file_that_is_kept_open_is_had_by_who_waits_for_it(warehouse: Warehous
 
 def test_nobody_waits_for_a_file_that_is_free(warehouse: Warehouse) -> None:
     with warehouse.keeping():
-        warehouse.runs(1)
+        warehouse.read(last_runs, 1)
         assert not is_wanted(warehouse.work)
         warehouse.yield_if_wanted()
         with pytest.raises(WarehouseBusy):

@@ -24,6 +24,7 @@ from connector.engine.commands import Commit, Found, Gone
 from connector.warehouse.warehouse import Warehouse
 from tests.pulls.landed import rows
 from tests.seeds import seeds
+from tests.tiers import first_fast
 from tests.warehouse.versions import CANDIDATES, detail, item, moment, offences
 
 HIDDEN = "offer_accepted"
@@ -238,7 +239,7 @@ def look_at(warehouse: Warehouse, life: Life, chance: random.Random, at: float) 
     warehouse.commit(CANDIDATES, what, "run", moment(at))
 
 
-@pytest.mark.parametrize("seed", seeds(8))
+@pytest.mark.parametrize("seed", first_fast(seeds(8), 3))
 def test_each_interval_holds_what_happened(prepared: Path, seed: int) -> None:
     chance = random.Random(seed)
     life = Life({"status": "screening", "first_name": "A", "city": "X"}, -100, [-100])

@@ -21,6 +21,7 @@ from connector.engine.commands import Commit, Event, Found, Gone
 from connector.errors import NotAWarehouse, WarehouseBusy
 from connector.warehouse.duckdb_file import opened
 from connector.warehouse.landing import Landed
+from connector.warehouse.state import read_bookmark, read_status
 from connector.warehouse.warehouse import Warehouse
 from tests.pulls.landed import rows
 
@@ -104,7 +105,7 @@ def test_listed_rows_are_queued_until_their_details_land(warehouse: Warehouse) -
     assert frozenset({"j2"}) == warehouse.look(JOBS, between)
     detail = Found(Job({**items[2].raw, "description": "d"}), NOW)
     assert Landed(new=1) == warehouse.commit(JOBS, Commit(records=(detail,)), "run-2", NOW)
-    assert 2 == warehouse.status_of("jobs").pending
+    assert 2 == warehouse.read(read_status, "jobs").pending
 
 
 def test_a_commit_is_whole_or_nothing(warehouse: Warehouse) -> None:
@@ -115,7 +116,7 @@ def test_a_commit_is_whole_or_nothing(warehouse: Warehouse) -> None:
 
     assert [] == rows(warehouse.work, "FROM landing.candidates")
     assert [] == rows(warehouse.work, "FROM sync.events")
-    assert NOW == warehouse.bookmark(CANDIDATES).proven_at
+    assert NOW == warehouse.read(read_bookmark, CANDIDATES).proven_at
 
 
 def test_rows_that_cannot_land_leave_the_bookmark_where_it_was(warehouse: Warehouse) -> None:
@@ -125,7 +126,7 @@ def test_rows_that_cannot_land_leave_the_bookmark_where_it_was(warehouse: Wareho
     with pytest.raises(duckdb.CatalogException):
         land(warehouse, candidate("1"), bookmark=Bookmark(proven_at=NOW + timedelta(hours=1)))
 
-    assert NOW == warehouse.bookmark(CANDIDATES).proven_at
+    assert NOW == warehouse.read(read_bookmark, CANDIDATES).proven_at
 
 
 def test_rows_of_one_date_are_not_newer_than_each_other(warehouse: Warehouse) -> None:

@@ -11,6 +11,7 @@ from connector.pushes.batch_report import BatchReport
 from connector.pushes.landed import publish
 from connector.sandbox.faults import Drop, Status
 from connector.sandbox.server import Sandbox
+from connector.warehouse.state import last_copied, write_pushes
 from connector.warehouse.warehouse import Warehouse
 from tests.faults.simulated_time import Time
 from tests.pulls.landed import published, rows
@@ -95,9 +96,9 @@ def test_a_copy_that_is_overtaken_writes_nothing(tmp_path: Path) -> None:
     newer = {"before_images": [{**image, "record": {"v": 2}, "change": 8}]}
     older = {"before_images": [{**image, "record": {"v": 1}, "change": 7}]}
 
-    assert warehouse.copy_pushes(0, [newer])
-    assert not warehouse.copy_pushes(0, [older])
+    assert warehouse.write(write_pushes, 0, [newer])
+    assert not warehouse.write(write_pushes, 0, [older])
 
-    assert 8 == warehouse.pushes_copied()
+    assert 8 == warehouse.read(last_copied)
     (kept,) = rows(warehouse.work, "FROM push.before_images")
     assert {"v": 2} == json.loads(kept["record"])

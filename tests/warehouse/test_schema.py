@@ -17,7 +17,7 @@ import pytest
 from connector.errors import ConnectorError, NotALedger, NotAWarehouse
 from connector.ledger.ledger import Ledger
 from connector.sandbox.server import Sandbox
-from connector.warehouse.runs import Run
+from connector.warehouse.runs import Run, last_runs, write_run
 from connector.warehouse.schema import complete_tables, declared_tables
 from connector.warehouse.warehouse import Warehouse
 from tests.pulls.landed import differences, published, pulled
@@ -124,6 +124,7 @@ def test_runs_before_a_column_was_added_are_read(tmp_path: Path) -> None:
             " VALUES ('a', 'jobs', 'done', TRUE, 2, 1, 1, 0, 0, 1, 0, 4, 0)"
         )
 
+    warehouse = Warehouse(warehouse.folder)
     (last,) = [each.last for each in warehouse.status() if each.resource == "jobs"]
 
     assert last is not None
@@ -131,8 +132,8 @@ def test_runs_before_a_column_was_added_are_read(tmp_path: Path) -> None:
         *(last.requests, last.sweeps, last.scrubs),
         *(last.anomalies, last.month_share),
     )
-    warehouse.end(Run("b", "pull", datetime.now(UTC), budget=5))
-    assert [5, None] == [each.budget for each in warehouse.runs(2)]
+    warehouse.write(write_run, Run("b", "pull", datetime.now(UTC), budget=5))
+    assert [5, None] == [each.budget for each in warehouse.read(last_runs, 2)]
 
 
 def test_the_next_pull_after_a_column_was_added_is_exact_and_reads_nothing_again(
@@ -168,9 +169,9 @@ def newer_work(folder: Path) -> ConnectorError:
     with duckdb.connect(str(warehouse.work)) as connection:
         connection.execute("UPDATE sync.schema_version SET version = 99")
     before = warehouse.work.read_bytes()
-    for act in (warehouse.prepare, warehouse.health, warehouse.status):
+    for act in (Warehouse.prepare, Warehouse.health, Warehouse.status):
         with pytest.raises(NotAWarehouse) as caught:
-            act()
+            act(Warehouse(folder))
     assert before == warehouse.work.read_bytes()
     return caught.value
 

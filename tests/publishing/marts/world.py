@@ -20,7 +20,7 @@ from connector.engine.commands import Commit, Found, Gone
 from connector.publishing.build import build
 from connector.publishing.folder import load_project
 from connector.publishing.project import Built, Project
-from connector.warehouse.runs import Run
+from connector.warehouse.runs import Run, begin_run
 from connector.warehouse.warehouse import Warehouse
 
 RUN = "run-1"
@@ -80,7 +80,7 @@ class World:
         """Say that every resource is proven up to `at`, which is the models' now."""
         for name in ("jobs", "candidates", "companies", "bookings", "leads"):
             self._commit(name, at, Commit(bookmark=Bookmark(proven_at=moment(at))))
-        self.warehouse.begin(Run(RUN, "pull", moment(at), moment(at), "done"))
+        self.warehouse.write(begin_run, Run(RUN, "pull", moment(at), moment(at), "done"))
 
     def zone(self, name: str) -> None:
         """Say that the account's days are those of this zone."""

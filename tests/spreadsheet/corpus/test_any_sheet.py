@@ -282,6 +282,7 @@ def file_of(
         return None
 
 
+@pytest.mark.slow
 @settings(max_examples=120, suppress_health_check=[*HealthCheck])
 @given(
     sheet=sheets(),

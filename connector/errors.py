@@ -48,6 +48,7 @@
     │   ├── FolderMixed          the work file and the ledger belong to different folders
     │   ├── ErasuresUnknown      the list of erased people, its key or a receipt is lost
     │   ├── WarehouseBusy        another process holds the file
+    │   ├── NoFileLocks          the file system has no locks
     │   ├── DiskFull             there is no room left to write
     │   ├── NothingPublished     there is no published file yet
     │   └── MartsMissing         the published file has no marts
@@ -240,6 +241,15 @@ class WarehouseBusy(WarehouseError):
 
     action = (
         "Wait until the other process has ended; analysts should open recruitment.duckdb instead."
+    )
+
+
+class NoFileLocks(WarehouseError):
+    """The file system has no locks, so that two processes could write at once."""
+
+    action = (
+        "Set CONNECTOR_DATA_DIR to a folder on a local disk, or mount the network share with locks"
+        " (for NFS: start the lock service, and remove the option 'nolock')."
     )
 
 
@@ -510,6 +520,11 @@ class NotDelivered(ConnectorError):
 def count_noun(number: int, noun: str, plural: str | None = None) -> str:
     """A number with its noun, as in "1 record"; `plural` if an s does not make it."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def closed(text: str) -> str:
+    """Return the text with a full stop at its end, if it does not end a sentence yet."""
+    return text if text.endswith((".", "!", "?", ":", "…")) or not text else f"{text}."
 
 
 # -- Publishing ------------------------------------------------------------------------------------

@@ -46,8 +46,9 @@ Trial = dict[str, str | None]
 def alerts(session: Session, *, sends: bool, tests: bool, is_for_all: bool) -> int:
     """Show, send or test alerts.
 
-    Shows due, open and undelivered alerts. Sends and records nothing unless you add --send or --test. Exits with status 1 if an alert could
-    not be delivered. Pulls, pushes and publications send their alerts when they end.
+    Shows due, open and undelivered alerts. Sends and records nothing unless you add --send or
+    --test. Exits with status 1 if an alert could not be delivered. Pulls, pushes and publications
+    send their alerts when they end.
     """
     terminal, status = session.terminal, 0
     do: Callable[[Settings], AlertCheck | list[Trial]] = (

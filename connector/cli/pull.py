@@ -28,7 +28,7 @@ from connector.cli.terminal import Terminal
 from connector.engine.comparison import StreamComparison
 from connector.engine.pull import PullOptions
 from connector.engine.quota import Month, requests_left
-from connector.errors import ConnectorError, Misused, count_noun
+from connector.errors import ConnectorError, Misused, closed, count_noun
 from connector.errors_api import Stopped
 from connector.operations.alerts import ALERTS
 from connector.operations.verify import VerifyReport
@@ -185,7 +185,7 @@ def _pull(
         budget = asked.get("budget")
         left = None if budget is None else budget - report.requests
         if left != 0 and (told := asyncio.run(settle(settings, budget=left))):
-            session.terminal.say(told)
+            session.terminal.say(closed(told))
     return report.exit_status
 
 

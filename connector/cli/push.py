@@ -18,7 +18,7 @@ from connector.cli import session as options
 from connector.cli.session import Command, Follower, Session
 from connector.cli.terminal import Terminal, short
 from connector.engine.push_states import Mode
-from connector.errors import EncodingUnknown, Misused, count_noun
+from connector.errors import EncodingUnknown, Misused, closed, count_noun
 from connector.ledger.journal import Journal
 from connector.ledger.ledger import Ledger
 from connector.pushes.batch_report import BatchReport, Decision, DeclaredRecord
@@ -176,7 +176,7 @@ def push(
         except EncodingUnknown as error:
             # The person whose file it is can tell whether the letters are right.
             for sample in error.samples:
-                terminal.warn(f"read as {error.offered}: {sample}")
+                terminal.warn(f'read as {error.offered}: "{sample}"')
             raise
     maps = _write_maps(save_mapping, reports, has_map=said.mapping_file is not None)
     for each in reports:
@@ -306,11 +306,11 @@ def _say_groups(terminal: Terminal, groups: Mapping[GroupKey, ProblemGroup], hea
         problem = group.problem
         where = f"{problem.column}, " if problem.column else ""
         for line in group.lines:
-            terminal.say(f"  {where}{line}")
+            terminal.say(f"  {where}{closed(line)}")
         if problem.allowed:
             terminal.say(f"    Allowed: {problem.allowed}.")
         hints = (group.fix, _HINTS.get(problem.code))
-        if advice := " ".join(each for each in hints if each):
+        if advice := " ".join(closed(each) for each in hints if each):
             terminal.say(f"    {advice}")
     if len(shown) > SHOWN_MAX:
         more = count_noun(len(shown) - SHOWN_MAX, "more kind")
@@ -613,7 +613,7 @@ def _print_in_doubt(terminal: Terminal, settings: Settings) -> int:
     terminal.print_table(IN_DOUBT_COLUMNS, rows)
     for each in held:
         for problem in each.problems:
-            terminal.say(f"{each.batch}, row {each.number}: {problem.message}")
+            terminal.say(f"{each.batch}, row {each.number}: {closed(problem.message)}")
     terminal.say(f"{count_noun(len(held), 'row')} in doubt.")
     return 3 if held else 0
 

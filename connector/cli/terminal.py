@@ -14,7 +14,7 @@ from dataclasses import fields, is_dataclass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
-from connector.errors import ConnectorError
+from connector.errors import ConnectorError, closed
 from connector.errors_api import Stopped
 from connector.system.log import UNSAFE, Form, as_line, neutralise
 
@@ -172,8 +172,8 @@ class Terminal:
             self._write(self._err, f"{neutralise(text)}\n")
 
     def warn(self, text: str) -> None:
-        """Say one line of warning on standard error."""
-        text = self.name_places(text)
+        """Say one line of warning on standard error, with a full stop at its end."""
+        text = closed(self.name_places(text))
         if self.form == "json":
             self._log_line("warning", text)
         else:

@@ -24,6 +24,7 @@ from connector.errors import (
 from connector.ledger.ledger_schema import LEDGER_VERSION, SCHEMA
 from connector.ledger.receipts import list_receipted
 from connector.system.atomic_files import create
+from connector.system.file_locks import has_locks, no_locks
 
 APPLICATION_ID = 0x52434C47
 """The mark by which the file is known for ours, "RCLG"."""
@@ -40,6 +41,7 @@ _UNREADABLE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeErr
 """What comes of values that are not as they were written."""
 
 _BUSY = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED))
+_LOCK_CODES = _BUSY | {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PROTOCOL}
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -94,6 +96,9 @@ def naming_errors(path: Path) -> Iterator[None]:
     except (sqlite3.ProgrammingError, sqlite3.IntegrityError):
         raise  # Misuse, or a write that the tables refuse, is our own mistake and not the file's.
     except sqlite3.Error as error:
+        # SQLite reports a file system without locks as a busy file, or as a failed read.
+        if _code(error) in _LOCK_CODES and not has_locks(path.parent):
+            raise no_locks(path) from error
         raise _named(path, error) from error
     except _UNREADABLE as error:
         raise _damaged(path, error) from error
@@ -107,9 +112,14 @@ def _damaged(path: Path, error: Exception) -> LedgerDamaged:
     return LedgerDamaged(told)
 
 
+def _code(error: sqlite3.Error) -> int:
+    code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    return code & 0xFF
+
+
 def _named(path: Path, error: sqlite3.Error) -> WarehouseError:
     """The error that SQLite's code stands for."""
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    code = _code(error)
     if code in _BUSY:
         return WarehouseBusy(
             f"{path} was held by another process for {BUSY_SECONDS:g} s",

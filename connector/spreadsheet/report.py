@@ -22,7 +22,7 @@ from typing import IO, Any
 
 from connector.engine.push_plan import Problem
 from connector.engine.push_states import PreviewOutcome
-from connector.errors import DiskFull, NotASpreadsheet, ReportRefused, SpreadsheetError
+from connector.errors import DiskFull, NotASpreadsheet, ReportRefused, SpreadsheetError, closed
 from connector.spreadsheet.columns import REPORT_HEADINGS
 from connector.spreadsheet.problems import Cell, SheetRow, fix_of, text_of
 from connector.spreadsheet.table import TEXT_SUFFIXES, WORKBOOK_SUFFIX, Spreadsheet
@@ -131,7 +131,8 @@ class Summary:
     def add(self, result: RowResult) -> None:
         """Take in one row more."""
         self.counts[result.outcome] += 1
-        if result.warnings:
+        # A row that is not sent needs no consent.
+        if result.warnings and result.outcome != "invalid":
             self.warned += 1
             _group(self.warnings, result.number, result.warnings)
         if result.problems:
@@ -163,7 +164,7 @@ def report_cells(result: RowResult) -> tuple[int, str, str, str, str, str]:
         result.outcome,
         ", ".join(code for code in codes if code),
         "\n".join(map(_in_one_line, found)),
-        "\n".join(fix for fix in (*fixes, *changes) if fix),
+        "\n".join([*(closed(fix) for fix in fixes if fix), *changes]),
         result.record_id or "",
     )
 
@@ -172,7 +173,7 @@ def _in_one_line(problem: Problem) -> str:
     """The problem in one line: its column, what is wrong, and what is allowed."""
     where = f"{problem.column}: " if problem.column else ""
     allowed = f" Allowed: {problem.allowed}." if problem.allowed else ""
-    return f"{where}{problem.text}{allowed}"
+    return f"{where}{closed(problem.text)}{allowed}"
 
 
 def stand_in(row: SheetRow, index: int, width: int) -> str | None:

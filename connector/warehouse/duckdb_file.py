@@ -32,6 +32,7 @@ from connector.errors import (
     naming,
 )
 from connector.system.atomic_files import FILE_MODE, sync_folder
+from connector.system.file_locks import is_refusal, no_locks
 from connector.system.log import stamped
 
 # -- Quoting ---------------------------------------------------------------------------------------
@@ -249,7 +250,7 @@ def _attach_queued(
 def locked(path: Path, until: float = inf) -> Iterator[None]:
     """Hold the lock of a folder or file, for which threads wait as well.
 
-    Raises `TimeoutError` if it is not free by then.
+    Raises `TimeoutError` if it is not free by then, and `NoFileLocks`.
     """
     handle = os.open(path, os.O_RDONLY)
     try:
@@ -261,6 +262,8 @@ def locked(path: Path, until: float = inf) -> Iterator[None]:
                 if time.monotonic() >= until:
                     raise TimeoutError from None
                 time.sleep(_LOCK_RETRY_SECONDS)
+            except OSError as error:
+                raise (no_locks(path) if is_refusal(error) else naming(path, error)) from error
         yield
     finally:
         os.close(handle)
@@ -295,7 +298,20 @@ def naming_errors(path: Path) -> Iterator[None]:
 
 def _is_held(message: str) -> bool:
     """Whether DuckDB says that another process, or part of this one, has the file."""
-    return "Could not set lock" in message or "Unique file handle conflict" in message
+    is_locked = "Could not set lock" in message and not _is_lockless(message)
+    return is_locked or "Unique file handle conflict" in message
+
+
+def _is_lockless(message: str) -> bool:
+    """Whether DuckDB says that the file system has no locks."""
+    lowered = message.lower()
+    return any(each in lowered for each in _LOCKLESS)
+
+
+_LOCKLESS = (
+    "locks are not supported",
+    *(os.strerror(each).lower() for each in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)),
+)
 
 
 def _named(path: Path, message: str) -> WarehouseError:
@@ -306,15 +322,22 @@ def _named(path: Path, message: str) -> WarehouseError:
         return DiskFull(f"there is no room left to write {path}")
     if "replaying wal" in lowered or "corrupt wal" in lowered:
         return DamagedLog(f"the log {log_of(path)} is damaged and cannot be read back")
-    if _is_held(text):
-        holder = re.search(r"PID (\d+)", text)
-        who = f"process {holder.group(1)}" if holder else "another process"
-        return WarehouseBusy(f"{path} is held by {who}")
+    if "could not set lock" in lowered or _is_held(text):
+        return _named_lock(path, text)
     if "not a valid duckdb database" in lowered or "serialization" in lowered:
         return NotAWarehouse(f"{path} is not a DuckDB database that this version can read")
     if "could not read enough bytes" in lowered or "corrupt" in lowered:
         return NotAWarehouse(f"{path} is cut off or damaged")
     return WarehouseError(f"{path} cannot be used: {text}")
+
+
+def _named_lock(path: Path, text: str) -> WarehouseError:
+    """The error of a lock that DuckDB did not get."""
+    if _is_lockless(text):
+        return no_locks(path)
+    holder = re.search(r"PID (\d+)", text)
+    who = f"process {holder.group(1)}" if holder else "another process"
+    return WarehouseBusy(f"{path} is held by {who}")
 
 
 # -- Repair ----------------------------------------------------------------------------------------
@@ -339,6 +362,8 @@ def set_logs_aside(work: Path, now: datetime) -> tuple[Path, ...]:
         except OSError as error:
             if error.errno in (errno.EACCES, errno.EAGAIN):
                 raise WarehouseBusy(f"{work} is held by another process") from error
+            if is_refusal(error):
+                raise no_locks(work) from error
             raise
         return move_logs(work, now)
 

@@ -86,6 +86,7 @@ select
     visits.proven as last_proven,
     visits.message as last_message,
     visits.total as api_total,
+    visits.live as rows_last_run,
     visits.requests as requests_last_run,
     coalesce(spent.requests, 0) as requests_this_month,
     counted.oldest_read_at,

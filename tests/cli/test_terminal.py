@@ -133,7 +133,7 @@ def test_watched_table_is_drawn_and_no_color_is_respected() -> None:
     assert coloured == empty
     assert "\x1b[33m" not in plain
     assert "─" in plain
-    assert "Warning: careful\na\n1\n" == dumb
+    assert "Warning: careful.\na\n1\n" == dumb
 
 
 @pytest.mark.parametrize("width", [40, 80])
@@ -177,7 +177,7 @@ def test_talk_goes_to_standard_error() -> None:
     streams.terminal.print_line("data\x1b")
 
     assert "data\\x1b\n" == streams.out
-    assert "pulling \\x1b[2J\\x1b]0;owned\\x07\nWarning: half\\nopen\n" == streams.err
+    assert "pulling \\x1b[2J\\x1b]0;owned\\x07\nWarning: half\\nopen.\n" == streams.err
 
 
 def test_json_is_one_object_and_nothing_else() -> None:

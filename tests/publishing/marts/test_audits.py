@@ -36,7 +36,8 @@ FAULTS: Mapping[str, str] = {
         WHERE id = 'reopened' AND _version = 1
     """,
     "landing_agrees_with_the_api": """
-        UPDATE marts.data_freshness SET last_proven = true, api_total = current_rows + 1
+        UPDATE marts.data_freshness
+        SET last_proven = true, api_total = current_rows + 1, rows_last_run = current_rows
     """,
     "landing_has_one_row_per_id": """
         INSERT INTO landing.jobs SELECT * FROM landing.jobs WHERE id = 'shut'

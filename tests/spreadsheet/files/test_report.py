@@ -27,7 +27,7 @@ from connector.errors import (
     SpreadsheetError,
 )
 from connector.spreadsheet.columns import REPORT_HEADINGS
-from connector.spreadsheet.report import RowResult, report_path, write_report
+from connector.spreadsheet.report import RowResult, report_cells, report_path, write_report
 from connector.spreadsheet.table import Spreadsheet, open_table
 from tests.spreadsheet.files.made import cells_of, text_file, text_row, workbook_file
 from tests.spreadsheet.files.reported import HOSTILE, csv_of, report_on, settled
@@ -273,3 +273,30 @@ def test_a_report_that_a_program_saved_wider_is_still_one(tmp_path: Path) -> Non
     report = open_table(text_file(tmp_path, csv_of(put_right), "saved.csv"))
     assert [("1", "2"), ("6", "7"), ("4", "5")] == cells_of(report)
     assert [] == list(chain.from_iterable(row.problems for row in report.rows()))
+
+
+@pytest.mark.parametrize(
+    ("problem", "said", "fix"),
+    [
+        (
+            Problem("not_found", "it was sent and not answered", fix="Look for it."),
+            "it was sent and not answered.",
+            "Look for it.",
+        ),
+        (
+            Problem("several_emails", "Two.", column="Mail", fix="Keep one, as a@x.example"),
+            "Mail: Two.",
+            "Keep one, as a@x.example.",
+        ),
+        (
+            Problem("unknown_value", "the value is not allowed", received="x", allowed="a, b"),
+            '"x" is not allowed. Allowed: a, b.',
+            "",
+        ),
+    ],
+    ids=lambda each: each.code if isinstance(each, Problem) else "",
+)
+def test_each_sentence_of_a_row_ends_in_a_full_stop(problem: Problem, said: str, fix: str) -> None:
+    _, _, _, problems, fixes, _ = report_cells(RowResult(2, "held", (problem,)))
+
+    assert (said, fix) == (problems, fixes)

@@ -355,7 +355,10 @@ def _closing(report: PushReport) -> Iterator[str]:
         return
     held = report.counts.get("held", 0)
     if held:
-        yield f"{count_noun(held, 'row')} in doubt: 'connector resolve' shows and settles them."
+        yield (
+            f"{count_noun(held, 'row')} unconfirmed: run 'connector resolve' to see and"
+            " resolve them."
+        )
     if batch.exit_status == 3:
         yield "Correct the rows in the report and push it. Applied rows are not sent again."
     yield f"Batch {batch.batch} is {report.outcome} ({sent})."
@@ -482,13 +485,13 @@ def _print_undone(terminal: Terminal, report: UndoReport) -> None:
             terminal.print_table(names, [[line[name] for name in names] for line in lines])
         if len(some) > UNDONE_SHOWN_MAX:
             more = count_noun(len(some) - UNDONE_SHOWN_MAX, "more row")
-            terminal.say(f"and {more}: --json has them all")
+            terminal.say(f"and {more}: --json lists them all")
     for row in troubled[:UNDONE_SHOWN_MAX]:
         for problem in row.problems:
             terminal.warn(f"row {row.number}: {problem.message}. {problem.fix or ''}".rstrip())
     if report.unlanded:
         answers = count_noun(report.unlanded, "answer")
-        terminal.warn(f"{answers} could not be landed: run 'connector sweep'.")
+        terminal.warn(f"{answers} could not be loaded: run 'connector sweep'.")
     terminal.end(report.error, unpublished=report.unpublished)
     terminal.say(_undone_closing(report))
 
@@ -513,13 +516,16 @@ def _undone_lines(row: UndoneRow, width: int) -> Iterator[dict[str, object]]:
 def _undone_closing(report: UndoReport) -> str:
     cost = _cost(report)
     if report.error is not None:
-        return f"The undo of {report.batch} is {report.outcome} ({cost}); run it again to go on."
+        return f"The undo of {report.batch} is {report.outcome} ({cost}); run it again to continue."
     if report.is_applied:
         return f"The undo of {report.batch} is {report.outcome} ({cost})."
     count = sum(report.counts.get(name, 0) for name in ("delete", "restore", "partly"))
     if not count:
-        return f"Nothing would be taken back ({cost})."
-    return f"{count_noun(count, 'row')} would be taken back ({cost}). Do it with --apply."
+        return f"Nothing to undo ({cost})."
+    return (
+        f"{count_noun(count, 'row')} would be undone ({cost}). Run the command with"
+        " --apply to undo."
+    )
 
 
 # -- Resolve ---------------------------------------------------------------------------------------
@@ -532,7 +538,7 @@ def _undone_closing(report: UndoReport) -> str:
         "connector resolve 20261122T000029Z-eac3b1 17 --look",
         "connector resolve 20261122T000029Z-eac3b1 17 --resend",
     ),
-    if_interrupted="The row stays in doubt; run the same command again.",
+    if_interrupted="The row stays unconfirmed. Run the same command again.",
     checks_alerts=True,
 )
 @click.argument("batch", required=False)
@@ -574,8 +580,9 @@ def resolve(
     if batch is None:
         if said:
             raise Misused(
-                "a decision needs the batch that it is about",
-                action="Run 'connector resolve' for the rows in doubt, then name their batch.",
+                "no batch is given for the decision",
+                action="Run 'connector resolve' to list the unconfirmed rows, then give"
+                " their batch.",
             )
         return _print_in_doubt(session.terminal, settings)
     if len(said) != 1 or (record is not None and len(rows) != 1):
@@ -595,7 +602,7 @@ def resolve(
 
 
 def _print_in_doubt(terminal: Terminal, settings: Settings) -> int:
-    """The rows in doubt. 3 where there are some, since they need a person."""
+    """Print the unconfirmed rows. Return 3 if there are any, because they need a decision."""
     with Ledger(settings.folder) as ledger:
         journal = Journal(ledger)
         held = journal.in_doubt()
@@ -614,7 +621,7 @@ def _print_in_doubt(terminal: Terminal, settings: Settings) -> int:
     for each in held:
         for problem in each.problems:
             terminal.say(f"{each.batch}, row {each.number}: {closed(problem.message)}")
-    terminal.say(f"{count_noun(len(held), 'row')} in doubt.")
+    terminal.say(f"{count_noun(len(held), 'row')} unconfirmed.")
     return 3 if held else 0
 
 

@@ -255,7 +255,9 @@ class Follower:
             self._meter.show(f"{self._resource}, waiting until {progress.waits_until:%H:%M:%S} UTC")
         elif progress.until is not None:
             in_doubt = count_noun(pending, "row")
-            self._meter.show(f"{in_doubt} in doubt, looking again at {progress.until:%H:%M:%S} UTC")
+            self._meter.show(
+                f"{in_doubt} unconfirmed, searching again at {progress.until:%H:%M:%S} UTC"
+            )
         elif progress.ended is not None:
             _LOGGER.debug(f"{name}: {progress.ended.outcome}, {progress.requests} requests")
             self.resources.append(progress.ended)

@@ -75,7 +75,7 @@ async def decided(client: Client, row: PendingRow, decision: Decision) -> Move:
         )
     if row.status.state not in FOR_A_PERSON:
         raise Misused(
-            f"row {row.key[1]} of the batch {row.key[0]} is not in doubt",
+            f"row {row.key[1]} of the batch {row.key[0]} is not unconfirmed",
             action="Name a row whose outcome is 'held'.",
         )
     match decision:
@@ -257,7 +257,7 @@ async def settle(
     told = ", ".join(f"{n} {name}" for name, n in Counter(each.outcome for each in rows).items())
     why = "; ".join(str(each) for each in (error, unpublished) if each is not None)
     return (
-        f"{count_noun(len(rows), 'row')} of earlier pushes in doubt, looked for again: {told}"
+        f"{count_noun(len(rows), 'row')} of earlier pushes unconfirmed, searched again: {told}"
         f" ('connector resolve' shows those held){f'; {why}' if why else ''}"
     )
 

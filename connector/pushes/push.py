@@ -343,8 +343,8 @@ class _Push:
             if self.waits is not None:
                 rows = count_noun(progress.pending, "row")
                 self.waits(
-                    f"{rows} in doubt: the answers were lost; looked for again from"
-                    f" {progress.until:%H:%M:%S} UTC on ('--no-wait' ends at once)"
+                    f"{rows} unconfirmed: the answers were lost. Searching again at"
+                    f" {progress.until:%H:%M:%S} UTC ('--no-wait' ends immediately)"
                 )
         if self.watch is not None:
             self.watch(progress)

@@ -224,8 +224,8 @@ def test_a_lost_answer_is_waited_for_aloud_or_not_at_all(
             waited = push(sandbox, tmp_path, *words)
 
     assert (3, 1) == (left.status, left.object["held"]), left.err
-    assert "in doubt: the answers were lost" not in left.err
-    assert "1 row in doubt: the answers were lost; looked for again from " in waited.err
+    assert "unconfirmed: the answers were lost" not in left.err
+    assert "1 row unconfirmed: the answers were lost. Searching again at " in waited.err
     assert 1 == writes(sandbox).count("POST /api/v1/candidates")
 
 

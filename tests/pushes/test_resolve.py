@@ -98,12 +98,12 @@ def test_a_pull_settles_what_was_lost_and_writes_nothing(tmp_path: Path) -> None
 
     states = {2: ("applied", "created"), 3: ("settling", "held"), 4: ("planned", "not_applied")}
     assert states == found
-    assert "3 rows of earlier pushes in doubt, looked for again: 1 created, 1 held" in pulled.err
+    assert "3 rows of earlier pushes unconfirmed, searched again: 1 created, 1 held" in pulled.err
     assert {n: outcome for n, (_, outcome) in found.items()} == {
         row["number"]: row["outcome"] for row in shown
     }
     assert last is not None
-    assert "1 row of earlier pushes in doubt, looked for again: 1 held" in last
+    assert "1 row of earlier pushes unconfirmed, searched again: 1 held" in last
     assert again is None
     assert 3 == len(before)
     assert {2: "created", 3: "held", 4: "created"} == outcomes(ended)
@@ -115,7 +115,7 @@ def test_what_cannot_be_decided_is_refused(tmp_path: Path) -> None:
         pusher = Pusher(sandbox, tmp_path, connections=1)
         batch = held(pusher, 2)
         done = pusher.push([create(7), update(8, id, base, phone="1")])
-        with pytest.raises(Misused, match="is not in doubt"):
+        with pytest.raises(Misused, match="is not unconfirmed"):
             pusher.resolve(done.batch, 7, "resend")
         with pytest.raises(Misused, match="was never sent"):
             pusher.resolve(batch, 99, "drop")

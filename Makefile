@@ -139,7 +139,7 @@ audit:  ## ask the network which locked packages have known vulnerabilities
 	  $(foreach each,base $(EXTRAS),--requirement $(LOCKS)/$(each).txt)
 
 # A new field is one line of its page in connector/catalog, a new resource is one page there.
-generate: install  ## write anew what follows from the catalog: types, views, audits, documents
+generate: install  ## write anew what follows from the catalog: views, audits, documents
 	$(BIN)/python -m generate
 
 bench: install  ## measure every headline ratio

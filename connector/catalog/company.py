@@ -39,8 +39,10 @@ class Company(
         ),
         # An office's address is one person's only where that very address is to be erased, and
         # no candidate or lead has it.
-        DataSubject("whoever has the address", ("email",), emails=("email",)),
-        DataSubject("whoever has the address", ("billing_email",), emails=("billing_email",)),
+        DataSubject("whoever has the address", ("email",), emails=("email",), is_office=True),
+        DataSubject(
+            "whoever has the address", ("billing_email",), emails=("billing_email",), is_office=True
+        ),
         DataSubject("the company, if its id is given", ids=("id",), phones=("phone",)),
     ),
     sandbox_count=80,

@@ -39,7 +39,8 @@ class DataSubject:
     personal fields of the resource. An id in one of `ids`, or an address in one of `emails`,
     identifies the person. `phones` have the person's numbers, and each of `names` is a set of
     fields that make a name: both may belong to other people too. `is_whole` says that the record is
-    the person, so that fields which are not declared describe the person as well.
+    the person, so that fields which are not declared describe the person as well. `is_office` says
+    that the address is the record's own.
     """
 
     about: str
@@ -49,11 +50,12 @@ class DataSubject:
     phones: tuple[str, ...] = ()
     names: tuple[tuple[str, ...], ...] = ()
     is_whole: bool = False
+    is_office: bool = False
 
     @property
     def is_elsewhere(self) -> bool:
         """Whether the person is not the record itself, but its contact or whom it refers to."""
-        return not self.is_whole and bool(self.names or (self.ids and self.ids != ("id",)))
+        return not self.is_office and self.ids != ("id",)
 
 
 def the_person(about: str) -> DataSubject:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import Literal
 
-from connector.catalog.field import REQUIRED, field, only, shown
+from connector.catalog.field import REQUIRED, DataSubject, field, only, shown
 from connector.catalog.resource import Resource
 from connector.catalog.value import Uuid
 
@@ -31,6 +31,7 @@ class Job(
         "reference_code": ("Job reference", "Job ref", "Vacancy reference"),
         "title": ("Position held",),
     },
+    subjects=(DataSubject("the contact", ("application_email",), emails=("application_email",)),),
     sandbox_count=200,
     aliases={
         "title": ("Job title", "Vacancy", "Position", "Vacancy title"),

@@ -35,15 +35,15 @@ COMMANDS: Mapping[str, str] = {
     "publish": "Build the models over what has landed, check them, and publish the file.",
     "lakehouse": "Publish to the shared lakehouse, and show its status.",
     "report": "Write a page for an agency's director, made from the published file alone.",
-    "whereis": "Say which tables, files and pushes hold a person.",
-    "erase": "Erase a person from everything here, and keep a receipt.",
+    "whereis": "List the records, rows and texts with data of a person.",
+    "erase": "Erase a person's data, and keep a receipt.",
     "retention": "Erase those whose time is over by the rules.",
     "backup": "Write an account's folder to one file, while everything goes on.",
     "restore": "Put an account's folder back from a backup.",
     "status": "Show what is landed, how far it is proven, and the last runs.",
     "health": "End with 0 if the files are in order and were proven lately.",
     "alerts": "Show the alerts that are due or stand, send them, or send a test.",
-    "metrics": "Print every account's figures for Prometheus, or send them with traces.",
+    "metrics": "Print an account's metrics for Prometheus.",
 }
 """Every command with its one line of help, in the order in which a newcomer needs them."""
 

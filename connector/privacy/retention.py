@@ -78,7 +78,7 @@ class Rule:
 
 def read_rules(written: Mapping[str, str], origin: str) -> tuple[Rule, ...]:
     """The rules in the API's order. Raises `SettingsError` or `UnknownName`."""
-    peopled = [each.name for each in CATALOG.values() if each.subjects]
+    peopled = [e.name for e in CATALOG.values() if any(group.ids for group in e.subjects)]
     for name in written:
         _one_of(f"resource with people in it, of retention in {origin}", name, peopled)
     return tuple(_read(name, written[name], origin) for name in CATALOG if name in written)

@@ -245,7 +245,8 @@ class PreviewRows:
         shown = None if id is None or is_planned(id) else id
         if checked.outcome is not None:
             code = checked.problems[0].code if checked.problems else None
-            ended = RowResult(number, checked.outcome, checked.problems, code, shown)
+            warnings = checked.warnings
+            ended = RowResult(number, checked.outcome, checked.problems, code, shown, (), warnings)
             self._take(checked.row, ended)
             return
         assert checked.task is not None

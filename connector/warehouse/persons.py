@@ -175,15 +175,17 @@ def _rows(
 def _known_by(resource: Declaration, person: Person) -> Iterator[str]:
     """Conditions on the declared fields that hold identifiers of people."""
     subjects = subjects_of(resource.name)
-    urls = [each.name for each in resource.detail_fields if each.format == "url"]
+    # The API takes some fields in requests alone, and never shows them.
+    shown = {each.name: each for each in resource.detail_fields}
+    urls = {name for name, each in shown.items() if subjects and each.format == "url"}
     columns: tuple[tuple[str, set[str], frozenset[str]], ...] = (
         ("lower({})", {name for each in subjects for name in each.ids}, person.ids),
         ("lower(trim({}))", {name for each in subjects for name in each.emails}, person.emails),
         (_phone("{}"), {name for each in subjects for name in each.phones}, person.phones),
-        (_profile("{}"), set(urls) if subjects else set(), person.profiles),
+        (_profile("{}"), urls, person.profiles),
     )
     for form, names, values in columns:
-        for name in sorted(names):
+        for name in sorted(names & shown.keys()):
             yield from _is_one_of(form.replace("{}", quoted(name)), values)
 
 

@@ -20,7 +20,7 @@ from connector.engine.bookmark import LATENESS_SECONDS
 from connector.engine.push_states import Mode, Task
 from connector.errors import Misused
 
-DoubtPolicy = Literal["hold", "retry-after-settle"]
+DoubtPolicy = Literal["hold", "retry"]
 """What becomes of a create that was sent, was not answered and is not found after the settle time:
 it is kept for a person, or sent once more. A repeat can create a second record where the server
 takes longer than that.
@@ -46,8 +46,9 @@ class Problem:
 
     `code` is stable and documented. `column` is the file's heading and `field` the API's name,
     both None where the whole row is meant. `received` is the cell, or what the row asked for, and
-    `found` what the API shows in its place; both are cut to a length that can be shown. `allowed`
-    says what would have been right and `fix` what to do.
+    `found` what the API shows in its place, both cut to a length that can be shown; of several
+    records that match, `found` has the ids. `allowed` says what would have been right and `fix`
+    what to do.
     """
 
     code: str

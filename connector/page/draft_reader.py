@@ -7,7 +7,7 @@ as good as the answers that it was made with: others make another one.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ from connector.errors import ConnectorError
 from connector.ledger.journal import Journal
 from connector.ledger.journal_reads import RowRecord
 from connector.ledger.ledger import Ledger
-from connector.page.drafts import DraftFolder, ImportDraft
+from connector.page.drafts import RECORD, DraftFolder, ImportDraft
 from connector.page.row_index import IndexedRow, RowIndex
 from connector.pushes.dry_run import Preview, PushFile, at_its_column, open_file, preview, target_of
 from connector.pushes.file_questions import saved_before
@@ -176,6 +176,13 @@ class DraftReader:
         again = preview(self._settings, asked, table=table, only=only, keeps_tasks=True)
         return {each.number: {**each.fields, **each.afterwards} for each in again.rows.tasks}
 
+    def records(self, resource: str, ids: Collection[str]) -> Mapping[str, Mapping[str, Any]]:
+        """The records of the local copy with these ids."""
+        if not ids:
+            return {}
+        with WarehouseLookups(_prepared(self._settings), folded) as lookups:
+            return {id: each.record for id, each in lookups.landed(resource, ids).items()}
+
     def _key(self, draft: ImportDraft) -> str:
         """What a draft's rows depend on: its answers, and what was pushed before them."""
         with Ledger(self._settings.folder) as ledger:
@@ -229,7 +236,7 @@ class DraftReader:
         opened = open_file(asked)
         counted = _with_count(opened, job.tell)
         foreseen = preview(
-            self._settings, asked, again=bool(draft.options.get("again")), table=counted
+            self._settings, asked, again=bool(draft.options.get("resend")), table=counted
         )
         note_seen(self._settings.folder, foreseen, at)
         rows, total = RowIndex(self._settings.folder), len(foreseen.results)
@@ -272,7 +279,11 @@ class DraftReader:
         write_report(
             path,
             changed,
-            (RowResult(each.number, "not_sent") for each in changed.rows() if not each.is_left_out),
+            (
+                RowResult(each.number, "not_sent", record_id=each.record or None)
+                for each in changed.rows()
+                if not each.is_left_out
+            ),
         )
         # A workbook's copy keeps the numbers of the rows; in a text they are counted.
         is_text = table.kind in ("csv", "tsv") and not table.is_report
@@ -336,7 +347,8 @@ def _beginning(asked: PushFile) -> tuple[tuple[tuple[str, ...], ...], int]:
 def edited_row(row: SheetRow, edit: dict[str, str], headings: Sequence[str]) -> SheetRow:
     """The row with a person's cells, by their index."""
     cells: list[Cell] = list(row.cells)
-    changed = {int(index): text for index, text in edit.items() if int(index) < len(cells)}
+    texts = {int(index): text for index, text in edit.items() if index != RECORD}
+    changed = {index: text for index, text in texts.items() if index < len(cells)}
     for index, text in changed.items():
         cells[index] = text
     while len(cells) > len(headings) and cells[-1] == "":
@@ -353,6 +365,7 @@ def edited_row(row: SheetRow, edit: dict[str, str], headings: Sequence[str]) -> 
         problems=tuple(each for each in row.problems if each.column not in gone),
         flaws={index: flaw for index, flaw in row.flaws.items() if index not in changed},
         missing=missing,
+        record=edit.get(RECORD, row.record),
     )
 
 

@@ -21,6 +21,7 @@ from threading import Lock
 from typing import Any, BinaryIO, Literal
 
 from connector.errors import ConnectorError, naming_file_errors
+from connector.page.row_index import IndexedRow
 from connector.page.words import N_, PageRefusal
 from connector.pushes.options import PushOptions
 from connector.settings.layers import IMPORTS_FOLDER
@@ -33,6 +34,9 @@ Stage = Literal["open", "ready", "sending", "sent"]
 
 Edits = dict[str, dict[str, str] | None]
 """By a row's number, its new cells by the column's index; None takes the row out."""
+
+RECORD = "_id"
+"""Stands for a column among a row's edits: the id of the record that the row is about."""
 
 _STATE_FILE, _MAP_FILE = "draft.json", "map.toml"
 _ID = re.compile(r"[0-9a-f]{16}\Z")
@@ -118,7 +122,9 @@ class ImportDraft:
         said: dict[str, Any] = {
             name: tuple(v) if isinstance(v, list) else v for name, v in self.options.items()
         }
-        return PushOptions(self.mode, map_file=folder / _MAP_FILE if self.has_map else None, **said)
+        return PushOptions(
+            self.mode, mapping_file=folder / _MAP_FILE if self.has_map else None, **said
+        )
 
 
 class DraftFolder:
@@ -261,11 +267,18 @@ def whole_number(text: str) -> int | None:
     return int(text) if text.isdecimal() and len(text) <= _DIGITS_MAX else None
 
 
+def set_cell(edits: Edits, row: IndexedRow, index: int, text: str) -> None:
+    """Note another text for a cell of a row that is not skipped."""
+    edit = edits.get(str(row.number), {})
+    if edit is not None and index < len(row.cells):
+        edits[str(row.number)] = {**edit, str(index): text}
+
+
 def edits_of(form: Mapping[str, str], edits: Edits, cells: Mapping[int, Mapping[int, str]]) -> None:
     """Take a form's cells into the edits: those that differ from the file's `cells`.
 
-    Its names are `e:ROW:COLUMN` for a cell, `seen:ROW` for a row that could be taken out, and
-    `out:ROW` for one that is.
+    Its names are `e:ROW:COLUMN` for a cell, `pick:ROW` for the record of a row, `seen:ROW` for a
+    row that could be taken out, and `out:ROW` for one that is.
     """
     for name, value in form.items():
         what, _, place = name.partition(":")
@@ -281,8 +294,10 @@ def edits_of(form: Mapping[str, str], edits: Edits, cells: Mapping[int, Mapping[
                 edits[row] = changed
             else:
                 edits.pop(row, None)
-    for name in form:
+    for name, value in form.items():
         what, _, row = name.partition(":")
+        if what == "pick" and whole_number(row) in cells and edits.get(row, {}) is not None:
+            edits[row] = {**(edits.get(row) or {}), RECORD: value}
         if what == "seen" and whole_number(row) in cells:
             if f"out:{row}" in form:
                 edits[row] = None

@@ -5,7 +5,7 @@ Each reads a draft, and each form changes it and leads on. Nothing is decided he
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict
@@ -21,13 +21,15 @@ from connector.catalog.field import Field
 from connector.errors import ConnectorError, SheetUnknown
 from connector.page import screens
 from connector.page.draft_reader import CheckedFile, DraftReader, OpenedFile, ReadingJob
-from connector.page.drafts import DraftFolder, ImportDraft, edits_of, whole_number
-from connector.page.screens import kind_of, pages, problem_kinds
+from connector.page.drafts import DraftFolder, ImportDraft, edits_of, set_cell, whole_number
+from connector.page.row_index import IndexedRow, Kind
+from connector.page.screens import ValueQuestion, kind_of, pages, problem_kinds
 from connector.page.site import PageCall, redirect
-from connector.page.words import MODES, PageRefusal, resource_names
+from connector.page.words import MODES, PageRefusal, country_of, resource_names
 from connector.pushes.inbox import Inbox
 from connector.pushes.options import NO_MAP
 from connector.settings.model import Settings
+from connector.spreadsheet.mapping import without_column
 from connector.spreadsheet.mapping_file import load_map
 from connector.warehouse.warehouse import Warehouse
 
@@ -36,7 +38,7 @@ T = TypeVar("T")
 WAIT_SECONDS = 0.5
 """How long a screen waits for a reading before it shows how far that is."""
 
-_ROWS_FIELDS = ("e", "seen")
+_ROWS_FIELDS = ("e", "seen", "pick")
 
 
 class NotReady(Exception):
@@ -118,7 +120,7 @@ class PreparingScreens:
         if waiting is None:
             raise PageRefusal("The file is no longer in the inbox.")
         taken, said = self._inbox.take(*wanted), waiting.orders.options
-        options = {n: v for n, v in asdict(said).items() if n not in ("mode", "map_file")}
+        options = {n: v for n, v in asdict(said).items() if n not in ("mode", "mapping_file")}
         with taken.path.open("rb") as content:
             draft = self.drafts.begin(
                 waiting.name,
@@ -128,9 +130,9 @@ class PreparingScreens:
                 made_by=call.session.person,
                 options=options,
             )
-        if said.map_file is not None and said.map_file.name != NO_MAP:
+        if said.mapping_file is not None and said.mapping_file.name != NO_MAP:
             with self.drafts.changing(draft.id, call.session.person) as draft:
-                self.drafts.save_map(draft, load_map(said.map_file))
+                self.drafts.save_map(draft, load_map(said.mapping_file))
         taken.path.unlink(missing_ok=True)
         return redirect(f"/imports/{draft.id}")
 
@@ -281,28 +283,43 @@ class PreparingScreens:
 
     def values(self, call: PageCall) -> Response:
         """Questions about the values of whole columns."""
-        draft = self.drafts.load(call.id)
-        checked = self.checked(draft)
+        return self._values(call)
+
+    def _values(self, call: PageCall, wrong: Sequence[ValueQuestion] = ()) -> Response:
+        checked = self.checked(self.drafts.load(call.id))
+        # The check may have written the edits to the file, which makes another version.
+        draft, shown = self.drafts.load(call.id), {each.key: each for each in wrong}
         has_phones, region = screens.phone_region(checked.preview.columns)
         return self.show(
             call,
             "values.html",
             draft,
-            questions=screens.value_questions(checked),
+            questions=[shown.get(q.key, q) for q in screens.value_questions(checked)],
             has_phones=has_phones,
             region=region,
+            home=country_of(call.request.headers.get("accept-language", "")) if not region else "",
+            status=422 if wrong else 200,
         )
 
     def take_values(self, call: PageCall) -> Response:
         """Take the answers about values."""
         draft = self.drafts.load(call.id)
         checked = self.checked(draft)
-        questions = screens.value_questions(checked)
-        saved = screens.answered_map(call.form, questions, checked.preview.columns)
+        kind = kind_of(call.form.get("kind", ""))
+        if kind is None:
+            asked = screens.value_questions(checked)
+        else:
+            group = screens.problem_group(checked, kind)
+            asked = [group.values] if group is not None and group.values is not None else []
+        saved, wrong = screens.answered_map(
+            call.form, asked, checked.preview.columns, checked.preview.asked.mode
+        )
         with self.preparing(call) as draft:
             self.drafts.save_map(draft, saved)
-            draft.confirmed = [*dict.fromkeys([*draft.confirmed, *(q.key for q in questions)])]
-        return redirect(f"/imports/{call.id}")
+            draft.confirmed = [*dict.fromkeys([*draft.confirmed, *(q.key for q in asked)])]
+        if wrong:
+            return self._values(call, wrong)
+        return redirect(f"/imports/{call.id}{'' if kind is None else '/rows'}")
 
     # -- Rows -------------------------------------------------------------------------------------
 
@@ -321,13 +338,24 @@ class PreparingScreens:
             draft,
             kinds=kinds,
             chosen=chosen,
+            group=screens.problem_group(checked, chosen.kind) if chosen else None,
             later=next((each for each in kinds[place + 1 :] if each.left), None),
-            rows=[screens.shown_row(each, checked, draft.edits, chosen.kind) for each in found]
-            if chosen
-            else [],
+            **self._shown_rows(draft, checked, found, chosen.kind if chosen else None),
             page=call.page(),
             pages=pages(chosen.count) if chosen else 1,
         )
+
+    def _shown_rows(
+        self,
+        draft: ImportDraft,
+        checked: CheckedFile,
+        rows: Iterable[IndexedRow],
+        kind: Kind | None,
+    ) -> dict[str, Any]:
+        """The rows of a kind, and the records among which a person chooses."""
+        shown = [screens.shown_row(row, checked, draft.edits, kind) for row in rows]
+        ids = {id for row in shown for id in row.records}
+        return {"rows": shown, "records": self.reader.records(draft.resource, ids)}
 
     def _last_checked(self, call: PageCall) -> tuple[ImportDraft, CheckedFile]:
         """The draft and its rows as they were last checked as a whole."""
@@ -345,7 +373,7 @@ class PreparingScreens:
         if found is None:
             raise PageRefusal("This row does not exist.")
         shown = screens.shown_row(found, checked, draft.edits, is_whole=True)
-        return self.show(call, "row.html", draft, row=shown, back=call.query("kind"))
+        return self.show(call, "row.html", draft, row=shown, records={}, back=call.query("kind"))
 
     def take_rows(self, call: PageCall) -> Response:
         """Take the cells of a form, and check their rows again at once."""
@@ -367,7 +395,8 @@ class PreparingScreens:
                 kinds=screens.all_kinds(checked.rows, draft.edits),
                 chosen=call.form.get("kind", ""),
                 kind=listed,
-                rows=[screens.shown_row(row, checked, draft.edits, listed) for row in some],
+                zone=self._settings.time_zone.value,
+                **self._shown_rows(draft, checked, some, listed),
             )
         if call.form.get("go") == "on":
             return redirect(f"/imports/{call.id}/look")
@@ -376,6 +405,29 @@ class PreparingScreens:
             kind, page = later, "1"
         here = f"?kind={quote(kind)}&page={quote(page)}"
         return redirect(f"/imports/{call.id}/rows{here}")
+
+    def take_group(self, call: PageCall) -> Response:
+        """Take one answer for all rows of a kind, or for all cells of a column."""
+        kind = kind_of(call.form.get("kind", ""))
+        _, checked = self._last_checked(call)
+        group = screens.problem_group(checked, kind) if kind is not None else None
+        if kind is None or group is None:
+            raise PageRefusal("This column does not exist.")
+        with self.preparing(call) as draft:
+            if "without" in call.form:
+                self.drafts.save_map(draft, without_column(checked.preview.columns, group.heading))
+            elif find := call.form.get("find", ""):
+                replacement = call.form.get("replacement", "")
+                for row in checked.rows.rows():
+                    if find in (text := row.cells[group.index]):
+                        set_cell(draft.edits, row, group.index, text.replace(find, replacement))
+            else:
+                text = "" if "empty" in call.form else call.form.get("fill", "").strip()
+                for row in checked.rows.rows(kind):
+                    set_cell(draft.edits, row, group.index, text)
+        # The whole file is checked again, with these cells in it.
+        self.reader.forget(call.id)
+        return redirect(f"/imports/{call.id}/rows")
 
     # -- Frame ------------------------------------------------------------------------------------
 

@@ -135,6 +135,15 @@ class RowIndex:
         places = self.kinds.get(kind, array("Q"))[start : start + PAGE_ROWS]
         return [self._rows.at(place) for place in places]
 
+    def rows(self, kind: Kind | None = None) -> Iterator[IndexedRow]:
+        """Every row as it was last checked; of a kind, those that still have the problem."""
+        places = range(len(self)) if kind is None else self.kinds.get(kind, ())
+        for place in places:
+            row = self._rows.at(place)
+            row = self.patched.get(row.number, row)
+            if kind is None or kind in kinds_of(row):
+                yield row
+
     def row(self, number: int) -> IndexedRow | None:
         """One row by its number; None where there is none."""
         place = self._places.get(number)

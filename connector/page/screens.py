@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from connector.catalog import CATALOG
 from connector.catalog.value import Kind as FieldKind
 from connector.engine.push_plan import Problem
 from connector.page.draft_reader import CheckedFile, OpenedFile
@@ -14,7 +15,7 @@ from connector.page.row_index import PAGE_ROWS, IndexedRow, Kind, RowIndex
 from connector.spreadsheet.cells import CellOptions, reader
 from connector.spreadsheet.mapping import WHOLE_NAME, ColumnMap, MappedColumn, saved_from
 from connector.spreadsheet.mapping_file import SavedMap
-from connector.spreadsheet.problems import COLUMN_MISSING, Unreadable
+from connector.spreadsheet.problems import COLUMN_MISSING, NotedValue, Unreadable
 from connector.spreadsheet.target_columns import PushTarget
 
 LEFT_OUT = "-"
@@ -137,12 +138,26 @@ def chosen_map(
 
 
 @dataclass(frozen=True, slots=True)
+class AskedValue:
+    """A value of a column that needs an answer: how many cells have it, and the answer so far.
+
+    `error` says why an answer that was typed cannot be used.
+    """
+
+    text: str
+    count: int
+    answer: str | None = None
+    error: Problem | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ValueQuestion:
     """One question about a column's cells, and its answers.
 
-    `sort` is "date", "decimal", "century", "zone" or "words". `example` is a cell. `choices` are
-    pairs of an answer and what it would mean; `words` are cells with how often each comes and what
-    was chosen. `answer` is what was chosen before.
+    `sort` is "date", "decimal", "century", "zone", "month", "now" or "values". `example` is a
+    cell. `choices` are pairs of an answer and what it would mean. A question of sort "values" has
+    an answer for each of its `values`: one of the choices or, if `is_typed`, a text. `is_certain`
+    says that every choice would be the same for these cells, so that only one is offered.
     """
 
     sort: str
@@ -150,8 +165,10 @@ class ValueQuestion:
     heading: str
     example: str = ""
     choices: tuple[tuple[str, str], ...] = ()
-    words: tuple[tuple[str, int, str | None], ...] = ()
+    values: tuple[AskedValue, ...] = ()
     answer: str = ""
+    is_typed: bool = False
+    is_certain: bool = False
 
     @property
     def key(self) -> str:
@@ -159,12 +176,39 @@ class ValueQuestion:
         return f"{self.sort}:{self.index}"
 
     @property
+    def places(self) -> range:
+        """Indexes of its values, which a form names."""
+        return range(len(self.values))
+
+    @property
     def is_open(self) -> bool:
-        """Whether nobody has answered it yet."""
-        return not self.answer and (self.sort != "words" or any(w[2] is None for w in self.words))
+        """Return True if the question has no answer yet."""
+        if self.sort == "values":
+            return any(each.answer is None for each in self.values)
+        return not self.answer
 
 
-_UNKNOWN = ("unknown_value", "value_not_accepted", "not_true_or_false")
+VALUES_MAX = 50
+"""Different values of a column for which one answer each is asked."""
+
+_EMPTY_WORDS = ("says_nothing", "word_for_nothing")
+_CHOICES = ("unknown_value", "value_not_accepted", "not_true_or_false")
+_NOT_BY_VALUE = frozenset(
+    (
+        *("required", "match_missing", "ambiguous_date", "ambiguous_number", "two_digit_year"),
+        *("no_time_zone", "month_length", "immediately", "record_unknown", "record_ambiguous"),
+        *("record_deleted", "record_not_read", "converted_already", "person_erased"),
+        *("duplicate_in_file", "duplicate_in_warehouse", "only_with", "currency_differs"),
+        *("reference_ambiguous", "required_when", "one_of_required", COLUMN_MISSING),
+    )
+)
+"""Codes of problems that another answer for the same value would not solve."""
+
+_FILE_WIDE = {
+    "month": ("month_length", "month_days", ("30", "31", "28")),
+    "now": ("immediately", "immediately", ("today", "empty")),
+}
+"""Questions that are asked once for a file: the problem's code, the option, and the answers."""
 
 
 def value_questions(checked: CheckedFile, passed: Collection[str] = ()) -> list[ValueQuestion]:
@@ -176,14 +220,14 @@ def value_questions(checked: CheckedFile, passed: Collection[str] = ()) -> list[
 
 
 def _value_questions(checked: CheckedFile) -> list[ValueQuestion]:
-    preview, words = checked.preview, checked.rows.words
+    preview, words, mode = checked.preview, checked.rows.words, checked.preview.asked.mode
     readings = {each.column: each for each in preview.questions if each.choices}
-    found: list[ValueQuestion] = []
+    found = [*_file_questions(checked)]
     for column in preview.columns.columns:
         heading, options, where = column.heading, column.options, (column.index, column.heading)
 
-        def examples(*codes: str, heading: str = heading) -> list[str]:
-            return [word for code in codes for word in words.get((code, heading), ())]
+        def examples(code: str, heading: str = heading) -> list[str]:
+            return [*words.get((code, heading), ())]
 
         if (reading := readings.get(heading)) is not None:
             sort = "date" if reading.choices[0][0] in ("dmy", "mdy") else "decimal"
@@ -196,72 +240,144 @@ def _value_questions(checked: CheckedFile) -> list[ValueQuestion]:
             found.append(ValueQuestion("decimal", *where, "", signs, answer=options.decimal))
         if options.century is not None or (example := examples("two_digit_year")):
             answer = str(options.century or "")
-            years = tuple((str(year), f"{year} … {year + 99}") for year in CENTURIES)
             told = "" if options.century else example[0]
-            found.append(ValueQuestion("century", *where, told, years, answer=answer))
+            years = _centuries(column, mode, example if told else [])
+            # One reading is shown, so that it can be corrected in the file, and needs no click.
+            found.append(
+                ValueQuestion(
+                    "century", *where, told, years, answer=answer, is_certain=len(years) == 1
+                )
+            )
         if options.timezone is not None or (example := examples("no_time_zone")):
             zones = tuple((zone, zone) for zone in ZONES)
             told = "" if options.timezone else example[0]
             answer = options.timezone or ""
             found.append(ValueQuestion("zone", *where, told, zones, answer=answer))
-        found += _words_question(column, preview.asked.mode, words)
+        if (asked := values_question(checked, column)) is not None:
+            found.append(asked)
     return found
 
 
-def _words_question(
-    column: MappedColumn, mode: Any, words: Mapping[tuple[str, str], Mapping[str, int]]
-) -> Iterator[ValueQuestion]:
-    """Cells that are no values of the field, and words for nothing."""
-    found: dict[str, tuple[int, str | None]] = {}
-    for code in (*_UNKNOWN, "says_nothing", "word_for_nothing"):
-        for word, count in words.get((code, column.heading), {}).items():
-            found[word] = count, None
-    for word, value in column.options.values.items():
-        found[word] = found.get(word, (0, None))[0], value
-    if found:
-        is_bool = column.target.field.kind is FieldKind.BOOL
-        allowed = ("yes", "no") if is_bool else column.target.accepts(mode)
-        yield ValueQuestion(
-            "words",
-            column.index,
-            column.heading,
-            choices=tuple((each, each) for each in allowed),
-            words=tuple((word, *told) for word, told in found.items()),
-        )
+def _centuries(
+    column: MappedColumn, mode: Any, examples: Sequence[str]
+) -> tuple[tuple[str, str], ...]:
+    """The centuries in which the cells are different dates, each with the first cell's date."""
+    years = (*CENTURIES, *((1900,) if column.target.key == "date_of_birth" else ()))
+    found: dict[tuple[str, ...], tuple[str, str]] = {}
+    for year in years:
+        read = reader(column.target, mode, replace(column.options, century=year, values={})).read
+        days = []
+        for text in examples:
+            with suppress(Unreadable):
+                value = read(text)
+                days.append(str(value.value if isinstance(value, NotedValue) else value))
+        # Without cells, an answer that was given before is shown among all of them.
+        found.setdefault(tuple(days) or (str(year),), (str(year), days[0] if days else ""))
+    return tuple(found.values())
+
+
+def _file_questions(checked: CheckedFile) -> Iterator[ValueQuestion]:
+    """Questions that are asked once for all columns."""
+    columns, words = checked.preview.columns.columns, checked.rows.words
+    for sort, (code, option, answers) in _FILE_WIDE.items():
+        answer = next((str(v) for e in columns if (v := getattr(e.options, option))), "")
+        found = [w for each in columns for w in words.get((code, each.heading), ())]
+        if answer or found:
+            choices = tuple((each, "") for each in answers)
+            yield ValueQuestion(sort, 0, "", found[0] if found else "", choices, answer=answer)
+
+
+def values_question(
+    checked: CheckedFile, column: MappedColumn, code: str | None = None
+) -> ValueQuestion | None:
+    """The values of a column that need one answer each; None if there are none.
+
+    Without a `code`, values with any problem are asked if a choice would do, or if the same
+    value comes more than once: single cells are corrected in their rows.
+    """
+    mode, field = checked.preview.asked.mode, column.target.field
+    answers, is_bool = column.options.values, field.kind is FieldKind.BOOL
+    allowed = ("yes", "no") if is_bool else column.target.accepts(mode)
+    takes_any = field.kind is FieldKind.STRING and field.format is None
+    is_text = takes_any and not allowed and not column.target.is_phone
+    is_typed = not allowed and not is_text
+    found: dict[str, AskedValue] = {}
+    is_repeated = False
+    for (each, heading), counts in checked.rows.words.items():
+        is_problem = ("problem", each, heading) in checked.rows.problems or each in _EMPTY_WORDS
+        if heading != column.heading or each in _NOT_BY_VALUE or not is_problem:
+            continue
+        if code not in (None, each) or (is_text and each not in _EMPTY_WORDS):
+            continue
+        is_repeated |= each in _EMPTY_WORDS or max(counts.values()) > 1
+        usual = "" if each == "says_nothing" and not is_text else None
+        found |= {text: AskedValue(text, n, answers.get(text, usual)) for text, n in counts.items()}
+    if code is None:
+        found |= {t: AskedValue(t, 0, answer) for t, answer in answers.items() if t not in found}
+    if not found or len(found) > VALUES_MAX or not (is_repeated or allowed or answers):
+        return None
+    return ValueQuestion(
+        "values",
+        column.index,
+        column.heading,
+        choices=tuple((each, each) for each in allowed),
+        values=tuple(found.values()),
+        is_typed=is_typed,
+    )
 
 
 def answered_map(
-    form: Mapping[str, str], questions: Sequence[ValueQuestion], columns: ColumnMap
-) -> SavedMap:
-    """The map with the answers of a form. A word that is left open stays so."""
+    form: Mapping[str, str], questions: Sequence[ValueQuestion], columns: ColumnMap, mode: Any
+) -> tuple[SavedMap, list[ValueQuestion]]:
+    """The map with the answers of a form, and the questions with answers that cannot be read.
+
+    A value that is left open stays so.
+    """
     saved = saved_from(columns)
-    decided = dict(saved.columns)
+    decided, targets = dict(saved.columns), {each.heading: each for each in columns.columns}
     names = {"date": "date_format", "decimal": "decimal", "century": "century", "zone": "timezone"}
+    wide: dict[str, Any] = {"region": form["region"] or None} if "region" in form else {}
+    wrong = []
     for each in questions:
-        name, options = decided[each.heading]
-        said = form.get(f"{each.sort}:{each.index}", "")
-        if each.sort == "words":
-            values = dict(options.values)
-            for place, (word, _, _) in enumerate(each.words):
-                answer = form.get(f"words:{each.index}:{place}", "?")
-                if answer == "?":
-                    values.pop(word, None)
-                else:
-                    values[word] = answer
-            options = replace(options, values=values)
+        said = form.get(each.key, "")
+        if each.sort == "values":
+            name, options = decided[each.heading]
+            asked = [_answered(form, each, at, targets[each.heading], mode) for at in each.places]
+            wrong += [replace(each, values=tuple(asked))] if any(a.error for a in asked) else []
+            values = {a.text: a.answer for a in asked if a.answer is not None and a.error is None}
+            kept = {t: v for t, v in options.values.items() if t not in {a.text for a in asked}}
+            decided[each.heading] = name, replace(options, values={**kept, **values})
         elif said in {value for value, _ in each.choices}:
-            value: Any = int(said) if each.sort == "century" else said
-            options = replace(options, **{names[each.sort]: value})
-        decided[each.heading] = name, options
-    region = form.get("region") or None
-    if "region" in form:
-        decided = {
-            heading: (name, replace(options, region=region))
-            for heading, (name, options) in decided.items()
-        }
+            value: Any = int(said) if each.sort in ("century", "month") else said
+            if each.sort in _FILE_WIDE:
+                wide[_FILE_WIDE[each.sort][1]] = value
+            else:
+                name, options = decided[each.heading]
+                decided[each.heading] = name, replace(options, **{names[each.sort]: value})
+    decided = {
+        heading: (name, replace(options, **wide)) for heading, (name, options) in decided.items()
+    }
     return replace(
-        saved, columns=decided, options=replace(saved.options, region=region), remarks={}
-    )
+        saved, columns=decided, options=replace(saved.options, **wide), remarks={}
+    ), wrong
+
+
+def _answered(
+    form: Mapping[str, str], question: ValueQuestion, place: int, column: MappedColumn, mode: Any
+) -> AskedValue:
+    """One value with the answer of a form, which must be readable as the column's."""
+    asked, key = question.values[place], f"{question.index}:{place}"
+    if not question.is_typed:
+        answer = form.get(f"value:{key}", "?")
+        return replace(asked, answer=None if answer == "?" else answer)
+    typed = form.get(f"value:{key}", "").strip()
+    if f"empty:{key}" in form or not typed:
+        return replace(asked, answer="" if f"empty:{key}" in form else None)
+    try:
+        reader(column.target, mode, replace(column.options, values={})).read(typed)
+    except Unreadable as error:
+        return replace(asked, answer=typed, error=error.problem(column.heading, typed))
+    return replace(asked, answer=typed)
 
 
 def phone_region(columns: ColumnMap) -> tuple[bool, str]:
@@ -313,6 +429,44 @@ def all_kinds(rows: RowIndex, edits: Mapping[str, Any]) -> list[ProblemKind]:
     return [*problem_kinds(rows, edits), *problem_kinds(rows, edits, "warning")]
 
 
+@dataclass(frozen=True, slots=True)
+class ProblemGroup:
+    """What can be answered once for all rows of a kind.
+
+    `allowed` are the values of a choice. `may_be_filled` says that one value can be right for all
+    of the rows, and `may_be_empty` that rows are imported without the
+    cell. `values` are the different cells, one answer each.
+    """
+
+    heading: str
+    index: int
+    allowed: tuple[str, ...]
+    may_be_filled: bool
+    may_be_empty: bool
+    values: ValueQuestion | None
+
+
+def problem_group(checked: CheckedFile, kind: Kind) -> ProblemGroup | None:
+    """What can be answered once for a kind; None for a kind without a column."""
+    preview = checked.preview
+    column = next((each for each in preview.columns.columns if each.heading == kind[2]), None)
+    if column is None:
+        return None
+    mode, target = preview.asked.mode, column.target
+    keys = {name for some in CATALOG[preview.asked.resource].natural_keys for name in some}
+    keys |= {*preview.asked.match, "id", WHOLE_NAME}
+    is_needed = target.create.required and mode in ("create", "upsert")
+    may_be_empty = kind[1] not in ("required", "match_missing") and not is_needed
+    return ProblemGroup(
+        column.heading,
+        column.index,
+        ("yes", "no") if target.field.kind is FieldKind.BOOL else target.accepts(mode),
+        kind[0] == "problem" and target.key not in keys,
+        kind[0] == "problem" and may_be_empty and target.key not in keys,
+        values_question(checked, column, kind[1]) if kind[0] == "problem" else None,
+    )
+
+
 def kind_of(key: str) -> Kind | None:
     """The kind that an address asks for."""
     parts = key.split("~", 2)
@@ -335,6 +489,7 @@ class ShownRow:
     """A row as it is mended: who it is about, and the cells that are wrong.
 
     `is_mended` says that nothing is wrong with it any more, `is_out` that a person took it out.
+    `records` are the ids of several records that match it, and `record` the one that was chosen.
     """
 
     number: int
@@ -344,6 +499,8 @@ class ShownRow:
     is_mended: bool
     is_out: bool
     is_changed: bool
+    records: tuple[str, ...] = ()
+    record: str = ""
 
 
 def who(row: IndexedRow, columns: ColumnMap) -> tuple[str, str]:
@@ -368,19 +525,20 @@ def shown_row(
 ) -> ShownRow:
     """Row to be mended, as it is with its edits.
 
-    It has the cell that the list of a kind is about, all that are wrong where it is about none, or
-    all of them.
+    It has the cell that the list of a kind is about and all that are wrong, or all of them.
     """
     columns, headings = checked.preview.columns, checked.preview.table.headings
     now = checked.rows.patched.get(row.number, row)
     by_column: dict[str | None, list[Problem]] = {}
-    for each in (*now.result.problems, *now.result.warnings):
+    with_warnings = is_whole or kind is None or kind[0] == "warning"
+    for each in (*now.result.problems, *(now.result.warnings if with_warnings else ())):
         if each.code in _QUIET and not is_whole:
             continue
         by_column.setdefault(each.column, []).append(each)
     mapped = {each.heading: each for each in columns.columns}
     was_wrong = {each.column for each in (*row.result.problems, *row.result.warnings)}
     listed = {kind[2]} if kind is not None and kind[2] else was_wrong
+    listed |= {each.column for each in now.result.problems}
     cells = []
     for index, text in enumerate(now.cells):
         heading = headings[index] if index < len(headings) else ""
@@ -392,7 +550,12 @@ def shown_row(
     rest = tuple(problem for some in by_column.values() for problem in some)
     edit = edits.get(str(row.number), {})
     is_well, name = now.result.outcome != "invalid", who(now, columns)
-    return ShownRow(row.number, name, tuple(cells), rest, is_well, edit is None, bool(edit))
+    matches = (p.found or "" for p in row.result.problems if p.code == "record_ambiguous")
+    return ShownRow(
+        *(row.number, name, tuple(cells), rest, is_well, edit is None, bool(edit)),
+        records=tuple(next(matches, "").split()) if not is_whole else (),
+        record=now.row.record,
+    )
 
 
 def pages(count: int) -> int:

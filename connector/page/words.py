@@ -142,6 +142,7 @@ ACTIONS: Mapping[str, str] = {
     "ambiguous_date": N_("Answer the question about this column, or enter a date like 2026-05-01."),
     "two_digit_year": N_("Answer the question about this column, or enter four digits."),
     "ambiguous_number": N_("Answer the question about this column, or enter digits alone."),
+    "record_ambiguous": N_("Choose the record."),
     "duplicate_in_warehouse": N_("Delete the row. To change the record, choose “Add and change”."),
 }
 """What to do about an error or a problem, where the command's own words name its options."""
@@ -240,6 +241,13 @@ class PageLanguage:
             shown = self.value(shown)
         return shown
 
+    def record(self, record: Mapping[str, Any]) -> str:
+        """The name of a record, or what else identifies it."""
+        names = [record.get(name) for name in ("first_name", "last_name")]
+        whole = " ".join(str(each) for each in names if each)
+        others = (record.get(name) for name in ("name", "title", "reference_code", "id"))
+        return whole or next((str(each) for each in others if each), "")
+
     def changes(self, changes: Any, resource: str) -> list[list[str]]:
         """Fields with their values from and to, of a preview or of an undo."""
         found = changes.items() if isinstance(changes, Mapping) else ((n, p) for n, *p in changes)
@@ -322,6 +330,12 @@ def language_of(accepted: str) -> PageLanguage:
             continue
     tags = [tag for _, tag in sorted(wanted, key=lambda each: each[0])]
     return language(negotiate_locale(tags, list(LANGUAGES)) or LANGUAGES[0])
+
+
+def country_of(accepted: str) -> str:
+    """The country that a browser names first, by its header; empty where it names none."""
+    found = re.search(r"-([A-Za-z]{2})\b", accepted[:200])
+    return found[1].upper() if found and found[1].upper() in REGIONS else ""
 
 
 @cache

@@ -39,12 +39,23 @@ from connector.spreadsheet.texts import (
     tidied,
     typed_text,
 )
-from connector.spreadsheet.word_lists import TRUTHS, choice_of, says_ditto, says_nothing, spelt
+from connector.spreadsheet.word_lists import (
+    TRUTHS,
+    choice_of,
+    says_ditto,
+    says_immediately,
+    says_nothing,
+    spelt,
+)
 
 ColumnPolicy = Literal["overwrite", "fill", "never"]
 """Policy of a column for records that exist: write over what is there, fill only what is empty,
 or nothing. A record that is created takes the column's value in any case.
 """
+
+
+Immediately = Literal["today", "empty"]
+"""Meaning of a word such as "asap" in a column of dates or of days."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +67,9 @@ class CellOptions:
     be. `values` are cells to be read as another text; an empty one leaves the field alone.
     `is_settled` says that the column's other cells chose the decimal sign, and no person.
     `region` is that of telephone numbers without their country, as GB; `century` the first of the
-    hundred years that years of two digits are of.
+    hundred years that years of two digits are of. `month_days` is the number of days for which a
+    month counts in a column of days. `immediately` says what a word such as "asap" is: "today" is
+    the date of the import, or 0 days; "empty" leaves the field alone.
     """
 
     date_format: str | None = None
@@ -64,6 +77,8 @@ class CellOptions:
     timezone: str | None = None
     region: str | None = None
     century: int | None = None
+    month_days: int | None = None
+    immediately: Immediately | None = None
     whole_numbers: bool = False
     values: Mapping[str, str] = field(default_factory=dict)
     policy: ColumnPolicy = "overwrite"
@@ -162,15 +177,35 @@ def _reader_by_kind(column: TargetColumn, options: CellOptions) -> Reader:
             return Reader(read, typed_number(is_share))
         case Kind.INTEGER:
             settled, period = options.is_settled, column.period
-            read = integer_reader(options.decimal, period=period, is_settled=settled)
+            read = integer_reader(
+                options.decimal, period=period, is_settled=settled, month_days=options.month_days
+            )
+            if period == "day":
+                read = _or_immediately(read, 0, options.immediately)
             return Reader(read, typed_integer())
         case Kind.BOOL:
             return Reader(_read_bool, _typed_bool)
         case Kind.DATE:
-            return Reader(date_reader(form, century), typed_date)
+            read = date_reader(form, century)
+            if column.key != "date_of_birth":
+                read = _or_immediately(read, date.today().isoformat(), options.immediately)
+            return Reader(read, typed_date)
         case Kind.DATETIME:
             return Reader(moment_reader(form, zone, century), typed_moment(zone))
     return _reader_of_text(column, options)
+
+
+def _or_immediately(read: ReadText, now: Any, meaning: Immediately | None) -> ReadText:
+    """The reader of a column that may say "asap"; `now` is the value of that."""
+
+    def read_or_now(text: str) -> Any:
+        if not says_immediately(text):
+            return read(text)
+        if meaning is None:
+            raise Unreadable("immediately")
+        return now if meaning == "today" else None
+
+    return read_or_now
 
 
 def _reader_of_text(column: TargetColumn, options: CellOptions) -> Reader:

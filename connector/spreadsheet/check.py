@@ -327,7 +327,8 @@ def _amounts(columns: ColumnMap) -> tuple[tuple[str, float, float], ...]:
 
 
 def _ended(draft: RowDraft, outcome: RowOutcome) -> CheckedRow:
-    return CheckedRow(draft.row, outcome, draft.problems, record_id=draft.record_id)
+    warnings = draft.warnings if outcome == "invalid" else ()
+    return CheckedRow(draft.row, outcome, draft.problems, None, draft.record_id, warnings=warnings)
 
 
 def _example(target: PushTarget, columns: ColumnMap) -> tuple[tuple[int, str], ...]:

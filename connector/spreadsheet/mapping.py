@@ -184,6 +184,13 @@ def saved_from(columns: ColumnMap) -> SavedMap:
     )
 
 
+def without_column(columns: ColumnMap, heading: str) -> SavedMap:
+    """The map in which the column is not imported."""
+    saved = saved_from(columns)
+    kept = {name: each for name, each in saved.columns.items() if name != heading}
+    return replace(saved, columns=kept, ignored=(*saved.ignored, heading))
+
+
 def _missing(target: PushTarget, filled: Set[str]) -> tuple[str, ...]:
     if target.mode not in ("create", "upsert"):
         return ()

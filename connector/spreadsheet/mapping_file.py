@@ -15,14 +15,17 @@ from typing import Any, get_args
 from connector.catalog import CATALOG
 from connector.catalog.value import MARK, is_redacted
 from connector.errors import Misused, naming
-from connector.spreadsheet.cells import AS_WRITTEN, CellOptions, ColumnPolicy
+from connector.spreadsheet.cells import AS_WRITTEN, CellOptions, ColumnPolicy, Immediately
 from connector.spreadsheet.contacts import REGIONS
 from connector.spreadsheet.dates import FORMAT_ALLOWED, check_form
 from connector.spreadsheet.numbers import Decimal
 from connector.spreadsheet.texts import is_timezone
 from connector.system.atomic_files import replacing
 
-_FILE_WIDE = ("date_format", "decimal", "timezone", "region", "century")
+_FILE_WIDE = (
+    *("date_format", "decimal", "timezone", "region", "century"),
+    *("month_days", "immediately"),
+)
 _TOP = ("resource", "header_row", *_FILE_WIDE, "ignored", "constants", "columns")
 _BYTES_MAX = 1_000_000
 _QUOTED = "a text in quotes"
@@ -184,6 +187,11 @@ _OPTIONS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     ),
     "region": (lambda value: value in REGIONS, "the two letters of a country, as GB"),
     "century": (is_century, CENTURY_ALLOWED),
+    "month_days": (
+        lambda value: type(value) is int and value in range(28, 32),
+        "a number of days from 28 to 31",
+    ),
+    "immediately": (lambda value: value in get_args(Immediately), "'today', 'empty'"),
     "whole_numbers": (lambda value: isinstance(value, bool), "true or false"),
     "values": (lambda value: isinstance(value, dict), "a table"),
     "policy": (

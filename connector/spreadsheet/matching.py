@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from connector.catalog import CATALOG
@@ -163,16 +163,17 @@ class Finder:
         for draft, key, ids in zip(drafts, keys, found, strict=True):
             if len(ids) == 1:
                 draft.record_id = ids[0]
+            elif draft.row.record in ids:
+                draft.record_id = draft.row.record
             elif ids:
-                draft.add(
-                    problem_of(
-                        "record_ambiguous",
-                        f"The value belongs to several {_words(resource)}: {listed(ids)}.",
-                        self._columns.column_of(self.by[0]),
-                        received=" · ".join(map(str, key)),
-                        fix=f"Use the ID of one {_words(self._singular)}.",
-                    )
+                ambiguous = problem_of(
+                    "record_ambiguous",
+                    f"The value belongs to several {_words(resource)}: {listed(ids)}.",
+                    self._columns.column_of(self.by[0]),
+                    received=" · ".join(map(str, key)),
+                    fix=f"Use the ID of one {_words(self._singular)}.",
                 )
+                draft.add(replace(ambiguous, found=" ".join(ids)))
             elif self._target.mode == "upsert":
                 draft.operation = "create"
             else:

@@ -273,10 +273,38 @@ def typed_number(is_percentage: bool) -> ReadTyped:
 
 
 def integer_reader(
-    decimal: Decimal | None, *, period: str | None = None, is_settled: bool = False
+    decimal: Decimal | None,
+    *,
+    period: str | None = None,
+    is_settled: bool = False,
+    month_days: int | None = None,
 ) -> ReadText:
-    """The reader of a whole number in text."""
-    return _whole(number_reader(decimal, False, period=period, is_settled=is_settled))
+    """The reader of a whole number in text.
+
+    A column that counts days takes weeks too, and months of `month_days` days.
+    """
+    read = _whole(number_reader(decimal, False, period=period, is_settled=is_settled))
+    return _in_days(read, month_days) if period == "day" else read
+
+
+_WEEK_DAYS = 7
+
+
+def _in_days(read: ReadText, month_days: int | None) -> ReadText:
+    def read_days(text: str) -> Any:
+        found = number_meanings(text)
+        count = found.values.get(".") if found is not None else None
+        if found is None or _IS_RATE(text) or type(count) is not int:
+            return read(text)
+        if found.period == "week":
+            return count * _WEEK_DAYS
+        if found.period == "month":
+            if month_days is None:
+                raise Unreadable("month_length")
+            return count * month_days
+        return read(text)
+
+    return read_days
 
 
 def typed_integer() -> ReadTyped:

@@ -50,19 +50,22 @@ def packed_pair(pair: tuple[SheetRow, RowResult]) -> str:
     """Return a row and its result as one line."""
     row, result = pair
     form = [list(map(_plain_cell, row.cells)), list(map(astuple, row.problems)), dict(row.flaws)]
-    marks = (row.is_hidden, row.may_be_split)
+    marks = (row.is_hidden, row.may_be_split, row.record)
     return json.dumps([packed_result(result), row.missing, marks, *form])
 
 
 def unpacked_pair(text: str) -> tuple[SheetRow, RowResult]:
     """Return the row and the result of a line."""
-    packed, missing, (is_hidden, may_be_split), cells, problems, flaws = json.loads(text)
+    packed, missing, (is_hidden, may_be_split, record), cells, problems, flaws = json.loads(text)
     result = unpacked_result(packed)
     found = tuple(Problem(*each) for each in problems)
     known = {int(index): (kind, what) for index, (kind, what) in flaws.items()}
     read = tuple(map(_cell, cells))
     row = SheetRow(
-        result.number, read, found, known, missing, is_hidden=is_hidden, may_be_split=may_be_split
+        *(result.number, read, found, known, missing),
+        is_hidden=is_hidden,
+        may_be_split=may_be_split,
+        record=record,
     )
     return row, result
 

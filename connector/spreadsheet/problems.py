@@ -69,7 +69,8 @@ class SheetRow:
     last `missing` of them are not in the file. `problems` are those of the row's form, and `flaws`
     the cells that have no value to read, by column. A row `is_outside` that stands in the file and
     is none of the table: totals, or the headings once more. One that `is_hidden` nobody sees. One
-    that `may_be_split` is beside a line with a single cell, which may be a part of it.
+    that `may_be_split` is beside a line with a single cell, which may be a part of it. `record` is
+    the id in the column `_id` of a report: it says which of several records the row is about.
     """
 
     number: int
@@ -80,6 +81,7 @@ class SheetRow:
     is_outside: bool = False
     is_hidden: bool = False
     may_be_split: bool = False
+    record: str = ""
 
     @property
     def is_left_out(self) -> bool:
@@ -177,6 +179,10 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         "currency_differs": "The currency in the cell differs from the currency of the row:"
         " change one of the two cells.",
         "other_period": "The value is for another period than the column: convert the number.",
+        "month_length": "The value is in months, but this column is in days: choose the number of"
+        " days in a month, or enter days.",
+        "immediately": "The value means immediately: choose what immediately is in this file, or"
+        " enter another value.",
         "percent_sign": "The value is a percentage, but this column is an amount: enter an amount.",
         "not_true_or_false": "The value is neither yes nor no: enter yes or no.",
         # Dates and moments.

@@ -131,7 +131,8 @@ class Summary:
     def add(self, result: RowResult) -> None:
         """Take in one row more."""
         self.counts[result.outcome] += 1
-        if result.warnings:
+        # A row that is not sent needs no consent.
+        if result.warnings and result.outcome != "invalid":
             self.warned += 1
             _group(self.warnings, result.number, result.warnings)
         if result.problems:

@@ -366,14 +366,15 @@ class RowForm:
             while behind and behind[-1] == "":
                 behind.pop()
         mine = [*cells[:own], *behind]
-        kinds = dict(flaws or {})
+        kinds, record = dict(flaws or {}), ""
         if self.columns.is_report:
+            record = unmark(text_of(cells[count - 1])).strip() if len(cells) >= count else ""
             mine = self._originals(mine, kinds)
         width = len(mine)
         missing = max(0, own - width)
         mine.extend([""] * missing)
         problems = (*self._width(width), *self._flawed(kinds), *self._too_long(mine))
-        return SheetRow(number, tuple(mine), problems, kinds, missing)
+        return SheetRow(number, tuple(mine), problems, kinds, missing, record=record)
 
     def _originals(self, cells: list[Cell], flaws: dict[int, Flaw]) -> list[Cell]:
         """A report's cells as they were before it was written."""

@@ -76,6 +76,14 @@ TRUTHS: Mapping[str, bool] = {
 }
 """Truth values as people write them."""
 
+_IMMEDIATE_WORDS = (
+    "sofort|ab sofort|per sofort|umgehend|immediate|immediately|asap|as soon as possible|at once"
+    "|immediat|immediatement|des que possible|de suite|tout de suite|inmediato|inmediata"
+    "|inmediatamente|de inmediato|cuanto antes|per direct|direct beschikbaar|immediato|da subito"
+    "|immediatamente|subito"
+)
+_IMMEDIATE = frozenset(_IMMEDIATE_WORDS.split("|"))
+
 _PERIODS = {
     "year": "pa|p a|annum|year|years|yr|yrs|y|annual|annually|yearly|jahr|jahre|jahren|jahrlich|an"
     "|ans|ano|anos|anual|jaar|jaarlijks|anno|anni|annui",
@@ -152,6 +160,11 @@ def period_of(text: str) -> str | None:
     plain = spelt(text)
     found = _PERIOD_OF.get(plain)
     return found or (_PERIOD_OF.get(plain.partition(" ")[2]) if _PER(plain) else None)
+
+
+def says_immediately(text: str) -> bool:
+    """Return True if the cell says that something begins immediately."""
+    return len(text) <= _EMPTY_CHARACTERS_MAX and spelt(text) in _IMMEDIATE
 
 
 _DITTO = re.compile(r"(?:[\"\u2033\u3003\u201c-\u201f]|''|,,|ditto|dito|idem)[.]?", re.IGNORECASE)

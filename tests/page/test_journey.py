@@ -122,7 +122,7 @@ def prepared(recruiter: Recruiter, link: str, book: Path) -> None:
     recruiter.go_on()
     page.wait_for_url("**/values")
     page.get_by_label("frei").select_option("contractor")
-    page.get_by_role("radio", name="the day").check()
+    page.get_by_role("radio", name="Day first").check()
     recruiter.go_on()
     page.wait_for_url("**/rows")
     assert 5 == mend(recruiter)

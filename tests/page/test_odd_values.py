@@ -73,8 +73,8 @@ def test_a_word_for_nothing_that_is_meant_is_kept(sandbox: Sandbox, tmp_path: Pa
         path = ann.begin("people.csv", csv_of("Bo,Null,bo@example.com,permanent"))
         ann.post(f"{path}/columns", COLUMNS)
         assert "Null" in text_of(ann.see(f"{path}/values").text)
-        assert "this very text" in ann.shown.text
-        ann.post(f"{path}/values", {"words:1:0": "Null"})
+        assert "Keep this text" in ann.shown.text
+        ann.post(f"{path}/values", {"value:1:0": "Null"})
         ann.see(f"{path}/look")
         ann.post(f"{path}/send")
         ann.see(f"{path}/progress")

@@ -185,6 +185,29 @@ def test_changes_are_shown_from_and_to_and_taken_back(sandbox: Sandbox, tmp_path
         assert ["Li"] == [e["last_name"] for e in sandbox.store.records("candidates").values()]
 
 
+def test_one_of_several_records_is_chosen(sandbox: Sandbox, tmp_path: Path) -> None:
+    body = {"last_name": "Li", "email": "li@example.com", "employment_type": "permanent"}
+    made = [
+        sandbox.store.create("candidates", {**body, "first_name": name, "city": city}).record
+        for name, city in (("Bo", "Bath"), ("Cy", "York"))
+    ]
+    asyncio.run(pull(settings_of(sandbox, tmp_path), ["candidates"]))
+    with signed_in(sandbox, tmp_path) as (_, ann):
+        path = ann.begin("changes.csv", b"Email,City\nli@example.com,Leeds\n", mode="update")
+        ann.post(f"{path}/columns", {"c:0": "email", "c:1": "city", "match": "email"})
+        shown = ann.see(f"{path}/rows").text
+        for each in made:
+            assert f'name="pick:2" value="{each["id"]}"' in shown
+        assert "Bo Li" in shown
+        assert "York" in shown
+        ann.post(f"{path}/rows", {"pick:2": str(made[1]["id"]), "seen:2": "on", "go": "on"})
+        assert "<del>York</del>" in ann.see(f"{path}/look").text
+        ann.post(f"{path}/send")
+        ann.see(f"{path}/progress")
+    people = sandbox.store.records("candidates").values()
+    assert {"Bo": "Bath", "Cy": "Leeds"} == {each["first_name"]: each["city"] for each in people}
+
+
 @pytest.mark.slow
 def test_rows_keep_their_numbers_when_mended(sandbox: Sandbox, tmp_path: Path) -> None:
     rows = (

@@ -43,7 +43,7 @@ for (const grid of document.querySelectorAll("form[data-grid]")) {
     const data = new FormData();
     for (const name of ["form_key", "version", "kind"]) data.append(name, grid.elements[name].value);
     for (const row of rows) {
-      for (const field of fieldsOf(row)) if (field.type !== "checkbox" || field.checked) data.append(field.name, field.value);
+      for (const field of fieldsOf(row)) if (!["checkbox", "radio"].includes(field.type) || field.checked) data.append(field.name, field.value);
     }
     return data;
   };
@@ -53,12 +53,12 @@ for (const grid of document.querySelectorAll("form[data-grid]")) {
     const focused = row.contains(document.activeElement) ? document.activeElement : null;
     for (const field of fieldsOf(row)) {
       const twin = field.id && fresh.querySelector(`#${field.id}`);
-      if (twin && field.type !== "checkbox" && field.value !== sent.get(field.name)) {
+      if (twin && !["checkbox", "radio"].includes(field.type) && field.value !== sent.get(field.name)) {
         twin.value = field.value;
         changed.add(row.dataset.row);
       }
     }
-    const selection = focused?.matches("input:not([type=checkbox])") ? [focused.selectionStart, focused.selectionEnd] : null;
+    const selection = focused?.matches("input:not([type=checkbox], [type=radio])") ? [focused.selectionStart, focused.selectionEnd] : null;
     row.replaceWith(fresh);
     const twin = focused?.id && document.getElementById(focused.id);
     if (twin) {

@@ -460,7 +460,7 @@ def _shown() -> Iterator[File]:
     means = (45000, 45000, 45000, euro)
     pairs = zip(yearly, means, strict=True)
     yield column("a year", "Desired salary", "expected_salary", *pairs)
-    days = (("30 days", 30), ("30 Tage", 30), ("4 weeks", None), ("1 month", None), ("30", 30))
+    days = (("30 days", 30), ("30 Tage", 30), ("4 weeks", 28), ("1 month", None), ("30", 30))
     yield column("days", "Notice period (days)", "notice_period_days", *days)
     odd = (("45", None), ("45000", 45000), ("0", 0))
     yield column("odd salary", "Desired salary", "expected_salary", *odd)

@@ -18,7 +18,13 @@ from connector.spreadsheet.target_columns import TargetColumn, target_columns
 
 MANNERS = (
     AS_WRITTEN,
-    CellOptions("DD/MM/YYYY hh:mm", ",", "Europe/London", "GB", 1930, True, {"x": "1", "y": ""}),
+    CellOptions(
+        *("DD/MM/YYYY hh:mm", ",", "Europe/London", "GB", 1930),
+        month_days=30,
+        immediately="today",
+        whole_numbers=True,
+        values={"x": "1", "y": ""},
+    ),
     CellOptions("dmy", century=1930),
 )
 READERS: list[tuple[TargetColumn, Reader]] = [

@@ -178,7 +178,12 @@ REFUSED: list[tuple[str, Cell, CellOptions, str, str]] = [
     ("expected_salary", "350 per day", AS_WRITTEN, "other_period", "per year"),
     ("expected_day_rate", "45000 p.a.", AS_WRITTEN, "other_period", "per day"),
     ("expected_day_rate", "£25/hr", AS_WRITTEN, "other_period", "per day"),
-    ("notice_period_days", "4 weeks", AS_WRITTEN, "other_period", "days"),
+    ("notice_period_days", "2 years", AS_WRITTEN, "other_period", "days"),
+    ("notice_period_days", "3 Monate", AS_WRITTEN, "month_length", "days"),
+    ("notice_period_days", "sofort", AS_WRITTEN, "immediately", "immediately"),
+    ("available_from", "dès que possible", AS_WRITTEN, "immediately", "immediately"),
+    ("date_of_birth", "asap", AS_WRITTEN, "date_format", "date"),
+    ("expected_day_rate", "1200 per week", AS_WRITTEN, "other_period", "per day"),
     ("rating", "4 years", AS_WRITTEN, "other_period", "alone"),
     ("bookings.timezone", "../etc/passwd", AS_WRITTEN, "timezone_format", "Europe/London"),
     ("bookings.timezone", "London", AS_WRITTEN, "timezone_format", "Europe/London"),
@@ -250,3 +255,22 @@ def test_date_formats_must_tell_day_month_and_year(text: str) -> None:
         return
     with pytest.raises(ValueError, match=r"."):
         reader(slot("date_of_birth"), "create", CellOptions(date_format=text))
+
+
+IN_DAYS = CellOptions(month_days=30, immediately="today")
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        *(("4 weeks", 28), ("6 Wochen", 42), ("2 semaines", 14), ("1 week", 7), ("90 Tage", 90)),
+        *(("3 Monate", 90), ("1 mois", 30), ("sofort", 0), ("immédiat", 0), ("ASAP", 0)),
+    ],
+)
+def test_a_length_of_time_is_read_in_days(text: str, days: int) -> None:
+    assert days == read("notice_period_days", text, IN_DAYS)
+
+
+def test_immediately_is_today_or_empty() -> None:
+    assert date.today().isoformat() == read("available_from", "sofort", IN_DAYS)
+    assert read("available_from", "sofort", CellOptions(immediately="empty")) is None

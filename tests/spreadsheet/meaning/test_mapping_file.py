@@ -20,7 +20,12 @@ FULL = SavedMap(
         ),
         "Born\x7f": (
             "date_of_birth",
-            CellOptions("DD/MM/YYYY", ",", "Europe/London", "GB", 1930, True),
+            CellOptions(
+                *("DD/MM/YYYY", ",", "Europe/London", "GB", 1930),
+                month_days=30,
+                immediately="today",
+                whole_numbers=True,
+            ),
         ),
         "bare_key": ("notes", CellOptions(policy="fill")),
     },

@@ -1,0 +1,152 @@
+"""Three recruiters finish their imports alone, each in their language, with few clicks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from connector.pulls.run import pull
+from connector.sandbox.server import Sandbox
+from tests.page.recruiters import PEOPLE, WRONG_EMAILS, french_list, german_export
+from tests.page.serving import served
+from tests.pushes.pushing import settings_of
+
+CLICKS_MAX, TYPED_MAX = 25, 5
+
+pytestmark = pytest.mark.slow
+
+
+class Hand:
+    """What a person does on the page, counted: clicks, choices and typed cells."""
+
+    def __init__(self, page: Page) -> None:
+        self.page, self.clicks, self.typed = page, 0, 0
+
+    def click(self, place: Locator) -> None:
+        """Press a button or a box."""
+        place.click()
+        self.clicks += 1
+
+    def choose(self, place: Locator, value: str) -> None:
+        """Choose from a list."""
+        place.select_option(value)
+        self.clicks += 1
+
+    def type(self, place: Locator, text: str) -> None:
+        """Type into a cell and leave it with the keyboard."""
+        place.fill(text)
+        place.press("Tab")
+        self.typed += 1
+
+    def button(self, name: str) -> None:
+        """Press the button of that name."""
+        self.click(self.page.get_by_role("button", name=name))
+
+    def column(self, heading: str, field: str) -> None:
+        """Choose what a column is."""
+        row = self.page.locator("ul.columns > li", has=self.page.get_by_text(heading, exact=True))
+        self.choose(row.locator("select").first, field)
+
+
+@pytest.fixture
+def sandbox() -> Iterator[Sandbox]:
+    """An API with some candidates in it."""
+    with Sandbox(counts={"candidates": 80}) as opened:
+        yield opened
+
+
+def test_a_german_export_is_imported(browser: Browser, sandbox: Sandbox, tmp_path: Path) -> None:
+    before = set(sandbox.store.records("candidates"))
+    with (
+        served(sandbox, tmp_path) as (served_page, address),
+        browser.new_context(locale="de-DE") as context,
+    ):
+        page = context.new_page()
+        hand = Hand(page)
+        page.goto(address + served_page.access.new_link())
+        page.set_input_files("#file", german_export(tmp_path / "kandidaten_export.csv"))
+        hand.clicks += 1
+        hand.click(page.locator("button.go"))
+        page.wait_for_url("**/columns")
+        hand.column("Kündigungsfrist", "notice_period_days")
+        hand.click(page.locator("button[name=rest]"))
+        page.wait_for_url("**/values")
+        for value in ("befristet", "Zeitarbeit", "Festanstellung (Vollzeit)", "Teilzeit"):
+            hand.choose(page.get_by_label(value, exact=True), "permanent")
+        hand.choose(page.get_by_label("bedingt", exact=True), "")
+        for value in ("VB", "1.200 €/Tag"):
+            hand.click(page.get_by_label(f"Leer lassen {value}"))
+        hand.type(page.get_by_label("6 Wochen zum Quartalsende", exact=True), "42")
+        hand.button("Weiter")
+        page.wait_for_url("**/rows")
+        for place in (11, 23):
+            hand.type(page.locator(f"#e{place + 2}-4"), f"k{place}@beispiel.example")
+        with page.expect_navigation():
+            hand.click(page.locator("button[name=later]"))
+        for _ in range(3):
+            missing = page.locator("#e33-4")
+            if missing.count() and missing.input_value() == WRONG_EMAILS[31]:
+                hand.type(missing, "k31@beispiel.example")
+                button = page.locator("button[name=later]")
+            else:
+                button = page.locator("button[name=empty]")
+            with page.expect_navigation(url="**/rows*"):
+                hand.click(button)
+            expect(page.locator("nav.kinds")).to_be_visible()
+        hand.button("Weiter")
+        page.wait_for_url("**/look")
+        hand.click(page.locator("input[name=accept]"))
+        hand.click(page.locator("button.go"))
+        page.wait_for_url("**/result", timeout=60_000)
+        people = sandbox.store.records("candidates")
+        created = [people[id] for id in people if id not in before]
+        assert PEOPLE == len(created)
+        assert {0, 28, 30, 42, 90, None} == {each["notice_period_days"] for each in created}
+        assert hand.clicks <= CLICKS_MAX, hand.clicks
+        assert hand.typed <= TYPED_MAX, hand.typed
+
+
+def test_a_french_list_loses_no_row_to_a_length_of_time(
+    browser: Browser, sandbox: Sandbox, tmp_path: Path
+) -> None:
+    # The browser has a loop of its own in this thread.
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, pull(settings_of(sandbox, tmp_path), ["candidates"])).result()
+    people = {each["email"]: each for each in sandbox.store.records("candidates").values()}
+    book = french_list(tmp_path / "maj_candidats.xlsx", [*people.values()])
+    with (
+        served(sandbox, tmp_path) as (served_page, address),
+        browser.new_context(locale="fr-FR") as context,
+    ):
+        page = context.new_page()
+        hand = Hand(page)
+        page.goto(address + served_page.access.new_link())
+        hand.click(page.locator("input[name=mode][value=update]"))
+        page.set_input_files("#file", book)
+        hand.click(page.locator("button.go"))
+        page.wait_for_url("**/columns")
+        hand.column("Préavis", "notice_period_days")
+        hand.click(page.locator("button[name=rest]"))
+        page.wait_for_url("**/values")
+        hand.choose(page.get_by_label("à voir", exact=True), "")
+        hand.button("Continuer")
+        page.wait_for_url("**/rows")
+        kinds = page.locator("nav.kinds li b").all_inner_texts()
+        assert "Préavis" not in kinds
+        assert "Courriel" in kinds
+        page.goto(page.url.replace("/rows", "/look"))
+        hand.click(page.locator("input[name=accept]"))
+        hand.click(page.locator("button.go"))
+        page.wait_for_url("**/result", timeout=60_000)
+        expect(page.locator(".tiles .updated b")).to_have_text("26")
+        notice = {
+            each["notice_period_days"]
+            for each in sandbox.store.records("candidates").values()
+            if each["city"] in ("Lyon", "Grenoble")
+        }
+        assert {0, 15, 30, 42, 90} <= notice

@@ -49,14 +49,16 @@ def _option(name: str, default: Any = None) -> Any:
 
 
 class PushConfig(dg.Config):
-    """What is pushed, and how: the options of `connector push`, under the same names."""
+    """Options of `connector push`, under the same names."""
 
     resource: str = Field(description=f"One of: {', '.join(ORDER)}.")
-    file: str = Field(description="The csv, tsv, txt or xlsx, from the folder of the project.")
+    file: str = Field(
+        description="Path of the csv, tsv, txt or xlsx file, relative to the project folder."
+    )
     mode: Literal["create", "update", "upsert", "convert"] = _option("mode", ...)
     match: list[str] = _option("match", [])
-    apply: bool = Field(default=False, description="Send it; without, it is only previewed.")
-    map_file: str | None = _option("map_file")
+    apply: bool = Field(default=False, description="Send the rows. Default: preview only.")
+    mapping_file: str | None = _option("mapping_file")
     ignore: list[str] = _option("ignore", [])
     content_type: str | None = _option("content_type")
     sheet: str | None = _option("sheet")
@@ -70,18 +72,20 @@ class PushConfig(dg.Config):
     clear: str | None = _option("clear")
     accept_warnings: bool = _option("accept_warnings", False)  # a default, and no switch
     overwrite: bool = _option("overwrite", False)  # a default, and no switch
-    again: bool = _option("again", False)  # a default, and no switch
-    in_doubt: str = _option("in_doubt", "hold")
+    resend: bool = _option("resend", False)  # a default, and no switch
+    unconfirmed: str = _option("unconfirmed", "hold")
     marker_field: str | None = _option("marker_field")
-    pull: bool = Field(default=True, description="Bring the landing up to date before applying.")
+    pull: bool = Field(default=True, description="Pull before applying.")
     output: str | None = Field(
-        default=None, description="File of the report. Default: beside the pushed file."
+        default=None, description="Path of the report. Default: next to the pushed file."
     )
     report: Literal["problems", "all"] = Field(
         default="problems",
-        description="Rows in the report of a preview: those with problems, or all.",
+        description="Rows in the report of a preview: only rows with problems, or all.",
     )
-    budget: int | None = Field(default=None, description="The most requests that it may take.")
+    max_requests: int | None = Field(
+        default=None, description="Maximum number of API requests, including retries."
+    )
     inbox_digest: str | None = Field(
         default=None,
         description="Set by the sensor: the SHA-256 of a file in the inbox, which `file` names.",
@@ -91,7 +95,7 @@ class PushConfig(dg.Config):
         """What was said, as the command takes it; files are named from the folder."""
         said = {name: getattr(self, name) for name in PUSH_OPTIONS}
         said |= {"match": tuple(self.match), "ignore": tuple(self.ignore)}
-        said["map_file"] = None if self.map_file is None else folder / self.map_file
+        said["mapping_file"] = None if self.mapping_file is None else folder / self.mapping_file
         return PushOptions(**said)
 
     def manner(self, options: PushOptions) -> Manner:
@@ -130,7 +134,7 @@ def push_job_of(accounts: Accounts) -> dg.JobDefinition:
                 options.push_file(config.resource, folder / config.file),
                 config.manner(options),
                 digest=config.inbox_digest,
-                budget=config.budget,
+                budget=config.max_requests,
                 watch=account.watch or Narrator(context.log),
             )
             done = asyncio.run(pushing)

@@ -137,13 +137,13 @@ def _next(
 def _request(file: Waiting, attempt: int, name: str | None) -> dg.RunRequest:
     orders = file.orders
     said = {name: getattr(orders.options, name) for name in PUSH_OPTIONS}
-    said["map_file"] = None if said["map_file"] is None else str(said["map_file"])
+    said["mapping_file"] = None if said["mapping_file"] is None else str(said["mapping_file"])
     config = PushConfig(
         resource=file.resource,
         file=file.name,
         apply=orders.applies,
         pull=orders.pulls,
-        budget=orders.budget,
+        max_requests=orders.budget,
         inbox_digest=file.digest,
         **said,
     )

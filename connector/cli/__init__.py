@@ -18,34 +18,50 @@ import click
 from connector.cli.stopping import interruption, stoppable
 from connector.system.extras import extra_missing
 
-COMMANDS: Mapping[str, str] = {
-    "demo": "Pull a made-up agency through Dagster, and query what landed.",
-    "sandbox": "Serve a complete twin of the API, with a made-up agency in it.",
-    "doctor": "Check settings, data folder, address, key, scopes, clock and limits.",
-    "pull": "Bring the landed copy up to date with the API, and publish it.",
-    "plan": "Say what a pull would cost, and a schedule of pulls by the month's end.",
-    "sweep": "Pull, and compare every page of the lists for what is deleted or missing.",
-    "verify": "Compare everything with the API, and change nothing.",
-    "template": "Write an empty table with every column that pushing a resource takes.",
-    "push": "Check a spreadsheet, say what it would do, and do it with --apply.",
-    "page": "Serve the import page: prepare, send and take back a file in a browser.",
-    "resolve": "Show the rows of pushes that are in doubt, and settle them.",
-    "undo": "Take back what a push did, where nobody has touched it since.",
-    "models": "List, build and test the models, fill in the seeds, and write models of your own.",
-    "publish": "Build the models over what has landed, check them, and publish the file.",
-    "lakehouse": "Publish to the shared lakehouse, and show its status.",
-    "report": "Write a page for an agency's director, made from the published file alone.",
-    "whereis": "List the records, rows and texts with data of a person.",
-    "erase": "Erase a person's data, and keep a receipt.",
-    "retention": "Erase those whose time is over by the rules.",
-    "backup": "Write an account's folder to one file, while everything goes on.",
-    "restore": "Put an account's folder back from a backup.",
-    "status": "Show what is landed, how far it is proven, and the last runs.",
-    "health": "End with 0 if the files are in order and were proven lately.",
-    "alerts": "Show the alerts that are due or stand, send them, or send a test.",
-    "metrics": "Print an account's metrics for Prometheus.",
+GROUPS: Mapping[str, Mapping[str, str]] = {
+    "Start": {
+        "demo": "Run the whole pipeline on a sample agency.",
+        "sandbox": "Serve a local copy of the API with sample data.",
+        "doctor": "Check settings, data folder, API key, limits and alerts.",
+    },
+    "Sync": {
+        "pull": "Update the local copy from the API and publish it.",
+        "plan": "Estimate the requests and minutes of a pull.",
+        "sweep": "Pull, and compare all list pages with the local copy.",
+        "verify": "Compare every record with the API without changing anything.",
+    },
+    "Spreadsheets": {
+        "template": "Write an empty spreadsheet with all columns of a resource.",
+        "push": "Check a spreadsheet and send its rows to the API.",
+        "page": "Serve the import page for preparing, sending and undoing imports.",
+        "resolve": "Show unconfirmed rows, and resolve them.",
+        "undo": "Undo a push, except for records that changed since.",
+    },
+    "Analytics": {
+        "models": "List, build and test models, fill in seeds, and add own models.",
+        "publish": "Build the models, check them, and publish recruitment.duckdb.",
+        "report": "Write a report for an agency's director from the published file.",
+        "lakehouse": "Publish to the shared lakehouse, and show its status.",
+    },
+    "Privacy": {
+        "whereis": "List the records, rows and texts that contain data of a person.",
+        "erase": "Erase a person's data and keep anonymous rows for statistics.",
+        "retention": "Erase people whose retention period has expired.",
+    },
+    "Operations": {
+        "status": "Show loaded records, their verification, recent runs and requests.",
+        "health": "Check in one line that the files are readable and recently verified.",
+        "alerts": "Show, send or test alerts.",
+        "metrics": "Print an account's metrics for Prometheus.",
+        "backup": "Back up an account's folder to one file.",
+        "restore": "Restore an account's folder from a backup.",
+    },
 }
-"""Every command with its one line of help, in the order in which a newcomer needs them."""
+"""Every command with its one line of help, by group."""
+
+COMMANDS: Mapping[str, str] = {
+    name: about for group in GROUPS.values() for name, about in group.items()
+}
 
 _HOMES: Mapping[str, str] = {
     "plan": "pull",
@@ -127,8 +143,12 @@ class _Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing any of them."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        widest = max(map(len, COMMANDS))
+        for group, commands in GROUPS.items():
+            with formatter.section(group):
+                formatter.write_dl(
+                    [(f"{name:{widest}}", about) for name, about in commands.items()]
+                )
 
 
 def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -144,9 +164,10 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
 @click.group(
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="'connector COMMAND --help' has each command's options and examples. Exit status: 0"
-    " done, 1 failed, 2 wrong usage or settings, 3 done in part, 4 stopped at a limit (run again to"
-    " continue).",
+    epilog="Run 'connector COMMAND --help' for the options and examples of a command."
+    " Exit status: 0"
+    " success, 1 failure, 2 wrong usage or settings, 3 partial success, 4 stopped at a limit (run"
+    " the command again to continue).",
 )
 @click.option(
     "--version",
@@ -157,8 +178,8 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
     help="Show the version and, from a checkout, the commit.",
 )
 def main() -> None:
-    """Keep a recruitment platform's API and a DuckDB warehouse in step.
+    """Sync a recruitment platform's API and a DuckDB warehouse in both directions.
 
-    Begin with 'connector demo', which needs no account. For an account of your own, set
-    CONNECTOR_BASE_URL and CONNECTOR_API_KEY, then run 'connector doctor' and 'connector pull'.
+    Start with 'connector demo', which needs no account. For your own account, set
+    CONNECTOR_BASE_URL and CONNECTOR_API_KEY. Then run 'connector doctor' and 'connector pull'.
     """

@@ -36,16 +36,19 @@ Trial = dict[str, str | None]
     examples=("connector alerts", "connector alerts --send --all", "connector alerts --test"),
     if_interrupted="What was not sent waits.",
 )
-@click.option("--send", "sends", is_flag=True, help="Check, and send now what is due or waits.")
 @click.option(
-    "--test", "tests", is_flag=True, help="Send a test to the webhook and by email, and say how."
+    "--send", "sends", is_flag=True, help="Check, and send all due and undelivered alerts."
+)
+@click.option(
+    "--test", "tests", is_flag=True, help="Send a test message to the webhook and by email."
 )
 @options.all_accounts
 def alerts(session: Session, *, sends: bool, tests: bool, is_for_all: bool) -> int:
-    """Show the alerts that are due, those that stand, and those that have not arrived.
+    """Show, send or test alerts.
 
-    Without an option nothing is sent and nothing is written down. The exit status is 1 where an
-    alert could not be delivered. Pulls, pushes and publications send what is due when they end.
+    Shows due, open and undelivered alerts. Sends and records nothing unless you add --send or
+    --test. Exits with status 1 if an alert could not be delivered. Pulls, pushes and publications
+    send their alerts when they end.
     """
     terminal, status = session.terminal, 0
     do: Callable[[Settings], AlertCheck | list[Trial]] = (

@@ -255,15 +255,16 @@ class Demonstration:
     type=click.Path(path_type=Path),
     default=FOLDER_DEFAULT,
     show_default=True,
-    help="Folder to make; one that an earlier demo made is replaced, any other is refused.",
+    help="Folder to create. The folder of an earlier demo is replaced; other folders are refused.",
 )
 @click.option("--keep", is_flag=True, help="Leave the sandbox running until Ctrl-C.")
 def demo(session: Session, *, data_dir: Path, keep: bool) -> int:
-    """Pull a made-up agency through Dagster, and query what is made of it.
+    """Run the whole pipeline on a sample agency.
 
-    Starts the sandbox, a complete twin of the API, with some 2,000 records; materializes the
-    Dagster assets against it, from what lands to the models and the published file; and asks that
-    file three questions. Everything stays on this machine, and the sandbox ends with the command.
+    Starts the sandbox, a local copy of the API with about 2,000 records. Materializes the Dagster
+    assets: it pulls the records, builds the models and publishes the file. Then it runs three
+    queries on the published file. Everything stays on this machine. The sandbox stops when the
+    command ends.
     """
     terminal = session.terminal
     if session.is_debug:

@@ -50,10 +50,11 @@ selection = click.argument("select", nargs=-1, metavar="[SELECT]...")
 
 @click.group()
 def models() -> None:
-    """List, build and test the models, fill in the seeds, and write models of your own.
+    """List, build and test models, fill in seeds, and add own models.
 
-    A SELECT is a model, a seed or a folder: 'marts', 'fct_placements', '+fct_placements' with all
-    that it is made of, 'stg_jobs+' with all that is made of it. Without one, all are meant.
+    A SELECT is a model, a seed or a folder: 'marts', 'fct_placements', '+fct_placements' with
+    everything that it reads, 'stg_jobs+' with everything that reads it. Without SELECT, the command
+    uses all models.
     """
 
 
@@ -64,14 +65,14 @@ def models() -> None:
     "build",
     cls=Command,
     examples=("connector models build", "connector models build fct_time_in_stage+"),
-    if_interrupted="Analysts keep the file that they have.",
+    if_interrupted="The published file is unchanged.",
 )
 @selection
 def build_models(session: Session, *, select: tuple[str, ...]) -> int:
-    """Build models over what has landed, check them, and publish the file.
+    """Build models, check them, and publish recruitment.duckdb.
 
-    Models that SELECT does not mean are copied from the published file. Where a check that
-    blocks fails, nothing is published and the exit status is 1.
+    Models outside SELECT are copied from the published file. If a check of severity error fails,
+    nothing is published and the exit status is 1.
     """
     settings, terminal = session.load(), session.terminal
     # A name that is none is told before anything is copied.
@@ -149,10 +150,10 @@ def _checks_json(checks: Sequence[Checked]) -> list[dict[str, object]]:
 )
 @selection
 def list_models(session: Session, *, select: tuple[str, ...]) -> int:
-    """List the models and seeds in the order in which they are built.
+    """List the models and seeds in build order.
 
-    All of them are tried out over empty tables, so that wrong SQL is found without any data. With
-    --json, each has its columns with types, texts and lineage.
+    Runs every model on empty tables, so that wrong SQL is found without data. With --json, it
+    includes the columns of each model with types, descriptions and lineage.
     """
     project, terminal = project_of(session.load()), session.terminal
     names = project.selected(select)
@@ -201,9 +202,9 @@ def _model_json(model: Shown) -> dict[str, object]:
 )
 @selection
 def test_models(session: Session, *, select: tuple[str, ...]) -> int:
-    """Run tests and audits on the published file, and change nothing in it.
+    """Run tests and audits on the published file without changing it.
 
-    The exit status is 1 where a check of severity error found rows.
+    Exits with status 1 if a check of severity error finds rows.
     """
     settings, terminal = session.load(), session.terminal
     with terminal.progress("test") as meter:
@@ -247,15 +248,16 @@ def _published(settings: Settings) -> Path:
     "--write",
     "writes",
     is_flag=True,
-    help="Write copies to the data folder's seeds/, with a row to fill in for each such value; a"
-    " file that is there is kept and appended to.",
+    help="Write the seeds to the data folder's seeds/, with a row to fill in for each of"
+    " these values."
+    " Existing files are kept and extended.",
 )
 def show_seeds(session: Session, *, seeds: tuple[str, ...], writes: bool) -> int:
-    """Show values in the data that no seed names: people, statuses, sources, rates.
+    """List values in the data that are missing in the seeds.
 
-    Seeds are small csv files of your own: one in the data folder's seeds/ takes the place of the
-    one that is shipped. Rows that have nothing but their first cell wait to be filled in and
-    count for nothing. Without a SEED, --write copies those that leave something unnamed.
+    Seeds are small csv files: consultants, statuses, sources, rates. A file in the data folder's
+    seeds/ replaces the shipped one. Rows with an empty second cell are ignored until you fill them
+    in. With --write but without SEED, it writes the seeds that miss values.
     """
     settings, terminal = session.load(), session.terminal
     project = project_of(settings)
@@ -364,33 +366,33 @@ def _say_started(terminal: Terminal, written: Starter) -> None:
         "connector publish --parquet lake --schema marts",
         "connector publish --personal drop --without push",
     ),
-    if_interrupted="Analysts keep the file that they have.",
+    if_interrupted="The published file is unchanged.",
 )
 @click.option(
     "--parquet",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Also write the published tables to DIR as Parquet, in the place of an earlier export.",
+    help="Also export the tables to DIR as Parquet files. Replaces an earlier export.",
 )
 @click.option(
     "--schema",
     "schemas",
     multiple=True,
     metavar="NAME",
-    help="A schema to export (default: all of them); may be given several times.",
+    help="Schema to export. Repeatable. [default: all]",
 )
 @click.option(
     "--personal",
     type=click.Choice(get_args(Treatment)),
-    help="What becomes of personal fields: kept, left out, or a token each, the same for the same"
-    " text. Default: the setting publish_personal.",
+    help="Keep personal fields, leave them out, or replace each value by a hash. [default: setting"
+    " publish_personal]",
 )
 @click.option(
     "--without",
     multiple=True,
     type=click.Choice(SCHEMAS),
-    help="A schema to leave out of the published file; may be given several times. Default: the"
-    " setting publish_without.",
+    help="Schema to leave out of the published file. Repeatable. [default: setting"
+    " publish_without]",
 )
 def publish(
     session: Session,
@@ -400,12 +402,12 @@ def publish(
     personal: Treatment | None,
     without: tuple[str, ...],
 ) -> int:
-    """Build the models over what has landed, check and publish them.
+    """Build the models, check them, and publish recruitment.duckdb.
 
-    Nothing is asked of the API. Analysts who have the old file open keep it; who opens it next has
-    the new one. Where a check that blocks fails, they keep the file that they have, and the exit
-    status is 1; it is 3 where the file is published and could not be brought to the lakehouse. A
-    pull and a push publish by themselves, as the settings say.
+    Makes no API requests. Open connections keep reading the old file; new connections see the new
+    one. If a check of severity error fails, the old file stays and the exit status is 1. The exit
+    status is 3 if the file was published but the lakehouse could not be updated. A pull and a push
+    also publish, depending on the settings.
     """
     settings, terminal = session.load(), session.terminal
     if personal is not None:
@@ -455,33 +457,32 @@ def _closing(done: Published, exported: Exported | None) -> str:
     if_interrupted="No report was written.",
 )
 @options.file_option(
-    "--out", about=f"The file to write (default: {REPORT_FILE} beside the published file)."
+    "--out", about=f"Path of the report. [default: {REPORT_FILE} next to the published file]"
 )
 @click.option(
     "--period",
     default=PERIOD_DEFAULT,
     show_default=True,
     metavar="PERIOD",
-    help="What the first page is about: 2026-10, 2026-Q3, 2026, or this- or last- and month, "
-    "quarter or year.",
+    help="Period of the report: 2026-10, 2026-Q3, 2026, or this- or last- with month, quarter or "
+    "year, for example last-quarter.",
 )
 @click.option(
     "--compare",
     multiple=True,
     metavar="PERIOD",
-    help="A period of the same length to show beside it, previous or year-before; may be given "
-    "twice.  [default: both]",
+    help="Period of the same length to compare with: a period, previous, or year-before. Can be "
+    "given twice. [default: previous and year-before]",
 )
-@click.option("--open", "opens", is_flag=True, help="Show it in the browser.")
+@click.option("--open", "opens", is_flag=True, help="Open the report in the browser.")
 def report(
     session: Session, *, out: Path | None, period: str, compare: tuple[str, ...], opens: bool
 ) -> int:
-    """Write a director's report: one printed page, and the details after it.
+    """Write a report for an agency's director from the published file.
 
-    The first page has the figures of a period beside two others, four charts, and three lists of
-    what needs somebody to act. All is made from the published file alone, as of one moment, and
-    spends no request. The report holds all that it shows: it can be read without a network,
-    printed, and sent to a colleague. Only its owner may read the file.
+    The first page shows the figures of a period and of two other periods, four charts, and three
+    lists of things to do. Detailed pages follow. Makes no API requests. The report is one file that
+    can be read offline, printed and sent. Only its owner can read the file.
     """
     settings, terminal = session.load(), session.terminal
     path = (out or settings.folder / REPORT_FILE).absolute()

@@ -40,16 +40,13 @@ from connector.settings.model import Settings
     ),
 )
 @click.option(
-    "--repair",
-    "repairs",
-    is_flag=True,
-    help="Set a damaged log of the work file aside, and keep it.",
+    "--repair", "repairs", is_flag=True, help="Move a damaged log of the work file aside."
 )
 @click.option(
     "--new-ledger",
     "renews_ledger",
     is_flag=True,
-    help="Replace a lost or damaged ledger, and list what is forgotten.",
+    help="Replace a lost or damaged ledger, and list what is lost with it.",
 )
 @click.option(
     "--moved-to",
@@ -60,13 +57,12 @@ from connector.settings.model import Settings
 def doctor(
     session: Session, *, repairs: bool, renews_ledger: bool, moved_to: str | None, is_for_all: bool
 ) -> int:
-    """Check settings, data folder, address, key, scopes, clock, limits, upkeep.
+    """Check settings, data folder, API key, limits and alerts.
 
-    Among the latter are the age of the last backup, permissions, room on the disk, erasures that
-    were cut off, and whether somebody listens where alerts go. It spends one request for each
-    scope, one to three to find a record of the data folder in the workspace, and shows the key as
-    "set" and in no other way. It changes nothing unless --repair, --new-ledger or --moved-to asks
-    for it. With --all it has a line for each account and each thing that is not well.
+    Also checks the age of the last backup, file permissions, disk space and interrupted erasures.
+    Sends one request per scope, and one to three to find a known record in the workspace. Shows the
+    API key only as "set". Changes nothing without --repair, --new-ledger or --moved-to. With --all,
+    it prints one line per account, and one per problem.
     """
 
     def examined(settings: Settings) -> Examination:
@@ -142,23 +138,23 @@ def _print_all(
         "connector backup /mnt/backups --keep 14",
         "connector backup /mnt/backups --all --keep 14 --json",
     ),
-    if_interrupted="No backup was made; what was begun is cleared away by the next one.",
+    if_interrupted="No backup was made. The next backup removes the incomplete file.",
 )
 @click.argument("to", type=click.Path(path_type=Path, file_okay=False), metavar="TO")
 @click.option(
     "--keep",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Remove the account's older backups in TO, but for N in all.",
+    help="Number of backups to keep. Older backups of the account in TO are deleted.",
 )
 @options.all_accounts
 def backup(session: Session, *, to: Path, keep: int | None, is_for_all: bool) -> int:
-    """Write everything that the API could not give again to one file in the folder TO.
+    """Back up an account's folder to one file in the folder TO.
 
-    Work file with its history, ledger, published file, seeds, receipts and the inbox with its
-    reports, with a manifest; no key of the API. It may be done while a pull or a push goes on, is
-    read back before it has its name, and is readable by its owner alone: it holds personal data,
-    of people too who are erased later.
+    Contains the work file with its history, ledger, published file, seeds, receipts, inbox and
+    reports. Does not contain the API key. You can run it during a pull or a push. The backup is
+    read again and checked before it gets its name. Only its owner can read it. It contains personal
+    data, also of people who are erased later.
     """
     terminal, status, told = session.terminal, 0, list[dict[str, Any]]()
 
@@ -196,30 +192,29 @@ def backup(session: Session, *, to: Path, keep: int | None, is_for_all: bool) ->
         "connector restore /mnt/backups/connector-unnamed-20261121T030000Z.tar",
         "connector restore connector-acme-20261121T030000Z.tar --account acme --replace",
     ),
-    if_interrupted="Run it again: what was moved aside is in the folder replaced-... of the data"
-    " folder.",
+    if_interrupted="Run the command again. Files that were moved aside are in the folder"
+    " replaced-... of"
+    " the data folder.",
 )
 @click.argument("source", type=click.Path(path_type=Path), metavar="FROM")
-@click.option(
-    "--check", "checks", is_flag=True, help="Only read the backup, and say if it is whole."
-)
+@click.option("--check", "checks", is_flag=True, help="Only check that the backup is complete.")
 @click.option(
     "--replace",
     "replaces",
     is_flag=True,
-    help="Although there are files here already; they are moved aside, and not deleted.",
+    help="Replace existing files. They are moved aside, not deleted.",
 )
 @click.option(
     "--with-ledger",
     "takes_ledger",
     is_flag=True,
-    help="Take the backup's ledger, although the one that is here can be read and knows more.",
+    help="Use the ledger of the backup even if the existing ledger is readable and newer.",
 )
 @click.option(
     "--receipts",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     metavar="FOLDER",
-    help="Receipts of erasures that are kept elsewhere: whoever they are about is erased again.",
+    help="Folder with receipts of erasures kept elsewhere. These people are erased again.",
 )
 def restore(
     session: Session,
@@ -230,14 +225,14 @@ def restore(
     takes_ledger: bool,
     receipts: Path | None,
 ) -> int:
-    """Put the account's folder back as it was when the backup FROM was made.
+    """Restore an account's folder from the backup FROM.
 
     If FROM is a folder, its newest backup of the account is used.
 
-    The backup is read and checked before anything is touched, and nothing is done while a pull or a
-    push is under way. The ledger that is here stays where it can: it knows what was pushed, spent
-    and erased since. Whoever was erased since is erased again before analysts see the file. Then
-    run 'connector pull': it makes the copy exact again.
+    Checks the backup before it changes anything. Refuses to run during a pull or a push. Keeps the
+    existing ledger if it is readable, because it holds the pushes, requests and erasures since the
+    backup. People who were erased since are erased again before the file is published. Then run
+    'connector pull' to update the copy.
     """
     terminal = session.terminal
     if checks:

@@ -42,16 +42,22 @@ _PASSWORD_CHARACTERS_MIN = 12
     show_default=True,
     help="Port to listen on; 0 picks a free one.",
 )
-@click.option("--address", metavar="URL", help="What people type, where that is something else.")
+@click.option(
+    "--address", metavar="URL", help="Public address of the page, if it differs from host and port."
+)
 @click.option(
     "--passwords",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="People who may sign in, with their passwords as argon2 made them.",
+    help="File of the users and their argon2 password hashes.",
 )
-@click.option("--add-person", metavar="NAME", help="Ask for a password, keep it in --passwords.")
-@click.option("--proxy", metavar="IP", help="The reverse proxy that says who somebody is.")
-@click.option("--proxy-header", metavar="NAME", help="The header in which it says so.")
+@click.option(
+    "--add-person", metavar="NAME", help="Add a user to --passwords, after asking for a password."
+)
+@click.option("--proxy", metavar="IP", help="Address of the reverse proxy that signs users in.")
+@click.option(
+    "--proxy-header", metavar="NAME", help="Header in which the proxy sends the user's name."
+)
 def page(
     session: Session,
     *,
@@ -63,12 +69,12 @@ def page(
     proxy: str | None,
     proxy_header: str | None,
 ) -> int:
-    """Serve the import page: check, mend, send and take back a file in a browser.
+    """Serve the import page for preparing, sending and undoing imports.
 
-    On this machine alone it prints a link that lets one person in, once. To listen elsewhere, name
-    a file of passwords, or the reverse proxy that signs people in and the header with their names;
-    and put it behind one that speaks https. What is prepared on the page can be ended by
-    'connector push', and the other way round.
+    On the default address, it prints a link that signs one user in, once. To listen on another
+    address, give a file of passwords, or the reverse proxy that signs users in and its header. Put
+    the page behind a proxy with HTTPS. 'connector push' can continue an import that was prepared on
+    the page, and the page can show imports of 'connector push'.
     """
     if add_person is not None:
         return _add_person(session, passwords, add_person)

@@ -87,10 +87,10 @@ def _print_found(terminal: Terminal, found: Whereabouts) -> None:
         "connector erase anna@example.com --apply",
         "connector erase --release anna@example.com",
     ),
-    if_interrupted="Run 'connector erase --apply' to bring to its end what was begun.",
+    if_interrupted="Run 'connector erase --apply' to complete the interrupted erasure.",
 )
 @click.argument("person", metavar="[EMAIL_OR_ID]", required=False)
-@options.applies("Do it. Without: say what would be removed.")
+@options.applies("Erase the person. Default: preview only.")
 @click.option(
     "--release",
     metavar="EMAIL_OR_ID",
@@ -99,11 +99,11 @@ def _print_found(terminal: Terminal, found: Whereabouts) -> None:
 def erase(session: Session, *, person: str | None, applies: bool, release: str | None) -> int:
     """Erase a person's data and keep anonymous rows for statistics.
 
-    Erases every version of the person's own records, the exact id, email address, telephone number
-    and profile address in fields of other records, and the person's rows in files and pushes. Texts
-    of other records that mention the person are listed, not changed: edit them on the platform.
-    Prints a receipt and keeps it in receipts/. A later pull, restore or import does not bring the
-    person back.
+    Erases every version of the person's own records, and the person's rows in files and pushes.
+    Also erases the exact id, email address, telephone number and profile address in fields of other
+    records. Texts of other records that mention the person are listed, not changed: edit them on
+    the platform. Prints a receipt and keeps it in receipts/. A later pull, restore or import does
+    not bring the person back.
 
     Does not change the platform: erase the person there as well. Continues an interrupted erasure
     first; without EMAIL_OR_ID, 'connector erase --apply' does only that.
@@ -156,23 +156,24 @@ def _print_erased(terminal: Terminal, done: Erased) -> None:
 
 @click.command(
     cls=Command,
-    examples=("connector retention", "connector retention --apply --most 100"),
-    if_interrupted="Run 'connector erase --apply' to bring to its end what was begun.",
+    examples=("connector retention", "connector retention --apply --limit 100"),
+    if_interrupted="Run 'connector erase --apply' to complete the interrupted erasure.",
 )
-@options.applies("Erase those who are due. Without: count.")
+@options.applies("Erase the people who are due. Default: count them.")
 @click.option(
-    "--most",
+    "--limit",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Erase at most N people; the next run goes on.",
+    help="Maximum number of people to erase in this run.",
 )
-def retention(session: Session, *, applies: bool, most: int | None) -> int:
-    """Erase those whose time is over by the rules under [retention].
+def retention(session: Session, *, applies: bool, limit: int | None) -> int:
+    """Erase people whose retention period has expired.
 
-    Without --apply it says how many are due by each rule, and changes nothing. Who is placed is
-    excepted. Erasing is what 'connector erase' does, with one receipt for all.
+    The rules are in the configuration under [retention]. Without --apply, it counts the people who
+    are due by each rule and changes nothing. People with a placement are never due. Erases as
+    'connector erase' does, with one receipt for all.
     """
-    done = retain(session.load(), applies=applies, most=most)
+    done = retain(session.load(), applies=applies, most=limit)
     terminal = session.terminal
     terminal.print_object(done.as_json())
     rows = [
@@ -183,5 +184,5 @@ def retention(session: Session, *, applies: bool, most: int | None) -> int:
     if done.erased is not None:
         _print_erased(terminal, done.erased)
     elif any(each.ids for each in done.dues):
-        terminal.say("Nothing was changed. Run it again with --apply to erase those who are due.")
+        terminal.say("Nothing was changed. Run the command with --apply to erase these people.")
     return done.exit_status

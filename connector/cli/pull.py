@@ -64,8 +64,8 @@ COLUMNS = (
     examples=(
         "connector pull",
         "connector pull jobs candidates",
-        "connector pull --budget 500",
-        "connector pull --scrub 200",
+        "connector pull --max-requests 500",
+        "connector pull --reverify 200",
         "connector pull candidates --full",
         "connector pull --json | jq .",
     ),
@@ -73,24 +73,22 @@ COLUMNS = (
 )
 @options.resources
 @options.budget
+@click.option("--full", "is_full", is_flag=True, help="Read every record again.")
 @click.option(
-    "--full", "is_full", is_flag=True, help="Read every record again, whatever is proven."
-)
-@click.option(
-    "--scrub",
+    "--reverify",
     "scrub_requests",
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
-    help="Spend N requests more on looking again at what was verified longest ago, and then as many"
-    " as it takes to read what that finds wrong.",
+    help="Additional requests for re-verifying the records that were verified longest ago. Records"
+    " that differ are read again.",
 )
 @click.option(
     "--ids",
     type=options.names,
     default="",
     metavar="ID,...",
-    help="Read these records of one RESOURCE again, and nothing else.",
+    help="Read only these records of one RESOURCE.",
 )
 @options.accept_deletes
 @options.ask_anyway
@@ -98,34 +96,33 @@ COLUMNS = (
     "--all",
     "is_for_all",
     is_flag=True,
-    help="Every configured account, the one that was proven longest ago first.",
+    help="Pull all configured accounts, the least recently verified first.",
 )
 @click.option(
-    "--at-once",
+    "--parallel",
     type=click.IntRange(min=1),
     default=4,
     show_default=True,
     metavar="N",
-    help="With --all: how many accounts are pulled side by side.",
+    help="Number of accounts to pull at the same time (with --all).",
 )
 def pull(
     session: Session,
     *,
     is_for_all: bool,
-    at_once: int,
+    parallel: int,
     resources: tuple[str, ...],
     ids: tuple[str, ...],
     budget: int | None,
     asks_anyway: bool,
     **pull_options: Any,
 ) -> int:
-    """Bring the landed copy up to date with the API, and publish it.
+    """Update the local copy from the API and publish it.
 
-    Reads what is new or has changed since the last pull, finds what was deleted, and publishes
-    recruitment.duckdb for analysts. A pull that changed nothing publishes nothing. Without a
-    RESOURCE it pulls all of them. It may be stopped at any moment: landed records are kept, and the
-    next pull continues from there. One pull of an account runs at a time; a second one says which
-    process runs, and sends nothing.
+    Reads records that changed since the last pull, detects deletions, and publishes
+    recruitment.duckdb. A pull that changed nothing publishes nothing. Pulls all resources unless
+    you name some. You can stop a pull at any time: loaded records are kept, and the next pull
+    continues from there. Only one pull per account runs at a time.
     """
     if is_for_all:
         if ids or pull_options["accepts_deletes"]:
@@ -133,10 +130,10 @@ def pull(
                 "--all is given with what is meant for one account",
                 action="Name one --account for --ids and --accept-deletes.",
             )
-        given = {"--budget": budget, "--scrub": pull_options["scrub_requests"]}
+        given = {"--max-requests": budget, "--reverify": pull_options["scrub_requests"]}
         words = [*resources, *(f"{name}={value}" for name, value in given.items() if value)]
-        words += ["--full"] * pull_options["is_full"] + ["--ask-anyway"] * asks_anyway
-        return _pull_all(session, words, at_once)
+        words += ["--full"] * pull_options["is_full"] + ["--ignore-quota"] * asks_anyway
+        return _pull_all(session, words, parallel)
     return _pull(
         session,
         resources,
@@ -159,11 +156,12 @@ def pull(
 def sweep(
     session: Session, *, resources: tuple[str, ...], budget: int | None, accepts_deletes: bool
 ) -> int:
-    """Pull, and compare every page of the lists with what is landed.
+    """Pull, and compare all list pages with the local copy.
 
-    A pull searches for deletions only if the counts differ. A sweep looks everywhere, for one
-    request per hundred records, so it also finds differences that cancel out in a count. Records
-    that differ are read again; only those that the API itself calls gone are marked as deleted.
+    A pull searches for deletions only if the number of records differs. A sweep compares every
+    page, with one request per hundred records. It therefore also finds differences that cancel out
+    in the count. Records that differ are read again. Only records that the API reports as gone are
+    marked as deleted.
     """
     pull_options = PullOptions(sweeps=True, accepts_deletes=accepts_deletes)
     return _pull(session, resources, command="sweep", options=pull_options, budget=budget)
@@ -317,7 +315,7 @@ ACCOUNT_COLUMNS = (
 )
 
 
-def _pull_all(session: Session, words: Sequence[str], at_once: int) -> int:
+def _pull_all(session: Session, words: Sequence[str], parallel: int) -> int:
     """Pull every account in a process of its own; the highest of their exit statuses.
 
     What befalls one of them, a crash or a wait without an end, is no other's affair.
@@ -329,7 +327,7 @@ def _pull_all(session: Session, words: Sequence[str], at_once: int) -> int:
     running: set[subprocess.Popen[str]] = set()
     pulls: dict[str, dict[str, Any]] = {}
     progress = session.terminal.progress("pull", len(accounts))
-    with progress as meter, ThreadPoolExecutor(at_once) as pool:
+    with progress as meter, ThreadPoolExecutor(parallel) as pool:
         waiting = {pool.submit(_pull_apart, each, words, running): each for each in accounts}
         try:
             for done in as_completed(waiting):
@@ -421,9 +419,9 @@ def _every(text: str) -> timedelta:
     help="Also what a pull every so often (30m, 1h, 1d) would cost by the month's end.",
 )
 def plan(session: Session, *, resources: tuple[str, ...], every: timedelta | None) -> int:
-    """Say what a pull would cost: requests, minutes, and its part of the month.
+    """Estimate the requests and minutes of a pull.
 
-    How many records have changed is found with a few requests, and nothing is landed.
+    Finds the number of changed records with a few requests. Loads nothing.
     """
     settings = session.load()
     with session.terminal.progress("plan"):
@@ -479,11 +477,11 @@ DIFFERENCES_SHOWN_MAX = 10
 @options.resources
 @options.budget
 def verify(session: Session, *, resources: tuple[str, ...], budget: int | None) -> int:
-    """Compare everything with the API, record by record, and change nothing.
+    """Compare every record with the API without changing anything.
 
-    It costs a request for each record and for each hundred of them. Exit status 0 says that the
-    landing equals the API, 3 that it does not. People who change records meanwhile make
-    differences that are none; the next pull brings them.
+    Needs one request per record, and one per hundred records for the lists. Exits with status 0 if
+    the local copy equals the API, and with 3 if it differs. Records edited during the comparison
+    show up as differences; the next pull resolves them.
     """
     settings = session.load()
     with session.terminal.progress("verify") as meter:

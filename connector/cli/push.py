@@ -70,7 +70,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _MANNERS: dict[str, dict[str, Any]] = {
     "mode": {"type": click.Choice(get_args(Mode)), "required": True},
     "match": {"type": options.names, "default": "", "metavar": "FIELD,..."},
-    "map_file": {"type": click.Path(path_type=Path, dir_okay=False), "metavar": "FILE"},
+    "mapping_file": {"type": click.Path(path_type=Path, dir_okay=False), "metavar": "FILE"},
     "ignore": {"type": options.names, "default": "", "metavar": "COLUMN,..."},
     "content_type": {"metavar": "SLUG"},
     "header_row": {"type": click.IntRange(min=1), "metavar": "N"},
@@ -79,12 +79,12 @@ _MANNERS: dict[str, dict[str, Any]] = {
     "region": {"metavar": "CODE"},
     "decimal": {"type": click.Choice(tuple(DECIMALS))},
     "clear": {"metavar": "TOKEN"},
-    "in_doubt": {"type": click.Choice(POLICIES), "default": "hold", "show_default": True},
+    "unconfirmed": {"type": click.Choice(POLICIES), "default": "hold", "show_default": True},
     "marker_field": {"metavar": "FIELD"},
 }
 """How options of a push are given; others are a switch, or else text with NAME for a metavar."""
 
-_FLAGS = {"map_file": "--map", "content_type": "--type"}
+_FLAGS = {"mapping_file": "--mapping", "content_type": "--type"}
 
 
 def push_options(*names: str, **more: Any) -> Callable[[F], F]:
@@ -119,34 +119,40 @@ def push_options(*names: str, **more: Any) -> Callable[[F], F]:
 )
 @click.argument("files", nargs=-1, required=True, metavar="RESOURCE FILE...")
 @push_options("mode", "match")
-@options.applies("Send it. Without: say what would be sent.")
-@push_options("map_file")
+@options.applies("Send the rows. Default: preview only.")
+@push_options("mapping_file")
 @options.file_option(
-    "--save-map",
-    about="Write down what each column is taken for, to be changed, shared and given with --map.",
+    "--save-mapping", about="Write the column mapping to a file, for editing and for --mapping."
 )
 @push_options("ignore", "accept_warnings", "content_type", "sheet", "header_row", "encoding")
 @push_options("delimiter", "date_format", "century", "decimal", "region", "clear")
-@push_options("overwrite", "again", "in_doubt", "marker_field")
-@click.option("--no-pull", is_flag=True, help="Compare with what is landed, however old.")
-@click.option("--no-wait", is_flag=True, help="Leave rows in doubt whose answers were lost.")
+@push_options("overwrite", "resend", "unconfirmed", "marker_field")
+@click.option("--no-pull", is_flag=True, help="Compare with the local copy without pulling first.")
+@click.option(
+    "--no-wait",
+    is_flag=True,
+    help="Do not wait for the records of lost answers; leave the rows unconfirmed.",
+)
 @click.option(
     "--report",
     type=click.Choice(get_args(ReportRows)),
     default="problems",
     show_default=True,
-    help="Rows in the report of a preview.",
+    help="Rows in the report of a preview: only rows with problems, or all.",
 )
-@options.file_option("--output", about="File of the report. [default: beside the file]")
+@options.file_option("--output", about="Path of the report. [default: next to the file]")
 @options.budget
 @options.ask_anyway
-def push(session: Session, *, files: tuple[str, ...], save_map: Path | None, **given: Any) -> int:
-    """Check a spreadsheet, say what it would do, and do it with --apply.
+def push(
+    session: Session, *, files: tuple[str, ...], save_mapping: Path | None, **given: Any
+) -> int:
+    """Check a spreadsheet and send its rows to the API.
 
-    Every row is checked before the first request, and everything that is wrong with it is told
-    at once. The report beside the file has the file's own columns, and what became of each row:
-    correct it, and push the report. What was applied is not sent again. Several files are pushed
-    together, those first that others refer to. A conversion of a lead cannot be undone.
+    Previews by default: it checks every row, reports all problems together, and sends nothing. Add
+    --apply to send the valid rows. The report is written next to the file. It has the file's own
+    columns, and the result of each row. Correct the rows in the report and push it: rows that were
+    already applied are not sent again. Several files are pushed in the order in which they refer to
+    each other. A conversion of a lead cannot be undone.
     """
     settings, terminal = session.load(), session.terminal
     said = PushOptions(**{name: given[name] for name in PUSH_OPTIONS})
@@ -172,14 +178,16 @@ def push(session: Session, *, files: tuple[str, ...], save_map: Path | None, **g
             for sample in error.samples:
                 terminal.warn(f'read as {error.offered}: "{sample}"')
             raise
-    maps = _write_maps(save_map, reports, has_map=said.map_file is not None)
+    maps = _write_maps(save_mapping, reports, has_map=said.mapping_file is not None)
     for each in reports:
         for notice in each.pulled.notices if each.pulled is not None else ():
             terminal.warn(f"{notice}; find out why ('connector doctor')")
         _say_reading(terminal, each)
         _print(terminal, each)
         if (written := maps.get(each.preview.asked.path)) is not None:
-            terminal.say(f"The map of its columns, to be changed and given with --map: {written}")
+            terminal.say(
+                f"The map of its columns, to be changed and given with --mapping: {written}"
+            )
     told = [each.as_json() for each in reports]
     terminal.print_object(told[0] if len(told) == 1 else {"files": told})
     return max(each.exit_status for each in reports)
@@ -314,11 +322,11 @@ _HINTS: Mapping[str, str] = {
     "ambiguous_number": "--decimal dot or comma sets the separator for all numbers.",
     "decimal_sign": "--decimal dot or comma sets the separator for all numbers.",
     "two_digit_year": "--century 1930 reads the years as 1930 to 2029.",
-    "unknown_value": "A column map (--map) can translate values.",
-    "value_not_accepted": "A column map (--map) can translate values.",
-    "says_nothing": "If the value is meant, a column map (--map) can keep it.",
-    "number_in_text": "If no digit is lost, set whole_numbers = true in a column map (--map).",
-    "no_time_zone": "A column map (--map) can set the time zone of a column.",
+    "unknown_value": "A column map (--mapping) can translate values.",
+    "value_not_accepted": "A column map (--mapping) can translate values.",
+    "says_nothing": "If the value is meant, a column map (--mapping) can keep it.",
+    "number_in_text": "If no digit is lost, set whole_numbers = true in a column map (--mapping).",
+    "no_time_zone": "A column map (--mapping) can set the time zone of a column.",
     "record_unknown": "If the record is new, run 'connector pull' first.",
     "record_not_read": "Run 'connector pull' first.",
     "reference_unknown": "If the record is new, run 'connector pull' first.",
@@ -407,10 +415,10 @@ def template(
     match: tuple[str, ...],
     content_type: str | None,
 ) -> int:
-    """Write an empty table with every column that pushing RESOURCE takes.
+    """Write an empty spreadsheet with all columns of RESOURCE.
 
-    Each column has its rule, its allowed values as a list to choose from, and an example. In a
-    workbook all columns are text, so that leading zeros and a plus stay what was typed.
+    Each column shows its rule, a list of the allowed values, and an example. In a workbook all
+    columns are text, so leading zeros and plus signs are kept.
     """
     path, settings = out or Path(f"{resource}.xlsx"), session.load()
     columns = write_template(settings, resource, path, mode=mode, match=match, parent=content_type)
@@ -432,18 +440,19 @@ def template(
     checks_alerts=True,
 )
 @click.argument("batch")
-@options.applies("Do it. Without: say what would be done.")
+@options.applies("Undo the push. Default: preview only.")
 @options.budget
 @options.ask_anyway
 def undo(session: Session, *, batch: str, **given: Any) -> int:
-    """Take back what the push BATCH (or 'last') did, where nobody changed it since.
+    """Undo a push, except for records that changed since.
 
-    Fields of an update get the values that they had before, unless somebody else has changed them
-    since; records that the push created are deleted, unless anything of them has changed since.
-    What cannot be taken back is told row by row. A conversion of a lead cannot be undone.
+    Restores the earlier values of updated fields, and deletes the records that the push created.
+    Fields and records that somebody else changed since are not touched. The command reports each
+    row that cannot be undone. A conversion of a lead cannot be undone.
 
-    A preview sends nothing but reads, one for each record; with --apply come as many writes. An
-    undo that was cut off is run again. 'connector push' names its batch when it ends.
+    Previews by default: one read request for each record. With --apply it sends as many writes. Run
+    the command again if it was interrupted. BATCH is the name that 'connector push' prints at the
+    end, or 'last'.
     """
     from connector.pushes.undo import undo as run_undo  # noqa: PLC0415
 
@@ -528,11 +537,16 @@ def _undone_closing(report: UndoReport) -> str:
 )
 @click.argument("batch", required=False)
 @click.argument("rows", nargs=-1, metavar="[ROW]...", type=click.IntRange(min=2))
-@click.option("--look", "looks", is_flag=True, help="Look for the record once more.")
-@click.option("--record", metavar="ID", help="It was applied: this is the record.")
-@click.option("--sure", "is_sure", is_flag=True, help="With --record: although it is not like it.")
-@click.option("--resend", "resends", is_flag=True, help="It was not applied: send it again.")
-@click.option("--drop", "drops", is_flag=True, help="Give the row up; nothing is sent.")
+@click.option("--look", "looks", is_flag=True, help="Search the record again.")
+@click.option("--record", metavar="ID", help="The row was applied to this record.")
+@click.option(
+    "--force",
+    "is_sure",
+    is_flag=True,
+    help="Accept the record even if it does not resemble the row.",
+)
+@click.option("--resend", "resends", is_flag=True, help="The row was not applied: send it again.")
+@click.option("--drop", "drops", is_flag=True, help="Give up the row without sending it.")
 def resolve(
     session: Session,
     *,
@@ -544,11 +558,12 @@ def resolve(
     resends: bool,
     drops: bool,
 ) -> int:
-    """Show the rows that are in doubt; with BATCH, settle all of it or the ROWs named.
+    """Show unconfirmed rows, and resolve them.
 
-    A row is in doubt when it was sent, was not answered, and is not found: it may have been
-    applied after all. Look in the application, then say which record it is, or that it is to be
-    sent again. The row is its number in the file that was pushed.
+    A row is unconfirmed if its answer was lost and its record is not found. It may have been
+    applied. Check the record in the application. Then name it with --record, or send the row again
+    with --resend. Without ROW, the command resolves all rows of the BATCH. ROW is the row number in
+    the pushed file.
     """
     settings = session.load()
     said: list[Decision] = []

@@ -93,7 +93,7 @@ def _give_up(error: ConnectorError) -> NoReturn:
 
 
 @click.command(
-    short_help="Serve a complete twin of the API, with a made-up agency in it.",
+    short_help="Serve a local copy of the API with sample data.",
     epilog=f"Behaviours (NAME = VALUES, the default first):\n\n{_behaviour_help()}",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
@@ -104,44 +104,47 @@ def _give_up(error: ConnectorError) -> NoReturn:
     show_default=True,
     help="Port to listen on; 0 picks a free one.",
 )
-@click.option("--seed", default=7, show_default=True, help="Chooses the made-up records.")
+@click.option("--seed", default=7, show_default=True, help="Random seed of the sample records.")
 @_count_options
 @click.option(
     "--rate-limit",
     type=click.IntRange(1),
-    help="Requests a minute; without: more than anybody sends.",
+    help="Requests per minute. [default: no limit in practice]",
 )
 @click.option(
-    "--monthly-limit", type=click.IntRange(1), help="Requests a calendar month; without: no limit."
+    "--monthly-limit",
+    type=click.IntRange(1),
+    help="Requests per calendar month. [default: no limit]",
 )
 @click.option(
     "--api-key",
     "api_keys",
     multiple=True,
     metavar="TOKEN[=SCOPE,SCOPE]",
-    help=f"A key that is accepted, with its scopes (all if none are named). Repeatable. "
-    f"Without: {KEY_DEFAULT}, all scopes.",
+    help="API key to accept, with its scopes (all scopes by default). Repeatable. [default: "
+    f"{KEY_DEFAULT}]",
 )
 @click.option(
     "--fault",
     "faults",
     multiple=True,
     metavar="'NAME PART=VALUE ...'",
-    help="Something that goes wrong, as 'status status=503 path=/api/v1/jobs* times=3'. The parts "
-    "method, path, nth, probability and times (1, or always) say when. Repeatable. "
+    help="Fault to simulate, for example 'status status=503 path=/api/v1/jobs* times=3'."
+    " Limit it by "
+    "method, path, nth, probability and times (1, or always). Repeatable. "
     f"Names: {', '.join(KINDS)}.",
 )
 @click.option(
     "--data",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="File that keeps the records; one that has records is not filled again.",
+    help="File in which the records are stored. A file with records is used as it is.",
 )
 @click.option(
     "--behaviour",
     "behaviours",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Answer a question that the API leaves open; see below. Repeatable.",
+    help="Behaviour that the API documentation leaves open; see below. Repeatable.",
 )
 def sandbox(
     *,
@@ -156,10 +159,10 @@ def sandbox(
     behaviours: tuple[str, ...],
     **counts: int | None,
 ) -> None:
-    """Serve a complete twin of the API, with a made-up agency in it.
+    """Serve a local copy of the API with sample data.
 
-    Prints `ready http://HOST:PORT` when it listens, and serves until Ctrl-C. It needs no network
-    and no account, and whatever is written to it stays on this machine.
+    Prints `ready http://HOST:PORT` when it accepts requests, and runs until Ctrl-C. Needs no
+    network and no account. Everything that is written to it stays on this machine.
 
     \b
     Example:

@@ -96,10 +96,10 @@ class Command(click.Command):
         self.examples, self.if_interrupted = examples, if_interrupted
         self.checks_alerts, self.makes_folders = checks_alerts, makes_folders
         if is_for_account:
-            about = "A configured account; without: the unnamed one, where none is named."
+            about = "Name of the configured account. Required if accounts are named."
             self.params.append(click.Option(["--account"], metavar="NAME", help=about))
         if begins_accounts:
-            about = "Begin the account if it has no files yet and is not configured."
+            about = "Create the account's folder if the account is new and not configured."
             self.params.append(click.Option(["--create", "creates"], is_flag=True, help=about))
         about = "Print one JSON object on stdout."
         self.params.append(click.Option(["--json", "is_json"], is_flag=True, help=about))
@@ -308,33 +308,35 @@ resources = click.argument("resources", nargs=-1, metavar="[RESOURCE]...")
 """The resources that a command is about; none are all of them."""
 
 budget = click.option(
-    "--budget",
+    "--max-requests",
+    "budget",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Send at most N requests, retries among them, and end with 4 if that is not enough.",
+    help="Maximum number of API requests, including retries. Exits with status 4 when reached.",
 )
-"""`--budget N`: the most requests that a command may send."""
+"""`--max-requests N`: maximum number of requests that a command sends."""
 
 accept_deletes = click.option(
     "--accept-deletes",
     "accepts_deletes",
     is_flag=True,
-    help="Believe all deletions, however many: you have looked, and they are meant.",
+    help="Accept all deletions, even a suspiciously large number.",
 )
-"""`--accept-deletes`: a person's word where very many records are gone."""
+"""`--accept-deletes`: accept a suspiciously large number of deletions."""
 
 all_accounts = click.option(
-    "--all", "is_for_all", is_flag=True, help="Every configured account, one after another."
+    "--all", "is_for_all", is_flag=True, help="Run for all configured accounts, one after another."
 )
-"""`--all`: not one account, but each."""
+"""`--all`: all configured accounts."""
 
 ask_anyway = click.option(
-    "--ask-anyway",
+    "--ignore-quota",
     "asks_anyway",
     is_flag=True,
-    help="Ask the API although it said that the month is spent: the plan was enlarged, say.",
+    help="Send requests even if the API reported that the monthly quota is used up, for example"
+    " after a plan upgrade.",
 )
-"""`--ask-anyway`: do not believe that the month is spent."""
+"""`--ignore-quota`: send requests although the quota is reported as used up."""
 
 
 def max_age(about: str) -> Callable[[F], F]:

@@ -176,17 +176,16 @@ class AccountStatus:
     ),
 )
 @options.max_age(
-    "End with 1 if what is pulled was not proven for longer than AGE (26h, 90min, 2d), or if"
-    " alerts do not arrive where they should."
+    "Exit with status 1 if the last verification is older than AGE (26h, 90min, 2d), or if alerts"
+    " cannot be delivered."
 )
 @options.all_accounts
 def status(session: Session, *, max_age: Age | None, is_for_all: bool) -> int:
-    """Show what is landed, how far it is proven, the last runs, the month's cost.
+    """Show loaded records, their verification, recent runs and requests.
 
-    It says what is still to be read, how long that takes and what it costs, who pulls at the
-    moment, and which alerts stand. It spends no request, and works while a pull runs. With
-    --max-age it is a watchdog for cron that needs no scheduler: it asks the files when what is
-    pulled was proven, and not whether something ran.
+    Also shows the records still to be read, the time and requests that they need, a running pull,
+    and open alerts. Makes no API requests, and works during a pull. With --max-age it is a watchdog
+    for cron: it checks when the data was last verified, not whether a schedule ran.
     """
     if is_for_all:
         return _print_accounts(session, max_age)
@@ -569,14 +568,14 @@ def _account_values(line: AccountLine | ConnectorError) -> dict[str, Any]:
         "connector health --json",
     ),
 )
-@options.max_age("How old the last proof may be (default: alert_max_age).")
+@options.max_age("Maximum age of the last verification (default: alert_max_age).")
 @options.all_accounts
 def health(session: Session, *, max_age: Age | None, is_for_all: bool) -> int:
-    """End with 0 if the files are in order and were proven lately, and say so.
+    """Check in one line that the files are readable and recently verified.
 
-    In one line; else it ends with 1. It opens the ledger and the work file for a moment, changes
-    nothing and sends nothing, so that a container may ask every minute. Where nothing was ever
-    pulled all is well: 'connector status --max-age' is the watchdog that says otherwise.
+    Exits with status 0 if they are, and with 1 if not. Makes no API requests and changes nothing,
+    so a container can run it every minute. An account that was never pulled is healthy: use
+    'connector status --max-age' to detect that.
     """
     terminal, now = session.terminal, datetime.now(UTC)
     accounts = session.accounts(is_for_all=is_for_all)

@@ -20,7 +20,7 @@ from connector.engine.bookmark import LATENESS_SECONDS
 from connector.engine.push_states import Mode, Task
 from connector.errors import Misused
 
-DoubtPolicy = Literal["hold", "retry-after-settle"]
+DoubtPolicy = Literal["hold", "retry"]
 """What becomes of a create that was sent, was not answered and is not found after the settle time:
 it is kept for a person, or sent once more. A repeat can create a second record where the server
 takes longer than that.

@@ -147,7 +147,7 @@ _ALL = (
         "degraded",
         "The billing cycle's requests are spent, so that no pull sends any.",
         "Requests may be sent again.",
-        "Wait, or enlarge the plan, set monthly_requests and run 'connector pull --ask-anyway'.",
+        "Wait, or enlarge the plan, set monthly_requests and run 'connector pull --ignore-quota'.",
     ),
     AlertType(
         "silent",

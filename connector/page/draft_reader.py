@@ -236,7 +236,7 @@ class DraftReader:
         opened = open_file(asked)
         counted = _with_count(opened, job.tell)
         foreseen = preview(
-            self._settings, asked, again=bool(draft.options.get("again")), table=counted
+            self._settings, asked, again=bool(draft.options.get("resend")), table=counted
         )
         note_seen(self._settings.folder, foreseen, at)
         rows, total = RowIndex(self._settings.folder), len(foreseen.results)

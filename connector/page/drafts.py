@@ -123,7 +123,9 @@ class ImportDraft:
         said: dict[str, Any] = {
             name: tuple(v) if isinstance(v, list) else v for name, v in self.options.items()
         }
-        return PushOptions(self.mode, map_file=folder / _MAP_FILE if self.has_map else None, **said)
+        return PushOptions(
+            self.mode, mapping_file=folder / _MAP_FILE if self.has_map else None, **said
+        )
 
 
 class DraftFolder:

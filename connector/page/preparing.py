@@ -120,7 +120,7 @@ class PreparingScreens:
         if waiting is None:
             raise PageRefusal("The file is no longer in the inbox.")
         taken, said = self._inbox.take(*wanted), waiting.orders.options
-        options = {n: v for n, v in asdict(said).items() if n not in ("mode", "map_file")}
+        options = {n: v for n, v in asdict(said).items() if n not in ("mode", "mapping_file")}
         with taken.path.open("rb") as content:
             draft = self.drafts.begin(
                 waiting.name,
@@ -130,9 +130,9 @@ class PreparingScreens:
                 made_by=call.session.person,
                 options=options,
             )
-        if said.map_file is not None and said.map_file.name != NO_MAP:
+        if said.mapping_file is not None and said.mapping_file.name != NO_MAP:
             with self.drafts.changing(draft.id, call.session.person) as draft:
-                self.drafts.save_map(draft, load_map(said.map_file))
+                self.drafts.save_map(draft, load_map(said.mapping_file))
         taken.path.unlink(missing_ok=True)
         return redirect(f"/imports/{draft.id}")
 

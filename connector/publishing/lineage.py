@@ -158,9 +158,19 @@ class Lineage:
         if table not in self._models:
             return Traced()
         if table not in self._traced:
-            names = [each.name for each in self._shapes.get(table, ())]
-            self._traced[table] = _trace(self._models[table], self._schema, names)
+            self._traced[table] = self._trace(table)
         return self._traced[table].get(column, Traced())
+
+    def _trace(self, table: str) -> dict[str, Traced]:
+        """Trace the columns of a model, unless they were traced before."""
+        sql = self._models[table]
+        text = sql.lower().replace('"', "")
+        read = tuple(each for each in self._shapes.items() if each[0].lower() in text)
+        names = tuple(each.name for each in self._shapes.get(table, ()))
+        key = (sql, names, *read)
+        if key not in _TRACED:
+            _TRACED[key] = _trace(sql, self._schema, names)
+        return _TRACED[key]
 
     @cached_property
     def _schema(self) -> Any:
@@ -175,20 +185,19 @@ class Lineage:
         return MappingSchema(tree, dialect=_DIALECT)
 
 
-_LINEAGES: dict[tuple[Any, ...], Lineage] = {}
-"""What was traced, by the digest of the project and the columns of its tables."""
+_TRACED: dict[tuple[Any, ...], dict[str, Traced]] = {}
+"""What was traced, by the query and the columns of the tables that it names."""
 
 
 def lineage(project: Project, shapes: Shapes) -> Lineage:
     """The lineage of every model; `shapes` are the columns of all tables.
 
-    What was traced is kept for projects of the same content.
+    What was traced of a model is kept for builds of the same model and tables, in this process.
     """
     tables = {each.table for each in (*project.nodes, *project.sources.values())}
     # A selection may have been built without all that is read elsewhere.
     known = {table: shapes[table] for table in sorted(tables) if table in shapes}
-    key = (project.digest, *known.items())
-    return _LINEAGES.setdefault(key, Lineage(project, known))
+    return Lineage(project, known)
 
 
 def _trace(sql: str, known: Any, names: Iterable[str]) -> dict[str, Traced]:

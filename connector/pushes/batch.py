@@ -117,7 +117,7 @@ async def _declared(client: Client, row: PendingRow, said: DeclaredRecord) -> Mo
     if other and task.operation == "create" and not said.is_sure:
         raise Misused(
             f"the record {id} is not like row {row.key[1]}: it has another {', '.join(other)}",
-            action="Name the right one, or add --sure if it is this one all the same.",
+            action="Name the right one, or add --force if it is this one all the same.",
         )
     updated_at = record.raw.get("updated_at")
     move = Move(

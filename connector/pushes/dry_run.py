@@ -197,7 +197,7 @@ look at the newest records with one request for all of them.
 OPERATIONS = frozenset(get_args(Operation))
 
 ADD_COLUMNS = (
-    "Add the columns, or use a column map (--map FILE), which can also give all rows one value."
+    "Add the columns, or use a column map (--mapping FILE), which can also give all rows one value."
 )
 """What to do about a file that lacks what creating needs."""
 
@@ -490,7 +490,7 @@ def _check_unknown(folder: Path, warehouse: Warehouse, table: Spreadsheet, resou
             f"{table.path.name} was pushed at {shown(found[1])} (batch {found[0]}), and the ledger"
             " that knew its rows was replaced: they could be created a second time",
             action="Remove the rows that exist in the application from the file, or send all of"
-            " them with --again.",
+            " them with --resend.",
         )
 
 

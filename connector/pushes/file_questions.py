@@ -115,7 +115,8 @@ class LostColumns:
             yield FileQuestion(
                 "columns_lost",
                 f"{count_noun(len(lost), 'column')} with values would not be imported: {names}",
-                f"Map the columns with --map FILE, or ignore them with --ignore '{lost[0].heading}'"
+                "Map the columns with --mapping FILE, or ignore them with --ignore"
+                f" '{lost[0].heading}'"
                 f" (--ignore '{EVERY_COLUMN}' for all).",
             )
 
@@ -140,7 +141,7 @@ def saved_before(
     if said is not None:
         remembered = with_options(remembered, said.options)
     notice = f"The columns are mapped as in the last file with these headings: {path}"
-    notice += " (--map none ignores it)."
+    notice += " (--mapping none ignores it)."
     return remembered, notice
 
 

@@ -157,9 +157,8 @@ def why_of(error: Exception) -> str:
 # -- Orders ----------------------------------------------------------------------------------------
 # How the files of one folder are to be pushed: `push.toml` in it.
 #
-# It takes every option of a push under its own name (`connector/pushes/options.py`), `map` for the
-# file of the mapping, and what the job takes besides: whether to apply, whether to pull first, and
-# a budget.
+# It takes every option of a push under its own name (`connector/pushes/options.py`), `mapping`
+# for the file of the mapping, and besides `apply`, `pull` and `max_requests`.
 
 
 ORDERS = "push.toml"
@@ -212,7 +211,7 @@ def _as_orders(path: Path, given: dict[str, Any]) -> Orders:
     options = PushOptions(**{"mode": _MODE, **said})
     try:
         # The mapping is read when a file is pushed; all else can be wrong now.
-        replace(options, map_file=None).push_file(path.parent.name, path)
+        replace(options, mapping_file=None).push_file(path.parent.name, path)
         options.policy()
     except ConnectorError as error:
         raise RefusedEntry(explain(error)) from None
@@ -267,11 +266,11 @@ _READERS: Mapping[Any, _Reader] = {
 _TYPES = get_type_hints(PushOptions)
 
 KEYS: Mapping[str, tuple[str, _Reader]] = {
-    # What is a file for the command is the name of one here: `map`, as the command's own --map.
+    # What is a file for the command is the name of one here: `mapping`, as in --mapping.
     **{name.removesuffix("_file"): (name, _READERS[_TYPES[name]]) for name in PUSH_OPTIONS},
     "apply": ("applies", _truth),
     "pull": ("pulls", _truth),
-    "budget": ("budget", _count),
+    "max_requests": ("budget", _count),
 }
 """The keys that `push.toml` may have: which option or order each of them is, and how it is read."""
 

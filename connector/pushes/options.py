@@ -50,22 +50,23 @@ class PushOption:
 
 
 _MODE = PushOption(
-    "What rows become: new records, changes of records, either, or conversions of leads.", MODES
+    "Operation for the rows: create or update records, either (upsert), or convert leads.", MODES
 )
 _MATCH = PushOption(
-    "The fields by which rows find their records, as in email or title,company_id.",
+    "Fields that identify the record of a row, for example email or title,company_id.",
     shown="FIELD,...",
 )
-_IN_DOUBT = PushOption(
-    "What becomes of a create that was not answered and is not found: kept for a person, or sent"
-    " once more, which can make two where the server is slow.",
+_UNCONFIRMED = PushOption(
+    "Action for a create whose answer was lost and whose record is not found: hold the row for you,"
+    " or send it again, which can create a duplicate if the server is slow.",
     POLICIES,
 )
 _MARKER = PushOption(
-    "A text field that is given a mark, by which a record is known for certain.", shown="FIELD"
+    "Text field in which a marker is written, so that a lost create is recognized with certainty.",
+    shown="FIELD",
 )
-_CLEAR = PushOption("The text that empties a field; blank cells leave it alone.", shown="TOKEN")
-_OVERWRITE = PushOption("Write even what somebody else has changed since it was pulled.")
+_CLEAR = PushOption("Text that empties a field. Blank cells change nothing.", shown="TOKEN")
+_OVERWRITE = PushOption("Overwrite values that somebody else changed since the last pull.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,47 +79,55 @@ class PushOptions:
 
     mode: Annotated[str, _MODE]
     match: Annotated[tuple[str, ...], _MATCH] = ()
-    map_file: Annotated[
-        Path | None, PushOption("What each column is for, or 'none': anew.", shown="FILE")
+    mapping_file: Annotated[
+        Path | None,
+        PushOption("Column mapping file. Use 'none' to ignore a remembered mapping.", shown="FILE"),
     ] = None
     ignore: Annotated[
-        tuple[str, ...], PushOption("Columns that may be lost, or '*' for all.", shown="COLUMN,...")
+        tuple[str, ...],
+        PushOption("Columns to leave out, or '*' for all unknown columns.", shown="COLUMN,..."),
     ] = ()
     content_type: Annotated[
-        str | None, PushOption("The content type of content_items.", shown="SLUG")
+        str | None, PushOption("Content type of the rows (content_items only).", shown="SLUG")
     ] = None
     sheet: Annotated[
-        str | None, PushOption("The workbook's sheet, where several have rows.", shown="NAME")
+        str | None,
+        PushOption("Sheet of the workbook. Required if several sheets have rows.", shown="NAME"),
     ] = None
     encoding: Annotated[
-        str | None, PushOption("The text's encoding, such as cp1252.", shown="NAME")
+        str | None, PushOption("Text encoding, for example cp1252.", shown="NAME")
     ] = None
-    delimiter: Annotated[str | None, PushOption("comma, semicolon, tab or pipe.", shown="NAME")] = (
-        None
-    )
+    delimiter: Annotated[
+        str | None, PushOption("Column delimiter: comma, semicolon, tab or pipe.", shown="NAME")
+    ] = None
     header_row: Annotated[
-        int | None, PushOption("The row of the headings, where it is not found.", shown="N")
+        int | None, PushOption("Row number of the headings. Detected by default.", shown="N")
     ] = None
     date_format: Annotated[
         str | None,
-        PushOption("How dates are written: dmy, mdy, or a form as DD/MM/YYYY.", shown="FORM"),
+        PushOption("Date format: dmy, mdy, or a pattern such as DD/MM/YYYY.", shown="FORM"),
     ] = None
     century: Annotated[
         int | None,
-        PushOption("The first year that a year of two digits may mean, as 1930.", shown="YEAR"),
+        PushOption(
+            "Earliest year for two-digit years. With 1930, 29 is read as 2029 and 30 as 1930.",
+            shown="YEAR",
+        ),
     ] = None
     region: Annotated[
         str | None,
-        PushOption("The country of telephone numbers that name none, as GB.", shown="CODE"),
+        PushOption(
+            "Country of telephone numbers without a country code, for example GB.", shown="CODE"
+        ),
     ] = None
-    decimal: Annotated[str | None, PushOption("What parts a fraction.", tuple(DECIMALS))] = None
+    decimal: Annotated[str | None, PushOption("Decimal separator.", tuple(DECIMALS))] = None
     clear: Annotated[str | None, _CLEAR] = None
-    accept_warnings: Annotated[
-        bool, PushOption("Send rows with warnings: you have looked at them.")
-    ] = False
+    accept_warnings: Annotated[bool, PushOption("Send rows that have warnings.")] = False
     overwrite: Annotated[bool, _OVERWRITE] = False
-    again: Annotated[bool, PushOption("Write even rows that an earlier push has applied.")] = False
-    in_doubt: Annotated[str, _IN_DOUBT] = "hold"
+    resend: Annotated[
+        bool, PushOption("Send rows again even if an earlier push already applied them.")
+    ] = False
+    unconfirmed: Annotated[str, _UNCONFIRMED] = "hold"
     marker_field: Annotated[str | None, _MARKER] = None
 
     def push_file(self, resource: str, path: Path) -> PushFile:
@@ -143,22 +152,22 @@ class PushOptions:
             delimiter=self.delimiter,
             header_row=_row_number(self.header_row) or saved.header_row,
             accepts_warnings=self.accept_warnings,
-            remembers=self.map_file is None,
+            remembers=self.mapping_file is None,
         )
 
     def policy(self) -> PushPolicy:
         """On which terms rows are written. Raises `UnknownName` with what is allowed."""
         return PushPolicy(
-            policy=_one_of("policy for rows in doubt", self.in_doubt, POLICIES),
+            policy=_one_of("policy for unconfirmed rows", self.unconfirmed, POLICIES),
             overwrite=self.overwrite,
-            again=self.again,
+            again=self.resend,
             marker_field=self.marker_field,
         )
 
     def _saved(self, resource: str) -> SavedMap:
         """What was decided about the columns; options speak where the map says nothing."""
-        has_map = self.map_file is not None and self.map_file.name != NO_MAP
-        saved = load_map(self.map_file) if has_map and self.map_file else SavedMap(resource)
+        has_map = self.mapping_file is not None and self.mapping_file.name != NO_MAP
+        saved = load_map(self.mapping_file) if has_map and self.mapping_file else SavedMap(resource)
         said: dict[str, Any] = {}
         if self.date_format is not None:
             said["date_format"] = _date_format(self.date_format)

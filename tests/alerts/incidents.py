@@ -207,7 +207,7 @@ GLOBEX = Plan(
         Calm(
             3,
             "A person's pull that stops at its budget",
-            command("pull", "jobs", "--budget", "1", status=4),
+            command("pull", "jobs", "--max-requests", "1", status=4),
         ),
         Incident(
             *(6, "Jobs", "have a field that the API does not document"),
@@ -235,8 +235,8 @@ GLOBEX = Plan(
         Calm(40, "Eighty jobs change", touch("jobs", count=80)),
         Incident(
             *(60, "The API", "says that the month is spent", failing(Limited("far"))),
-            *("quota_spent", "connector pull --ask-anyway"),
-            both(whole, command("pull", "jobs", "--ask-anyway")),
+            *("quota_spent", "connector pull --ignore-quota"),
+            both(whole, command("pull", "jobs", "--ignore-quota")),
         ),
         Incident(
             *(63, "The plan", "is made smaller than what the month usually takes"),
@@ -251,7 +251,7 @@ GLOBEX = Plan(
                 command("verify", status=4),
             ),
             *("quota_spent", "set monthly_requests"),
-            both(lambda q: q.set(monthly_requests=5000), command("pull", "jobs", "--ask-anyway")),
+            both(lambda q: q.set(monthly_requests=5000), command("pull", "jobs", "--ignore-quota")),
         ),
     ),
     {"monthly_requests": 1500},
@@ -421,8 +421,8 @@ INITECH = Plan(
         ),
         Incident(
             *(31, "The API", "refuses every request of the minute", failing(Limited("past"))),
-            *("quota_spent", "connector pull --ask-anyway"),
-            both(whole, command("pull", "candidates", "--ask-anyway")),
+            *("quota_spent", "connector pull --ignore-quota"),
+            both(whole, command("pull", "candidates", "--ignore-quota")),
         ),
     ),
 )

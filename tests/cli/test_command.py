@@ -72,6 +72,20 @@ def test_every_command_has_help_with_an_example(name: str) -> None:
             found.make_context(name, typed[1 + len(words) :])
 
 
+@pytest.mark.parametrize("name", called_names())
+def test_help_has_no_sentence_of_more_than_thirty_words(name: str) -> None:
+    found = command(name)
+    texts = [found.help or "", *(getattr(each, "help", None) or "" for each in found.params)]
+    sentences = [
+        sentence
+        for text in texts
+        for paragraph in text.split("\n\n")
+        for sentence in re.split(r"(?<=[.:?]) ", " ".join(paragraph.split()))
+    ]
+
+    assert [] == [each for each in sentences if len(each.split()) > 30]
+
+
 @pytest.mark.parametrize("name", [name for name in called_names() if name != "sandbox"])
 def test_every_command_speaks_json_and_debugs(name: str) -> None:
     options = {option for each in command(name).params for option in each.opts}

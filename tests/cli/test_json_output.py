@@ -53,8 +53,8 @@ MONTH = {"CONNECTOR_MONTHLY_REQUESTS": "500"}
     [
         ("plan", "", "plan --every 1h", MONTH),
         ("verify", "", "verify", {}),
-        ("verify", "", "verify jobs --budget 1", {}),
-        ("pull", "", "pull jobs --budget 1", {}),
+        ("verify", "", "verify jobs --max-requests 1", {}),
+        ("pull", "", "pull jobs --max-requests 1", {}),
         ("pull", "", "pull jobs", {"CONNECTOR_API_KEY": "refused"}),
         ("pull", "--all", "pull --all jobs", {}),
         ("sweep", "", "sweep jobs", {}),
@@ -117,7 +117,7 @@ def test_writing_commands_print_the_listed_fields(tmp_path: Path) -> None:
         check("erase", "erase --apply", "--apply without a person")
         check("erase", "erase --release eve@people.example", "--release")
         check("retention", "retention", CONNECTOR_CONFIG=str(rules))
-        check("retention", "retention --apply --most 1", CONNECTOR_CONFIG=str(rules))
+        check("retention", "retention --apply --limit 1", CONNECTOR_CONFIG=str(rules))
         backup = check("backup", f"backup {tmp_path / 'backups'}")["file"]
         check("restore", f"restore {backup} --check", "--check")
         check("restore", f"restore {backup} --replace")

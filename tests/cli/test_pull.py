@@ -98,13 +98,13 @@ def test_spent_month_stops_and_the_next_pull_goes_on(tmp_path: Path) -> None:
         sent = len(sandbox.log)
         told = call(["pull", "candidates"], environ)
         is_silent = len(sandbox.log) == sent
-        resumed = call(["pull", "candidates", "--ask-anyway"], environ)
+        resumed = call(["pull", "candidates", "--ignore-quota"], environ)
         again = call(["pull", "candidates"], environ)
 
     assert (4, 4, 0, 0) == (stopped.status, told.status, resumed.status, again.status)
     assert is_silent
     assert "the API said at " in told.err
-    assert "--ask-anyway" in told.err
+    assert "--ignore-quota" in told.err
     assert ["candidates", "stopped", "no"] == stopped.row("candidates")[:3]
     assert "Stopped: " in stopped.err
     assert " still to be read, for about " in stopped.err
@@ -256,8 +256,8 @@ def test_all_accounts_are_pulled_and_one_that_cannot_be_stops_no_other(tmp_path:
         config.write_text("".join(table.format(*each, key) for each in names.items()))
         environ["CONNECTOR_CONFIG"] = str(config)
         assert 0 == call(["pull", "--account", "acme"], environ).status
-        told = call(["pull", "jobs", "--all", "--at-once", "1", "--json"], environ).object
-        first = call(["pull", "--all", "--at-once", "2"], environ)
+        told = call(["pull", "jobs", "--all", "--parallel", "1", "--json"], environ).object
+        first = call(["pull", "--all", "--parallel", "2"], environ)
 
     assert 1 == first.status
     assert ["acme", "done", "0"] == first.row("acme")[:3]

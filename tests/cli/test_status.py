@@ -152,7 +152,7 @@ def test_status_says_that_nothing_is_to_do(tmp_path: Path) -> None:
 def test_status_says_how_far_a_first_load_is(tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": 230}, keys={KEY: ("*",)}, rate_limit=600) as sandbox:
         environ = variables(sandbox.base_url, tmp_path) | {"CONNECTOR_MONTHLY_REQUESTS": "1000"}
-        pulled = call(["pull", "candidates", "--budget", "26"], environ)
+        pulled = call(["pull", "candidates", "--max-requests", "26"], environ)
         called, told = call(["status"], environ), call(["status", "--json"], environ)
 
     # 3 pages and 23 details; what is left are 207 details, 3 pages and a walk.

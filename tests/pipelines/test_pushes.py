@@ -160,10 +160,10 @@ def test_what_cannot_be_meant_fails_with_a_sentence(
         "there is no such file. Check the name and the folder.": {"file": "gone.csv"},
         "'content_types' is not a resource that can be pushed.": {"resource": "content_types"},
         "people.csv is gone": {"file": "../../people.csv", "inbox_digest": "0" * 64},
-        "map.toml is not there": {"map_file": "map.toml"},
+        "map.toml is not there": {"mapping_file": "map.toml"},
         "'semicolon' is not a decimal sign.": {"decimal": "semicolon"},
         "'DD/DD' is no form of a date": {"date_format": "DD/DD"},
-        "'guess' is not a policy for rows in doubt.": {"in_doubt": "guess"},
+        "'guess' is not a policy for unconfirmed rows.": {"unconfirmed": "guess"},
     }
     asked = {"resource": "candidates", "file": "people.csv", "mode": "create"}
     for expected, config in wrong.items():

@@ -63,7 +63,7 @@ def test_the_orders_of_the_inbox_are_accepted(tmp_path: Path) -> None:
     (tmp_path / "people.toml").write_text(block("toml"), encoding="utf-8")
     orders = orders_of(tmp_path)
 
-    options = PushOptions("upsert", match=("email",), map_file=tmp_path / "people.toml")
+    options = PushOptions("upsert", match=("email",), mapping_file=tmp_path / "people.toml")
     assert Orders(options, applies=True) == orders
 
 
@@ -84,7 +84,7 @@ def test_the_mapping_is_accepted(tmp_path: Path) -> None:
     )
     with Sandbox(counts={"jobs": 1}) as sandbox:
         words = ["push", "candidates", str(tmp_path / "people.csv"), "--mode", "create"]
-        words += ["--map", str(tmp_path / "map.toml"), "--apply"]
+        words += ["--mapping", str(tmp_path / "map.toml"), "--apply"]
         done = call(words, variables(sandbox.base_url, tmp_path, sandbox.key))
         (made,) = sandbox.store.records("candidates").values()
 

@@ -256,15 +256,15 @@ def test_a_file_that_was_changed_after_the_look_is_not_taken(tmp_path: Path, inb
         ('match = "email"', "list of texts"),
         ("apply = 1", "apply is neither true nor false"),
         ('overwrite = "yes"', "overwrite is neither true nor false"),
-        ("aply = true", "'aply' is none of mode, match, map,"),
-        ("budget = 0", "no whole number from 1 on"),
+        ("aply = true", "'aply' is none of mode, match, mapping,"),
+        ("max_requests = 0", "no whole number from 1 on"),
         ("clear = 7", "clear is no text in quotes"),
         ('decimal = ","', "',' is not a decimal sign"),
         ('date_format = "D/D"', "'D/D' is no form of a date"),
-        ('in_doubt = "guess"', "hold, retry-after-settle"),
-        ('map = "../map.toml"', "characters that are not taken"),
-        ('map = "gone.toml"', "No such file"),
-        ('map = "link.toml"', "is a link"),
+        ('unconfirmed = "guess"', "hold, retry"),
+        ('mapping = "../map.toml"', "characters that are not taken"),
+        ('mapping = "gone.toml"', "No such file"),
+        ('mapping = "link.toml"', "is a link"),
         ("mode = ", "Invalid value"),
         ("a = [" * 100_000, "too large"),
     ],
@@ -286,7 +286,7 @@ def test_orders_that_make_no_sense_hold_their_folder_back(
 def test_orders_say_how_files_are_pushed(tmp_path: Path, inbox: Path) -> None:
     (inbox / "people.csv").write_text(GOOD, encoding="utf-8")
     (inbox / "ours.toml").write_text('resource = "candidates"', encoding="utf-8")
-    orders = 'mode = "upsert"\nmatch = ["email"]\napply = true\nmap = "ours.toml"\n'
+    orders = 'mode = "upsert"\nmatch = ["email"]\napply = true\nmapping = "ours.toml"\n'
     (inbox / "push.toml").write_text(orders, encoding="utf-8")
     firms = inbox.parent / "companies"
     firms.mkdir()
@@ -296,7 +296,7 @@ def test_orders_say_how_files_are_pushed(tmp_path: Path, inbox: Path) -> None:
 
     assert ("companies", Orders()) == (firm.resource, firm.orders)
     mapped = inbox / "ours.toml"
-    options = PushOptions("upsert", match=("email",), map_file=mapped)
+    options = PushOptions("upsert", match=("email",), mapping_file=mapped)
     assert Orders(options, applies=True) == person.orders
 
 
@@ -305,7 +305,7 @@ def test_orders_take_every_option_of_a_push(inbox: Path) -> None:
     said = {
         "mode": '"update"',
         "match": '["email", "phone"]',
-        "map": '"ours.toml"',
+        "mapping": '"ours.toml"',
         "ignore": '["Notes"]',
         "content_type": '"news"',
         "sheet": '"Sheet 2"',
@@ -319,12 +319,12 @@ def test_orders_take_every_option_of_a_push(inbox: Path) -> None:
         "clear": '"(none)"',
         "accept_warnings": "true",
         "overwrite": "true",
-        "again": "true",
-        "in_doubt": '"retry-after-settle"',
+        "resend": "true",
+        "unconfirmed": '"retry"',
         "marker_field": '"internal_notes"',
         "apply": "true",
         "pull": "false",
-        "budget": "500",
+        "max_requests": "500",
     }
     text = "\n".join(f"{key} = {value}" for key, value in said.items())
     (inbox / "push.toml").write_text(text, encoding="utf-8")
@@ -337,7 +337,7 @@ def test_orders_take_every_option_of_a_push(inbox: Path) -> None:
     untouched = {name: getattr(PushOptions("create"), name) for name in PUSH_OPTIONS}
     assert [] == [name for name in PUSH_OPTIONS if given[name] == untouched[name]]
     assert ("(none)", ("Notes",), inbox / "ours.toml") == tuple(
-        given[name] for name in ("clear", "ignore", "map_file")
+        given[name] for name in ("clear", "ignore", "mapping_file")
     )
 
 

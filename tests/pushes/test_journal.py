@@ -151,7 +151,7 @@ def test_other_terms_begin_another_batch(tmp_path: Path) -> None:
         with journal_of(ledger, "a") as journal:
             first = journal.undertake(plan, PushPolicy())
         with journal_of(ledger, "b") as journal:
-            second = journal.undertake(plan, PushPolicy("retry-after-settle"))
+            second = journal.undertake(plan, PushPolicy("retry"))
 
             assert ("a", "b") == (first, second)
             assert ["b", "a"] == [each.batch for each in journal.batches()]

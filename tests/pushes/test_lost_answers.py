@@ -167,7 +167,7 @@ def test_repeating_by_choice(tmp_path: Path) -> None:
     with Sandbox() as sandbox:
         pusher = pusher_of(sandbox, tmp_path)
         sandbox.faults.add(Drop("none"), method="POST", path=CANDIDATES)
-        report = pusher.push(creates(1), PushPolicy("retry-after-settle"))
+        report = pusher.push(creates(1), PushPolicy("retry"))
         made = emails(sandbox)
 
     assert {2: "created"} == outcomes(report)
@@ -191,7 +191,7 @@ def test_a_twin_of_a_repeat_is_told(tmp_path: Path) -> None:
                 sandbox.store.create("candidates", dict(create(2).fields))
 
         sandbox.between = release
-        report = pusher.push(creates(1), PushPolicy("retry-after-settle"))
+        report = pusher.push(creates(1), PushPolicy("retry"))
         made = sandbox.store.records("candidates")
 
     assert {2: "created_twice"} == codes(report)
@@ -222,7 +222,7 @@ def test_a_record_that_is_only_like_it_is_not_adopted(tmp_path: Path) -> None:
         pusher = pusher_of(sandbox, tmp_path)
         sandbox.faults.add(Drop("none"), method="POST", path=CANDIDATES)
         sandbox.between = twin_when(0, phone="other")
-        report = pusher.push(creates(1), PushPolicy("retry-after-settle"))
+        report = pusher.push(creates(1), PushPolicy("retry"))
 
     assert {2: "held"} == outcomes(report)
     assert {2: "look_alike"} == codes(report)

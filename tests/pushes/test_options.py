@@ -36,14 +36,14 @@ def test_what_is_said_is_meant(tmp_path: Path) -> None:
         date_format="DD/MM/YYYY",
         decimal="comma",
         content_type="news",
-        in_doubt="retry-after-settle",
-        again=True,
+        unconfirmed="retry",
+        resend=True,
     )
     asked = options.push_file("jobs", tmp_path / "x.csv")
     assert asked.saved is not None
     assert CellOptions(date_format="DD/MM/YYYY", decimal=",") == asked.saved.options
     assert (None, "news") == (asked.parent, options.push_file("content_items", tmp_path).parent)
-    assert PushPolicy(policy="retry-after-settle", again=True) == options.policy()
+    assert PushPolicy(policy="retry", again=True) == options.policy()
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_what_is_said_is_meant(tmp_path: Path) -> None:
         (PushOptions("insert"), UnknownName, "'insert' is not a mode"),
         (PushOptions("create", decimal=","), UnknownName, "',' is not a decimal sign"),
         (PushOptions("create", date_format="D/D"), Misused, "'D/D' is no form of a date"),
-        (PushOptions("create", in_doubt="guess"), UnknownName, "'guess' is not a policy"),
+        (PushOptions("create", unconfirmed="guess"), UnknownName, "'guess' is not a policy"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(
@@ -67,7 +67,7 @@ def test_a_map_names_the_row_of_the_headings(tmp_path: Path) -> None:
     path = tmp_path / "map.toml"
     path.write_text('resource = "candidates"\nheader_row = 4', encoding="utf-8")
     told = [
-        PushOptions("create", map_file=path, header_row=row).push_file("candidates", path)
+        PushOptions("create", mapping_file=path, header_row=row).push_file("candidates", path)
         for row in (None, 2)
     ]
 

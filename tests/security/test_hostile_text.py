@@ -98,7 +98,7 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Called], 
         push = ("push", "candidates", str(people), "--mode", "create")
         for words in (
             ("pull",),
-            ("pull", "--scrub", "40", "--json", "--debug"),
+            ("pull", "--reverify", "40", "--json", "--debug"),
             ("status",),
             ("status", "--json"),
             ("verify",),

@@ -244,7 +244,7 @@ def test_a_ledger_that_is_not_the_folders_own_stops_pulls_and_pushes(
     for again in (too_early, call(push, environ)):
         assert 1 == again.status
         assert "restored_unpulled" in again.err
-        assert "--again" in again.err
+        assert "--resend" in again.err
     assert jobs == len(sandbox.store.records("jobs"))
 
 

@@ -127,7 +127,7 @@ def test_a_key_that_is_refused(site: Site) -> None:
 
 
 def test_a_budget_that_is_spent(site: Site) -> None:
-    site.fails("budget_spent", "pull", "--full", "--budget", "4", status=4)
+    site.fails("budget_spent", "pull", "--full", "--max-requests", "4", status=4)
 
     site.is_well_after()
 
@@ -135,7 +135,7 @@ def test_a_budget_that_is_spent(site: Site) -> None:
 def test_a_month_that_is_spent(site: Site) -> None:
     site.fails("quota_spent", status=4, CONNECTOR_MONTHLY_REQUESTS="1")
 
-    site.is_well_after("pull", "--ask-anyway", CONNECTOR_MONTHLY_REQUESTS="1000")
+    site.is_well_after("pull", "--ignore-quota", CONNECTOR_MONTHLY_REQUESTS="1000")
 
 
 def test_an_address_of_something_else(site: Site) -> None:

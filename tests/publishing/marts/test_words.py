@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from connector.publishing.build import build
+from connector.publishing.folder import load_project
 from connector.publishing.publication import publish
 from connector.settings.model import load_settings
 from tests.catalog.document import quoted, read_tables
@@ -30,10 +32,10 @@ def booking(kind: str, start: str, status: str, **fields: Any) -> dict[str, Any]
     return {**shown, "start_datetime": start, "end_datetime": None, **fields}
 
 
-def built(world: World) -> BuiltWorld:
-    """The models over the world as of `NOW`, with nothing that blocks publishing."""
+def built(world: World, *models: str) -> BuiltWorld:
+    """Models as of `NOW`, and what they are made of, with nothing that blocks publishing."""
     world.prove(NOW)
-    found = world.built()
+    found = world.built(*models)
     assert () == found.built.blocking
     return found
 
@@ -82,7 +84,14 @@ def _evenings(world: World) -> None:
 
 def test_days_are_those_of_the_bookings_zone_or_the_accounts(world: World) -> None:
     _evenings(world)
-    shown = built(world)
+    shown = built(
+        world,
+        "fct_placements",
+        "sum_fee_forecast",
+        "fct_job_openings",
+        "fct_lead_conversion",
+        "sum_consultant_activity",
+    )
 
     assert [
         ("berlin", "2026-01-01", "2026-06-30", "Europe/Berlin"),
@@ -114,8 +123,10 @@ def test_a_publication_has_the_accounts_zone(tmp_path: Path) -> None:
     world.look("2026-03-01 09:00", candidates={"ann": {"created": "2026-01-31 23:30"}})
     world.prove("2026-03-05 23:30")
     world.warehouse.release()
-    environ = {"CONNECTOR_DATA_DIR": str(tmp_path), "CONNECTOR_TIME_ZONE": "Europe/Berlin"}
+    given = {"TIME_ZONE": "Europe/Berlin", "DATA_DIR": str(tmp_path), "MODELS": "off"}
+    environ = {f"CONNECTOR_{name}": value for name, value in given.items()}
     file = publish(load_settings({}, environ, tmp_path)).file
+    build(file, load_project(), select=["+as_of"])
 
     assert [{"time_zone": "Europe/Berlin", "day": "2026-03-06"}] == rows(
         file, "SELECT time_zone, as_of_date::VARCHAR AS day FROM staging.as_of"
@@ -141,7 +152,7 @@ def test_who_waits_counts_in_the_time_in_a_stage(world: World) -> None:
     world.look(
         "2026-02-11 09:00", candidates={"s1": {"updated": "2026-02-10 09:00", "status": "rejected"}}
     )
-    shown = built(world)
+    shown = built(world, "sum_time_in_stage", "sum_stage_survival")
     columns = ("p25_at_risk", "p50_days", "p50_at_risk", "current_visits", "current_p50_days")
 
     # Nobody else was watched so soon. From 1 June at 09:00 to 6 March are 277 days and 15 hours.
@@ -169,7 +180,7 @@ def test_a_visit_that_may_hide_a_return_is_marked(world: World) -> None:
             "moved": {"updated": "2026-02-05 09:00", "status": "submitted"},
         },
     )
-    shown = built(world)
+    shown = built(world, "fct_time_in_stage")
 
     assert [
         ("edited", "screening", True),
@@ -190,7 +201,7 @@ def test_what_is_older_than_the_mirror_is_in_no_month(world: World) -> None:
         "2026-02-08 10:00",
         candidates={"new": {"updated": "2026-02-05 09:00", "status": "offer_made"}},
     )
-    shown = built(world)
+    shown = built(world, "sum_offer_acceptance", "fct_stage_conversion")
 
     assert [("2026-02", 1), ("not_observed", 1)] == shown.table(
         "SELECT group_name, offers FROM marts.sum_offer_acceptance WHERE group_by = 'month' "
@@ -232,7 +243,14 @@ def test_every_status_counts_where_the_page_says(world: World) -> None:
     records = {quoted(each["Status"])[0]: each for each in table.records()}
     for status in records:
         _bookings_of(world, status)
-    shown = built(world)
+    shown = built(
+        world,
+        "fct_pipeline_jobs",
+        "fct_job_funnel",
+        "fct_lead_conversion",
+        "fct_contractors_ending",
+        "sum_fee_forecast",
+    )
 
     def of(query: str) -> set[str]:
         return {name for (name,) in shown.table(query)}
@@ -286,7 +304,7 @@ def test_a_contract_that_runs_beside_is_not_the_next(world: World) -> None:
             "after": contract("bob", "b", "2026-05-04", "2026-12-31"),
         },
     )
-    shown = built(world)
+    shown = built(world, "fct_contractors_ending")
 
     assert [
         ("after", None, False),
@@ -322,7 +340,7 @@ def test_clients_counters_and_currencies(world: World) -> None:
         },
     )
     world.gone("2026-03-01 09:00", companies=("gone",))
-    shown = built(world)
+    shown = built(world, "sum_fee_forecast", "sum_client_fill_rate", "fct_company_counters")
 
     assert [
         ("p1", "Gone Ltd", True, 5000, "company_percentage", None),

@@ -95,11 +95,14 @@ class World:
             connection.execute("SET TimeZone = 'UTC'")
             connection.execute(statement)
 
-    def built(self) -> BuiltWorld:
-        """Build all models over what landed."""
+    def built(self, *models: str) -> BuiltWorld:
+        """Build models over what landed, with all that they are made of; without names, all."""
         self.warehouse.release()
         project = load_project(seeds=self.seeds)
-        return BuiltWorld(self.warehouse.work, project, build(self.warehouse.work, project))
+        select = [f"+{name}" for name in models]
+        return BuiltWorld(
+            self.warehouse.work, project, build(self.warehouse.work, project, select=select)
+        )
 
     def _raw(self, name: str, id: str, fields: Mapping[str, Any]) -> dict[str, Any]:
         raw = self._known.setdefault((name, id), {"id": id, "created_at": None})

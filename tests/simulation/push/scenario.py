@@ -144,7 +144,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         {name: share for name, share in _CROSSED.items() if name != "late far"},
         crossed_reads=0.1,
         crashes=0.03,
-        policy="retry-after-settle",
+        policy="retry",
     ),
     "wide": Scenario(
         "many rows under way at once", _LOSSES, crashes=0.02, rows=(5, 9), connections=6
@@ -268,20 +268,20 @@ SCENARIOS: Mapping[str, Scenario] = {
         has_date=False,
     ),
     "retry": Scenario(
-        "what has settled is sent again", _SOON, crashes=0.03, policy="retry-after-settle"
+        "what has settled is sent again", _SOON, crashes=0.03, policy="retry"
     ),
     "retry-lag": Scenario(
         "what has settled is sent again, and lists are late",
         _SOON,
         crashes=0.03,
-        policy="retry-after-settle",
+        policy="retry",
         lag_seconds_max=60.0,
     ),
     "retry-crowded": Scenario(
         "what has settled is sent again, and others create more than a look can see",
         _SOON,
         crashes=0.03,
-        policy="retry-after-settle",
+        policy="retry",
         per_page=1,
         others=("create",),
         others_per_minute=6.0,
@@ -292,13 +292,13 @@ SCENARIOS: Mapping[str, Scenario] = {
         "what has settled is sent again, and emails are unique",
         _SOON,
         crashes=0.03,
-        policy="retry-after-settle",
+        policy="retry",
         behaviours={"duplicate_emails": "refused"},
     ),
     "retry-hidden-unique": Scenario(
         "what has settled is sent again, lists hide it for long, and emails are unique",
         _SOON,
-        policy="retry-after-settle",
+        policy="retry",
         lag_seconds_max=4000.0,
         behaviours={"duplicate_emails": "refused"},
     ),

@@ -18,7 +18,7 @@ def _wrong(shape: Shape) -> list[str]:
     first_fast(
         [
             "update/hold/0/2",
-            "create/retry-after-settle/0/2",
+            "create/retry/0/2",
             "afterwards/hold/1/0",
             "create+same/hold/1/0",
             "create+alike/hold/0/2",

@@ -45,8 +45,8 @@ class Shape:
     def read(cls, text: str) -> Shape:
         """The shape that a text names."""
         rows, policy, deaths, faults = text.split("/")
-        assert policy in ("hold", "retry-after-settle"), policy
-        named: DoubtPolicy = "hold" if policy == "hold" else "retry-after-settle"
+        assert policy in ("hold", "retry"), policy
+        named: DoubtPolicy = "hold" if policy == "hold" else "retry"
         return cls(tuple(rows.split("+")), named, int(deaths), int(faults))
 
 
@@ -154,7 +154,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape(("afterwards",), "hold", 1, 1),
     Shape(("update",), "hold", 2, 1),
     Shape(("convert",), "hold", 2, 1),
-    Shape(("create",), "retry-after-settle", 1, 2),
+    Shape(("create",), "retry", 1, 2),
     Shape(("create", "same"), "hold", 1, 1),
     Shape(("create", "alike"), "hold", 1, 1),
     Shape(("create", "update"), "hold", 1, 0),

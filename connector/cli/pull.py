@@ -241,8 +241,8 @@ def reasons(report: PullReport) -> Iterator[str]:
             yield f"{name} is {each.outcome}: {explain(each)}"
         if erased := each.anomalies.get("suppressed"):
             yield (
-                f"{name}: {count_noun(erased, 'record')} of people who were erased came again, and"
-                " landed without what tells of them; erase them on the platform as well"
+                f"{name}: {count_noun(erased, 'record')} of people who were erased, saved without"
+                " their data. Erase these people on the platform as well"
             )
         # Records of erased people have their own line.
         if odd := [e for e in report.anomalies.get(name, ()) if e.kind != SUPPRESSED]:

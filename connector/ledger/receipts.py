@@ -19,7 +19,7 @@ from typing import Any, TypeVar, get_args
 
 from connector.errors import ErasuresUnknown, naming
 from connector.settings.layers import RECEIPTS_FOLDER
-from connector.suppression.identifiers import KEY_FILE, Kind
+from connector.suppression.identifiers import KEY_FILE, KEY_LOST, Kind, fingerprint_of, read_key
 from connector.system.atomic_files import replacing
 from connector.system.log import new_id
 
@@ -75,11 +75,25 @@ def unlisted(
         raise ErasuresUnknown(
             f"{folder / KEY_FILE} is lost: people were erased here, and without it none of them"
             " would be known again",
-            action=f"Put {KEY_FILE} back from a backup. Without one, move the ledger and the folder"
-            f" {RECEIPTS_FOLDER}/ away, and erase everybody again who is not to come back.",
+            action=KEY_LOST,
         )
+    _check_key(folder)
     rows = {e.listed.token: (e.listed.token, e.listed.kind, e.person, e.begun_at) for e in entries}
     return [row for token, row in rows.items() if token not in listed]
+
+
+def _check_key(folder: Path) -> None:
+    """Raise `ErasuresUnknown` if a receipt of the folder was made with another key."""
+    key = read_key(folder)
+    if key is None:
+        return
+    for path, told in _documents(folder / RECEIPTS_FOLDER, _RECEIPTS):
+        if told.get("key", fingerprint_of(key)) != fingerprint_of(key):
+            raise ErasuresUnknown(
+                f"{folder / KEY_FILE} is not the key of {path}: one of the two files belongs to"
+                " another data folder, so that it is not known who is not to come back",
+                action=f"Put {KEY_FILE} back from a backup, or move the receipt to its own folder.",
+            )
 
 
 def note_release(connection: sqlite3.Connection, folder: Path, tokens: Iterable[str]) -> None:
@@ -118,6 +132,16 @@ def _receipted(folder: Path) -> Iterator[_Entry]:
 
 def _read(folder: Path, pattern: str, take: Callable[[Any], Iterable[T]]) -> Iterator[T]:
     """What `take` finds in each file of the pattern."""
+    for path, told in _documents(folder, pattern):
+        try:
+            found = list(take(told))
+        except (ValueError, TypeError, KeyError) as error:
+            raise _unreadable(path, error) from error
+        yield from found
+
+
+def _documents(folder: Path, pattern: str) -> Iterator[tuple[Path, Any]]:
+    """Each file of the pattern, read as JSON."""
     try:
         paths = sorted(folder.glob(pattern))
         contents = [(path, path.read_bytes()) for path in paths]
@@ -125,15 +149,19 @@ def _read(folder: Path, pattern: str, take: Callable[[Any], Iterable[T]]) -> Ite
         raise naming(folder, error) from error
     for path, content in contents:
         try:
-            found = list(take(json.loads(content)))
-        except (ValueError, TypeError, KeyError) as error:
-            raise ErasuresUnknown(
-                f"{path} cannot be read ({type(error).__name__}), so that it is not known who is"
-                " not to come back",
-                action="Put the file back from a backup. Without one, move it away, and erase again"
-                " whoever it was about.",
-            ) from error
-        yield from found
+            told = json.loads(content)
+        except ValueError as error:
+            raise _unreadable(path, error) from error
+        yield path, told
+
+
+def _unreadable(path: Path, error: Exception) -> ErasuresUnknown:
+    return ErasuresUnknown(
+        f"{path} cannot be read ({type(error).__name__}), so that it is not known who is not to"
+        " come back",
+        action="Put the file back from a backup. Without one, move it away, and erase again"
+        " whoever it was about.",
+    )
 
 
 def _released(told: Any) -> Iterator[tuple[str, str]]:

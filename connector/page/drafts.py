@@ -103,6 +103,7 @@ class ImportDraft:
     changed_at: str = ""
     ready_by: str | None = None
     sent_by: str | None = None
+    sent_at: str | None = None
     batch: str | None = None
     report: str | None = None
     error: list[str] | None = None

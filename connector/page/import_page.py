@@ -205,6 +205,8 @@ class ImportPage(PreparingScreens):
                 "Some questions or warnings need your answer.",
                 action="Answer the open questions and confirm the warnings.",
             )
+        if checked.rows.count(("outcome", "convert", None)) and call.form.get("final") != "yes":
+            raise PageRefusal("A conversion cannot be undone.", action="Confirm the conversion.")
         needs_two = self._settings.approvals.value == "on"
         with self.changing(call) as draft:
             if draft.stage in ("sending", "sent"):
@@ -222,6 +224,7 @@ class ImportPage(PreparingScreens):
                     action="Ask a colleague to open this page.",
                 )
             draft.stage, draft.sent_by, draft.error = "sending", person, None
+            draft.sent_at = datetime.now(UTC).isoformat()
         self.sender.send(draft)
         return redirect(f"/imports/{call.id}/progress")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gettext
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cache
@@ -24,6 +25,8 @@ from babel.messages.pofile import read_po
 from babel.numbers import format_decimal
 
 from connector.catalog import CATALOG
+from connector.catalog.field import Field
+from connector.catalog.value import Kind
 from connector.engine.push_plan import Problem
 from connector.errors import ConnectorError
 from connector.settings.layers import IMPORTS_FOLDER
@@ -45,7 +48,7 @@ MODES: Mapping[str, tuple[str, str]] = {
     "create": (N_("Add new ones"), N_("Those that are there already are left as they are.")),
     "update": (N_("Change those that are there"), N_("Nothing new is added.")),
     "upsert": (N_("Add and change"), N_("Those that are there are changed, the others are added.")),
-    "convert": (N_("Convert leads"), N_("A lead that was converted cannot be put back.")),
+    "convert": (N_("Convert leads"), N_("A conversion cannot be undone.")),
 }
 """What can be done with a file, by mode."""
 
@@ -226,6 +229,7 @@ class PageLanguage:
     def shown(self, value: Any, resource: str = "", name: str = "") -> str:
         """A value as people write it; one of a field's choices as they call it."""
         field = CATALOG[resource].fields.get(name) if resource else None
+        value = _typed(field, value) if field is not None and isinstance(value, str) else value
         shown = value if isinstance(value, str) else str(value)
         if value in (None, "", "(empty)"):
             shown = self.gettext("empty")
@@ -300,6 +304,16 @@ class PageLanguage:
         names = Locale(self.code).territories
         found = ((code, names.get(code, code)) for code in REGIONS if code in names)
         return sorted(found, key=lambda each: each[1])
+
+
+def _typed(field: Field, text: str) -> Any:
+    """The value of a text that a preview has of a truth value or a number."""
+    if field.kind is Kind.BOOL:
+        return {"True": True, "False": False}.get(text, text)
+    if field.kind in (Kind.NUMBER, Kind.INTEGER):
+        with suppress(ValueError):
+            return float(text)
+    return text
 
 
 def field_words(name: str) -> str:

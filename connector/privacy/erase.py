@@ -36,7 +36,7 @@ from connector.pulls.workspace import compare_files
 from connector.pushes.landed import copy
 from connector.report.page import REPORT_FILE, write_report
 from connector.settings.model import Settings
-from connector.suppression.identifiers import make_key, read_key, token
+from connector.suppression.identifiers import fingerprint_of, make_key, read_key, token
 from connector.suppression.person import Person
 from connector.system.log import new_id
 from connector.system.version import program_version
@@ -232,6 +232,7 @@ class _Erasing:
             version=program_version(),
             begun_at=noted.begun_at,
             ended_at=self._now(),
+            key=fingerprint_of(make_key(self._folder)),
             hashes=tuple(each for person in noted.persons for each in self._hashes(person)),
             removed=(*(PersonPlace(**each) for each in found["places"]), *in_lakehouse),
             left=left.places,

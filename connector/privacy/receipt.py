@@ -132,6 +132,7 @@ class Receipt:
     version: str
     begun_at: datetime
     ended_at: datetime
+    key: str
     hashes: tuple[Listed, ...]
     removed: tuple[PersonPlace, ...]
     left: tuple[PersonPlace, ...]
@@ -156,6 +157,7 @@ class Receipt:
             "version": self.version,
             "begun_at": self.begun_at.isoformat(),
             "ended_at": self.ended_at.isoformat(),
+            "key": self.key,
             "hashes": [{"of": each.kind, "hmac_sha256": each.token} for each in self.hashes],
             "removed": [asdict(each) for each in self.removed],
             "whole_files": list(self.whole_files),

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
-from connector.errors import naming_file_errors
+from connector.errors import ErasuresUnknown, naming_file_errors
+from connector.settings.layers import RECEIPTS_FOLDER
 from connector.system.atomic_files import replacing
 
 Kind = Literal["id", "email", "phone", "profile"]
@@ -87,18 +88,38 @@ KEY_FILE = "suppression.key"
 """The key's file in an account's folder."""
 
 _KEY_BYTES = 32
+_KEY = re.compile(rb"[0-9a-f]{64}\s*")
+
+KEY_LOST = (
+    f"Put {KEY_FILE} back from a backup. Without one, move the ledger and the folder"
+    f" {RECEIPTS_FOLDER}/ away, and erase everybody again who is not to come back."
+)
+"""What to do if the key is lost."""
 
 
 def read_key(folder: Path) -> bytes | None:
-    """The key; None where nobody was ever erased here. Raises a `WarehouseError`."""
+    """The key; None where nobody was ever erased here.
+
+    Raises `ErasuresUnknown` for a file that holds no whole key, and other `WarehouseError`s.
+    """
     path = folder / KEY_FILE
     with naming_file_errors(path):
         try:
-            return bytes.fromhex(path.read_text(encoding="ascii"))
+            text = path.read_bytes()
         except FileNotFoundError:
             return None
-        except ValueError as error:
-            raise OSError(f"it holds no key: {type(error).__name__}") from None
+    if not _KEY.fullmatch(text):
+        raise ErasuresUnknown(
+            f"{path} holds {len(text)} bytes that are no key: a key has {2 * _KEY_BYTES}"
+            " hexadecimal digits. Without the key no erased person is known again",
+            action=KEY_LOST,
+        )
+    return bytes.fromhex(text.decode("ascii"))
+
+
+def fingerprint_of(key: bytes) -> str:
+    """Return a text that shows which key made a receipt, and from which no key can be found."""
+    return hmac.new(key, b"fingerprint", hashlib.sha256).hexdigest()
 
 
 def make_key(folder: Path) -> bytes:

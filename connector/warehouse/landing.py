@@ -310,7 +310,7 @@ def _suppressions(
         row = stored.get(id)
         is_seen_before = row is not None and (record.is_item or row.shows(as_json(record.raw)))
         if not is_seen_before:
-            yield Event(SUPPRESSED, "of a person who was erased: landed without what tells so", id)
+            yield Event(SUPPRESSED, "record of an erased person, saved without their data", id)
 
 
 def query_without_erased(wanted: commands.Query[Any], folder: Path) -> commands.Query[Any]:

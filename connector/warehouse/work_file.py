@@ -202,6 +202,9 @@ def compact(path: Path) -> None:
 # however old the file is; the next pull reads what has changed since, and finds deletions by its
 # counts. Where columns or schemas were left out of the published file nothing is taken back.
 
+READ_AGAIN = "work_read_again"
+"""Kind of the event that says that both files were gone, so that every record is read again."""
+
 MAKING_ENDING = ".making"
 """What the file is called until it is whole, behind its own name."""
 
@@ -229,6 +232,7 @@ def is_missing(work: Path) -> bool:
 def make(work: Path, published: Path, identity: Identity | None = None) -> None:
     """Make the work file, with all that the published file has of its tables.
 
+    A folder that had an `identity` already, and has neither file now, gets a notice of the loss.
     Does nothing where another process has made it meanwhile. `identity` is the one that the
     published file must have, if it has one. Raises `WorkLost` where the published
     file cannot give back what was lost, `DiskFull`, `NotAWarehouse` or another `WarehouseError`;
@@ -243,9 +247,16 @@ def make(work: Path, published: Path, identity: Identity | None = None) -> None:
             if published.exists():
                 _check_folder(published, identity)
                 _take_back(published, fresh)
+            now = datetime.now(UTC)
             with opened(fresh) as connection:
                 complete_tables(connection, str(fresh))
-            now = datetime.now(UTC)
+                if identity is not None and not published.exists():
+                    detail = (
+                        f"{work.name} and {published.name} were gone from a folder that was used"
+                        " before: every record is read again, and the history begins again"
+                    )
+                    with transaction(connection):
+                        write_notice(connection, Event(READ_AGAIN, detail), now)
             # The log of a file that is gone would be taken for the new one's.
             move_logs(work, now)
             put_in_place(fresh, work)

@@ -290,7 +290,7 @@ def test_pull_warns_once_of_own_models_that_are_not_declared(tmp_path: Path) -> 
 
     said = "3 models or columns of your own are not declared in a schema.yml: "
     warned = [line for line in first.err.splitlines() if "schema.yml" in line]
-    assert [f"Warning: {said}'connector models test' lists them"] == warned
+    assert [f"Warning: {said}'connector models test' lists them."] == warned
     assert "schema.yml" not in second.err
     for each in ("own.titles has", "own.titles.id (", "own.titles.title ("):
         assert each in listed.err

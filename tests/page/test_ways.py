@@ -27,7 +27,7 @@ from connector.sandbox.server import Sandbox
 from connector.settings.model import Settings
 from connector.warehouse.warehouse import Warehouse
 from tests.page.serving import Person, csv_of, environ_of, served, signed_in
-from tests.pushes.pushing import settings_of
+from tests.pushes.pushing import lead, settings_of
 
 SETTLE_SECONDS = 0.2
 COLUMNS = {
@@ -206,6 +206,26 @@ def test_one_of_several_records_is_chosen(sandbox: Sandbox, tmp_path: Path) -> N
         ann.see(f"{path}/progress")
     people = sandbox.store.records("candidates").values()
     assert {"Bo": "Bath", "Cy": "Leeds"} == {each["first_name"]: each["city"] for each in people}
+
+
+def test_a_conversion_is_confirmed_and_offers_no_undo(sandbox: Sandbox, tmp_path: Path) -> None:
+    lead(sandbox, "li")
+    asyncio.run(pull(settings_of(sandbox, tmp_path), ["leads"]))
+    with signed_in(sandbox, tmp_path) as (page, ann):
+        said = {"resource": "leads", "mode": "convert"}
+        path = ann.begin("won.csv", b"Email\nli@example.com\n", **said)
+        ann.post(f"{path}/columns", {"c:0": "email"})
+        assert "A conversion cannot be undone." in ann.see(f"{path}/look").text
+        assert 400 == ann.post(f"{path}/send").status_code
+        ann.see(f"{path}/look")
+        ann.post(f"{path}/send", {"final": "yes"})
+        assert "Converted" in ann.see(f"{path}/progress").text
+        (draft,) = page.drafts.all()
+        with page.drafts.changing(draft.id, "Ann") as draft:
+            draft.sent_at = "2026-01-02T03:04:00+00:00"
+        shown = ann.see(f"{path}/result").text
+        assert "2 Jan 2026, 03:04" in shown
+        assert "/undo" not in shown
 
 
 @pytest.mark.slow

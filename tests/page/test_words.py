@@ -114,6 +114,13 @@ def test_errors_are_told_in_the_language(code: str, kind: str, error: ConnectorE
     assert action not in ACTIONS.values()
 
 
+def test_values_before_and_after_are_in_the_language() -> None:
+    changes = (("willing_to_relocate", "False", "True"), ("expected_salary", "122625.0", "38000"))
+    shown = language("fr").changes(changes, "candidates")
+    assert ["willing_to_relocate", "non", "oui"] == shown[0]
+    assert ["expected_salary", "122 625", "38 000"] == [" ".join(each.split()) for each in shown[1]]
+
+
 def test_the_browser_chooses(tmp_path: Path) -> None:
     assert ["de", "fr", "en", "en"] == [
         language_of(each).code for each in ("de-AT,de;q=0.9", "nl;q=0.1,fr-CH", "nl", ";;q=x")

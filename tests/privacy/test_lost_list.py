@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from connector.ledger.erasures import Erasures
 from connector.ledger.ledger import Ledger
 from connector.sandbox.server import Sandbox
+from connector.suppression.identifiers import fingerprint_of
 from connector.warehouse.warehouse import Warehouse
 from tests.cli.calling import Called, call, variables
 from tests.privacy.populated_agency import traces
@@ -148,6 +150,47 @@ def test_without_key_or_receipt_nothing_is_read_or_sent(
     path.write_bytes(before)
     assert 0 == agency.call("pull", "candidates").status
     assert [] == agency.traces()
+
+
+OTHER_KEY = b"5f" * 32
+"""The key of another account."""
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda content: b"",
+    "half": lambda content: content[: len(content) // 2],
+    "random": lambda content: bytes(range(128, 192)),
+    "another account's": lambda content: OTHER_KEY,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_key_is_never_taken_for_the_key(agency: PopulatedAgency, damage: str) -> None:
+    path = agency.data / "suppression.key"
+    before = path.read_bytes()
+    path.write_bytes(DAMAGES[damage](before))
+
+    for called in (agency.call("pull", "candidates", "--full", "--json"), agency.push()):
+        assert (1, "erasures_unknown") == (called.status, called.object["error"]["code"]), called
+        assert path.name in called.object["error"]["message"]
+        assert "from a backup" in called.object["error"]["action"]
+    assert agency.before == len(agency.sandbox.log)
+    assert 1 == agency.call("doctor").status
+    path.write_bytes(before)
+    assert 0 == agency.call("pull", "candidates", "--full").status
+    assert [] == agency.traces()
+
+
+def test_a_receipt_of_another_account_is_named(agency: PopulatedAgency) -> None:
+    receipt = sorted((agency.data / "receipts").glob("erasure-*.json"))[0]
+    before = receipt.read_text()
+    other = json.loads(before) | {"key": fingerprint_of(bytes.fromhex(OTHER_KEY.decode()))}
+    receipt.write_text(json.dumps(other))
+
+    called = agency.call("pull", "candidates", "--json")
+
+    assert (1, "erasures_unknown") == (called.status, called.object["error"]["code"])
+    assert receipt.name in called.object["error"]["message"]
+    assert agency.before == len(agency.sandbox.log)
 
 
 def test_released_people_stay_released(agency: PopulatedAgency) -> None:

@@ -25,6 +25,7 @@ from connector.operations.backup import Made, make_backup
 from connector.operations.backup_file import check_backup, is_backup_of, newest_backup
 from connector.operations.restore import RestoreOptions, restore
 from connector.settings.model import Settings, load_settings
+from connector.warehouse import schema
 from connector.warehouse.warehouse import Warehouse
 from tests.cli.calling import KEY, call, variables
 
@@ -234,11 +235,15 @@ def test_a_restore_is_refused_where_it_would_do_harm(settings: Settings, tmp_pat
         restore(settings, later.file, replaces)
 
 
-def test_a_backup_of_a_newer_version_is_refused(settings: Settings) -> None:
+def test_a_backup_of_a_newer_version_is_refused(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     work = Warehouse(settings.folder).work
     with duckdb.connect(str(work)) as connection:
         connection.execute("UPDATE sync.schema_version SET version = 99")
-    made = made_of(settings)
+    with monkeypatch.context() as newer:
+        newer.setattr(schema, "SCHEMA_VERSION", 99)
+        made = made_of(settings)
     before = state(settings.folder)
 
     with pytest.raises(NotAWarehouse, match="made by a newer version"):

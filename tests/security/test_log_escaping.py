@@ -56,7 +56,7 @@ def test_a_hostile_name_is_harmless_wherever_it_is_said(form: str, quiet: object
     if form == "json":
         told = [json.loads(line) for line in lines]
         assert ["info", "warning", "error", "warning"] == [each["level"] for each in told]
-        assert [HOSTILE] * 3 == [each["message"] for each in told[:3]]
+        assert [HOSTILE, f"{HOSTILE}.", HOSTILE] == [each["message"] for each in told[:3]]
         assert ("failed", 1) == (told[2]["code"], told[2]["exit_status"])
 
 

@@ -176,7 +176,7 @@ ACME = Plan(
         ),
         Incident(
             *(31, "The API", "has moved", failing(Redirect("https://new.example/"))),
-            *("pull_failed", "Check base_url", whole),
+            *("pull_failed", "set base_url", whole),
         ),
         Incident(
             *(36, "The key", "lost the scope of candidates"),
@@ -185,7 +185,7 @@ ACME = Plan(
         ),
         Incident(
             *(41, "Candidates", "are no JSON", failing(NotJson(), CANDIDATES)),
-            *("pull_failed", "Check base_url", whole),
+            *("not_proven", "later", whole, "candidates"),
         ),
         Incident(
             *(46, "The network", "cuts every answer off", failing(Drop())),

@@ -25,15 +25,23 @@ def stoppable() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {each: signal.getsignal(each) for each in _SIGNALS}
-    for each, handler in before.items():
-        if handler is signal.SIG_DFL:
+    before = {each: signal.getsignal(each) for each in (*_SIGNALS, signal.SIGINT)}
+    for each in _SIGNALS:
+        if before[each] is signal.SIG_DFL:
             signal.signal(each, _interrupt)
+    is_background = before[signal.SIGINT] is signal.SIG_IGN
+    if is_background:
+        # A shell's background job ignores Ctrl-C. Blocked, the signal has no effect either, but
+        # asyncio installs its handler, which `_interrupt` needs.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
+        if is_background:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def interruption() -> tuple[str, int]:
@@ -45,9 +53,7 @@ def interruption() -> tuple[str, int]:
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     _received.append(signal.Signals(number))
-    if callable(signal.getsignal(signal.SIGINT)):
-        # asyncio's own handler cancels the run, so that records that were read are kept.
-        signal.raise_signal(signal.SIGINT)
-    else:
-        # A shell's background job ignores SIGINT.
-        raise KeyboardInterrupt
+    handler = signal.getsignal(signal.SIGINT)
+    # asyncio's own handler cancels the run, so that records that were read are kept. A
+    # KeyboardInterrupt raised here would be lost if Python were inside a callback.
+    (handler if callable(handler) else signal.default_int_handler)(signal.SIGINT, frame)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from connector.sandbox.faults import Latency
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
-from tests.cli.calling import KEY, call, start, variables
+from tests.cli.calling import KEY, ROOT, call, start, variables
 
 CONNECTIONS = 4
 STOPPED_AFTER = 150
@@ -71,6 +72,37 @@ def test_a_background_job_that_ignores_ctrl_c_can_be_stopped(tmp_path: Path) -> 
 
     assert 4 == process.returncode
     assert "Stopped by SIGTERM." in err
+
+
+def test_a_signal_during_a_callback_stops_a_background_job() -> None:
+    program = """
+import asyncio, signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+from connector.cli.stopping import stoppable
+
+class Callback:
+    def __del__(self):  # Python ignores exceptions that are raised here.
+        signal.raise_signal(signal.SIGTERM)
+
+async def run():
+    Callback()
+    for _ in range(100):
+        await asyncio.sleep(0)
+    print("completed")
+
+with stoppable():
+    try:
+        asyncio.run(run())
+    except KeyboardInterrupt:
+        print("stopped")
+signal.raise_signal(signal.SIGINT)
+print("SIGINT is still ignored")
+"""
+    shown = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+
+    assert ["stopped", "SIGINT is still ignored"] == shown.stdout.splitlines()
 
 
 def test_a_hang_up_that_is_ignored_stays_ignored(tmp_path: Path) -> None:

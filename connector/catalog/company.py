@@ -39,9 +39,12 @@ class Company(
         ),
         # An office's address is one person's only where that very address is to be erased, and
         # no candidate or lead has it.
-        DataSubject("whoever has the address", ("email",), emails=("email",), is_office=True),
+        DataSubject("the person with this address", ("email",), emails=("email",), is_office=True),
         DataSubject(
-            "whoever has the address", ("billing_email",), emails=("billing_email",), is_office=True
+            "the person with this address",
+            ("billing_email",),
+            emails=("billing_email",),
+            is_office=True,
         ),
         DataSubject("the company, if its id is given", ids=("id",), phones=("phone",)),
     ),

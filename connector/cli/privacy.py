@@ -63,13 +63,13 @@ def _print_found(terminal: Terminal, found: Whereabouts) -> None:
         terminal.warn(f"{name} has rows of the person: erasing removes the whole workbook")
     if found.shared:
         terminal.warn(
-            f"{count_noun(found.shared, 'identifier')} of the person also in the record of somebody"
-            " else, where an erasure keeps it"
+            f"{count_noun(found.shared, 'identifier')} of the person also in the record of another"
+            " person: an erasure keeps it there"
         )
     if found.in_doubt:
         terminal.warn(
             f"{count_noun(found.in_doubt, 'row')} of pushes about the person may have been applied"
-            " or not: settle them with 'connector resolve' first"
+            " or not: resolve them with 'connector resolve' first"
         )
     for each in found.by_hand:
         terminal.warn(each)

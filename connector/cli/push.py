@@ -324,7 +324,7 @@ _HINTS: Mapping[str, str] = {
     "two_digit_year": "--century 1930 reads the years as 1930 to 2029.",
     "unknown_value": "A column map (--mapping) can translate values.",
     "value_not_accepted": "A column map (--mapping) can translate values.",
-    "says_nothing": "If the value is meant, a column map (--mapping) can keep it.",
+    "says_nothing": "To import the word itself, keep it in a column map (--mapping).",
     "number_in_text": "If no digit is lost, set whole_numbers = true in a column map (--mapping).",
     "no_time_zone": "A column map (--mapping) can set the time zone of a column.",
     "record_unknown": "If the record is new, run 'connector pull' first.",
@@ -450,7 +450,7 @@ def undo(session: Session, *, batch: str, **given: Any) -> int:
     """Undo a push, except for records that changed since.
 
     Restores the earlier values of updated fields, and deletes the records that the push created.
-    Fields and records that somebody else changed since are not touched. The command reports each
+    Fields and records that others changed since are not touched. The command reports each
     row that cannot be undone. A conversion of a lead cannot be undone.
 
     Previews by default: one read request for each record. With --apply it sends as many writes. Run

@@ -142,7 +142,7 @@ def pull_vanished(*, accepts_deletes: bool = False) -> Steps[Pulled]:
     if allowed:
         yield from Commit(gone=allowed, ends_stream=True)
         return Pulled(True, None, 0)
-    message = f"{len(live)} records are missing at once: their content type is deleted"
+    message = f"{len(live)} records are missing: their content type is deleted"
     guard.refused = Refusal("list_shrank", message)
     return (yield from _concluded(Pulled(False, message, 0), guard))
 

@@ -58,7 +58,7 @@ def look_for(settings: Settings, person: Person) -> InLakehouse:
 
 
 def _files(connection: duckdb.DuckDBPyConnection, place: LakehouseAccount) -> dict[str, list[str]]:
-    """Return the account's files by table, even those that no state needs."""
+    """Return the account's files by table, including files that no state needs."""
     pattern = f"{place.data}/*/*/account={place.account}/*.parquet"
     found: dict[str, list[str]] = {}
     for (path,) in connection.execute(f"SELECT file FROM glob({literal(pattern)})").fetchall():

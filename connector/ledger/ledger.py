@@ -374,7 +374,7 @@ def _respect(what: Exhaustion | None, now: datetime, allowance: Allowance, today
     untold = "" if what.is_told else f", and not until when: by billing_day until {ends}"
     raise QuotaSpent(
         f"the API said at {shown(what.noted_at)} that the month's allowance is"
-        f" spent{untold}; --ignore-quota asks it all the same",
+        f" spent{untold}; --ignore-quota sends requests anyway",
         resets_at=shown(what.until),
     )
 

@@ -91,8 +91,8 @@ def _check_key(folder: Path) -> None:
         if told.get("key", fingerprint_of(key)) != fingerprint_of(key):
             raise ErasuresUnknown(
                 f"{folder / KEY_FILE} is not the key of {path}: one of the two files belongs to"
-                " another data folder, so that it is not known who is not to come back",
-                action=f"Put {KEY_FILE} back from a backup, or move the receipt to its own folder.",
+                " another data folder, so erased people could come back unnoticed",
+                action=f"Restore {KEY_FILE} from a backup, or move the receipt to its own folder.",
             )
 
 
@@ -157,10 +157,10 @@ def _documents(folder: Path, pattern: str) -> Iterator[tuple[Path, Any]]:
 
 def _unreadable(path: Path, error: Exception) -> ErasuresUnknown:
     return ErasuresUnknown(
-        f"{path} cannot be read ({type(error).__name__}), so that it is not known who is not to"
-        " come back",
-        action="Put the file back from a backup. Without one, move it away, and erase again"
-        " whoever it was about.",
+        f"{path} cannot be read ({type(error).__name__}), so erased people could come back"
+        " unnoticed",
+        action="Restore the file from a backup. Without a backup, move the file away, and erase"
+        " its people again.",
     )
 
 

@@ -310,7 +310,7 @@ def _ended_row(row: RowRecord, columns: ColumnMap) -> RowResult:
 
 
 TAKEN_BACK = "undone"
-"""The code of a row that was taken back."""
+"""Code of a row that was undone."""
 
 
 def _prepared(settings: Settings) -> Warehouse:

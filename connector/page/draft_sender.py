@@ -95,7 +95,7 @@ class DraftSender:
         self._start(draft.id, "undo", partial(self._undo, applies=True))
 
     def resolve(self, draft: ImportDraft, number: int, decision: Decision) -> None:
-        """Settle a row in doubt, as `connector resolve` does."""
+        """Resolve an unconfirmed row, as `connector resolve` does."""
         assert draft.batch is not None
         asyncio.run(resolve(self._settings, draft.batch, number, decision))
 

@@ -36,7 +36,7 @@ Edits = dict[str, dict[str, str] | None]
 """By a row's number, its new cells by the column's index; None takes the row out."""
 
 RECORD = "_id"
-"""Stands for a column among a row's edits: the id of the record that the row is about."""
+"""Key in a row's edits for the id of the chosen record."""
 
 _STATE_FILE, _MAP_FILE = "draft.json", "map.toml"
 _ID = re.compile(r"[0-9a-f]{16}\Z")
@@ -111,7 +111,7 @@ class ImportDraft:
     page_began: int = 0
 
     def is_current(self, seen: SeenDraft) -> bool:
-        """Return True if nobody but the page itself changed the draft since the page was shown.
+        """Return True if only this page changed the draft since it was shown.
 
         A page sends several forms: cells as they are typed, and the whole form at its end.
         """

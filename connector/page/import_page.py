@@ -1,6 +1,6 @@
 """The import page as an application: routes, and screens of a prepared file.
 
-An import is looked at, sent, settled and taken back here; `preparing.py` has the screens before.
+An import is checked, sent, resolved and undone here; `preparing.py` has the screens before.
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ class ImportPage(PreparingScreens):
         return redirect(f"/imports/{call.id}/progress")
 
     def send_again(self, call: PageCall) -> Response:
-        """Go on with what did not come to its end."""
+        """Continue an import that did not finish."""
         with self.changing(call) as draft:
             if draft.stage != "sent":
                 raise PageRefusal(
@@ -317,7 +317,7 @@ class ImportPage(PreparingScreens):
         return redirect(f"/imports/{begun.id}")
 
     def resolve(self, call: PageCall) -> Response:
-        """Settle a row in doubt."""
+        """Resolve an unconfirmed row."""
         words: dict[str, Decision] = {"look": "look", "resend": "resend", "drop": "drop"}
         said, row = call.form.get("decision", ""), whole_number(call.form.get("row", ""))
         id = call.form.get("record", "").strip()

@@ -136,7 +136,7 @@ class RowIndex:
         return [self._rows.at(place) for place in places]
 
     def rows(self, kind: Kind | None = None) -> Iterator[IndexedRow]:
-        """Every row as it was last checked; of a kind, those that still have the problem."""
+        """Yield the rows as last checked. With a kind, only rows that still have its problem."""
         places = range(len(self)) if kind is None else self.kinds.get(kind, ())
         for place in places:
             row = self._rows.at(place)

@@ -89,18 +89,18 @@ UNDONE: Mapping[str, str] = {
     "restore": N_("would be as before"),
     "deleted": N_("deleted again"),
     "restored": N_("as before"),
-    "undone": N_("taken back before"),
+    "undone": N_("undone earlier"),
     "nothing": N_("nothing to take back"),
     "partly": N_("only in part: somebody changed something since"),
     "conflict": N_("stays: somebody changed it since"),
     "redacted": N_("stays: it was erased"),
     "irreversible": N_("stays: a conversion cannot be undone"),
     "refused": N_("refused by the system"),
-    "held": N_("stays: in doubt"),
+    "held": N_("unconfirmed"),
     "unread": N_("could not be looked at"),
     "not_reached": N_("not reached"),
 }
-"""What becomes of a row that is taken back."""
+"""Outcomes of the rows of an undo."""
 
 ERRORS: Mapping[str, str] = {
     "failed": N_("something unexpected has happened"),

@@ -66,7 +66,7 @@ _MARKER = PushOption(
     shown="FIELD",
 )
 _CLEAR = PushOption("Text that empties a field. Blank cells change nothing.", shown="TOKEN")
-_OVERWRITE = PushOption("Overwrite values that somebody else changed since the last pull.")
+_OVERWRITE = PushOption("Overwrite values that others changed since the last pull.")
 
 
 @dataclass(frozen=True, slots=True)

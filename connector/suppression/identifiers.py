@@ -91,8 +91,8 @@ _KEY_BYTES = 32
 _KEY = re.compile(rb"[0-9a-f]{64}\s*")
 
 KEY_LOST = (
-    f"Put {KEY_FILE} back from a backup. Without one, move the ledger and the folder"
-    f" {RECEIPTS_FOLDER}/ away, and erase everybody again who is not to come back."
+    f"Restore {KEY_FILE} from a backup. Without a backup, move the ledger and the folder"
+    f" {RECEIPTS_FOLDER}/ away, and erase the same people again."
 )
 """What to do if the key is lost."""
 

@@ -1,4 +1,4 @@
-"""The whole way in a real browser: from a messy German file to an import that is taken back."""
+"""The whole way in a real browser: from a messy German file to an import that is undone."""
 
 from __future__ import annotations
 
@@ -138,10 +138,10 @@ def taken_back(recruiter: Recruiter) -> None:
     with page.expect_download() as report:
         page.get_by_role("link", name="Download the report").click()
     assert report.value.suggested_filename.endswith(".xlsx")
-    recruiter.go_on("Take it back …")
+    recruiter.go_on("Undo this import …")
     page.wait_for_url("**/undo")
     recruiter.go_on("Take it back now")
-    expect(page.get_by_role("heading", level=1)).to_have_text("This was taken back")
+    expect(page.get_by_role("heading", level=1)).to_have_text("These changes were undone")
 
 
 def test_messy_file_from_drop_to_undo(browser: Browser, tmp_path: Path) -> None:

@@ -149,7 +149,7 @@ def test_rows_in_doubt_are_settled_by_a_person(
             sandbox.faults.add(Drop("later"), method="POST", path="/api/v1/candidates")
         ann.post(f"{path}/send")
         ann.see(f"{path}/progress")
-        assert "some rows are in doubt" in ann.see(f"{path}/result").text
+        assert "some rows are unconfirmed" in ann.see(f"{path}/result").text
         assert [] == emails(sandbox)
         body = {"first_name": "Al", "last_name": "Li", "email": "al@example.com"}
         made = sandbox.store.create("candidates", {**body, "employment_type": "permanent"})
@@ -160,7 +160,7 @@ def test_rows_in_doubt_are_settled_by_a_person(
         for decided in (named, *others):
             ann.post(f"{path}/resolve", decided)
             assert 200 == ann.shown.status_code
-        assert "in doubt" not in ann.shown.text
+        assert "unconfirmed" not in ann.shown.text
         assert ["al@example.com", "bo@example.com"] == emails(sandbox)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 
+import duckdb
 import pytest
 
 from connector.errors import ModelFailed
@@ -232,6 +233,16 @@ def test_a_file_without_its_own_record_is_left_as_well(agency: Agency, without: 
     given = {"CONNECTOR_PUBLISH_WITHOUT": without}
     assert "published" == outcome_of(agency, **given)
     assert "unchanged" == outcome_of(agency, **given)
+
+
+def test_another_file_is_replaced_although_it_has_no_record(agency: Agency) -> None:
+    given = {"CONNECTOR_PUBLISH_WITHOUT": "sync"}
+    outcome_of(agency, **given)
+    agency.file.unlink()
+    with duckdb.connect(str(agency.file)) as another:
+        another.execute("CREATE TABLE notes AS SELECT range AS line FROM range(3)")
+
+    assert "published" == outcome_of(agency, **given)
 
 
 def test_a_prepared_draft_is_published_although_nothing_has_changed(agency: Agency) -> None:

@@ -18,6 +18,13 @@ from generate.json_fields import JSON_FIELDS, names
 
 ROOT = Path(__file__).parents[2]
 RUN = "from connector.cli import main; main(prog_name='connector')"
+SIGNALS = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+for number in (signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_DFL)
+"""
+"""Gives signals their defaults: a background job and nohup pass ignored signals on to the tests."""
 
 COUNTS = {
     "jobs": 6,
@@ -83,7 +90,7 @@ def start(
     """
     kept = {name: v for name, v in os.environ.items() if not name.startswith("CONNECTOR_")}
     return subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", f"{before}\n{RUN}", *arguments],
+        [sys.executable, "-W", "error", "-c", f"{SIGNALS}\n{before}\n{RUN}", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

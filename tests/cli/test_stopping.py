@@ -13,7 +13,7 @@ import pytest
 from connector.sandbox.faults import Latency
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
-from tests.cli.calling import KEY, ROOT, call, start, variables
+from tests.cli.calling import KEY, ROOT, SIGNALS, call, start, variables
 
 CONNECTIONS = 4
 STOPPED_AFTER = 150
@@ -44,9 +44,7 @@ def test_a_pull_that_is_stopped_keeps_the_records_that_it_has_read(
     with Sandbox(counts={"candidates": 300}, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path)
         started = send_at(sandbox, STOPPED_AFTER, number)
-        # A test run under nohup passes its ignored SIGHUP on.
-        default = f"import signal; signal.signal({number:d}, signal.SIG_DFL)"
-        process = start(["pull", "candidates"], environ, before=default)
+        process = start(["pull", "candidates"], environ)
         started.append(process)
         out, err = process.communicate(timeout=60)
         again = call(["pull", "candidates"], environ)
@@ -99,7 +97,11 @@ signal.raise_signal(signal.SIGINT)
 print("SIGINT is still ignored")
 """
     shown = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-c", SIGNALS + program],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
 
     assert ["stopped", "SIGINT is still ignored"] == shown.stdout.splitlines()

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from connector.client.answer import parse
-from connector.client.client import Limits
+from connector.client.client import Client, Limits
 from connector.errors_api import AnswerBroken, NotTheApi, RecordUnreadable
+from connector.pulls.run import pull
 from connector.sandbox.faults import Endless, HtmlPage, Redirect, Status
 from connector.sandbox.server import Sandbox
 from tests.cli.calling import KEY, call, variables
@@ -20,6 +22,14 @@ from tests.faults.simulated_time import Time, pulled, work_rows
 CANDIDATES = "/api/v1/candidates"
 REPEAT = "Run the same command again"
 UNREAD = "SELECT id, error_code, error, failed_runs FROM sync.queue"
+
+
+@pytest.fixture
+def simulated_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The waits of a command's pull take no time."""
+    time = Time()
+    connect = partial(Client, clock=time.monotonic, sleep=time.wait)
+    monkeypatch.setattr("connector.cli.pull.run_pull", partial(pull, connect=connect))
 
 
 def overflow(document: dict[str, Any]) -> None:
@@ -44,6 +54,7 @@ def test_a_number_that_no_column_can_hold_is_named_with_its_field_and_record(
         parse(body.encode())
 
 
+@pytest.mark.usefixtures("simulated_waits")
 def test_a_record_that_stays_unreadable_is_named_with_other_advice(tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": 20, "jobs": 3}, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path / "data")
@@ -141,6 +152,7 @@ def make_second_page_odd(document: dict[str, Any]) -> None:
         make_odd(document)
 
 
+@pytest.mark.usefixtures("simulated_waits")
 def test_an_unreadable_list_does_not_blame_an_address_that_answered_before(tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": 3, "jobs": 3}, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path / "data")

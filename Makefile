@@ -72,7 +72,7 @@ demo: install  ## pull a made-up agency through Dagster, on this machine alone
 
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations 15
 
-test: install  ## run the fast tests; WORKERS=3 uses three processes instead of one per core
+test: install  ## run the fast tests; WORKERS=1 uses one process instead of one more than cores
 	$(PYTEST) -m "not slow"
 
 # Random tests draw from a new seed each time; a failed test prints the command that replays it.

@@ -391,6 +391,7 @@ def test_a_published_file_without_own_models_has_no_such_schema(own: Agency) -> 
 # -- Commands and documents ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_init_writes_a_model_that_builds(shipped: Agency) -> None:
     folder = shipped.folder / "my_models"
 

@@ -165,6 +165,7 @@ def test_another_hash_key_is_published_and_none_is_shown(agency: Agency) -> None
     assert "k" * 32 not in agency.file.read_bytes().decode("latin-1")
 
 
+@pytest.mark.slow
 def test_a_changed_own_model_or_seed_is_published(agency: Agency) -> None:
     own, seeds = agency.folder / "own", agency.warehouse.folder / "seeds"
     own.mkdir()

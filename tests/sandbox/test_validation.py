@@ -67,6 +67,7 @@ def test_values_of_other_types_are_refused_on_create(
     assert total == world.store.count(resource)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("resource", "name"), UPDATES)
 def test_values_of_other_types_are_refused_on_update(
     world: World, resource: str, name: str
@@ -111,6 +112,7 @@ def test_what_create_requires_update_cannot_clear(world: World, resource: str) -
             assert {declared.name: ["is required"]} == found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("resource", "name"), UPDATES)
 def test_null_empties_what_is_optional(world: World, resource: str, name: str) -> None:
     declared = CATALOG[resource].fields[name]

@@ -20,6 +20,7 @@ def _wrong(every: list[Shape], mutations: int, pulls: int) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", PARTS)
 def test_two_mutations_in_any_gaps_of_a_first_load(part: int) -> None:
     every = [each for each in shapes((1, 2)) if each.landing == "empty"]
@@ -27,6 +28,7 @@ def test_two_mutations_in_any_gaps_of_a_first_load(part: int) -> None:
     assert [] == _wrong(every[part :: len(PARTS)], mutations=2, pulls=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", PARTS)
 def test_two_mutations_in_any_gaps_of_two_pulls(part: int) -> None:
     every = [each for each in shapes((1, 2, 3)) if each.landing == "proven"]

@@ -18,6 +18,7 @@ from connector.suppression.identifiers import fingerprint_of
 from connector.warehouse.warehouse import Warehouse
 from tests.cli.calling import Called, call, variables
 from tests.privacy.populated_agency import traces
+from tests.tiers import first_fast
 
 EMAIL, NAME, OTHER = "olwen.zz@mail.example", "Zzyzxworth", "gwen.qq@mail.example"
 COUNTS = {"jobs": 1, "candidates": 3}
@@ -103,7 +104,7 @@ def agency(tmp_path: Path, pattern: tuple[Path, int]) -> Iterator[PopulatedAgenc
         yield PopulatedAgency(sandbox, tmp_path)
 
 
-@pytest.mark.parametrize("how", ["removed", "emptied"])
+@pytest.mark.parametrize("how", first_fast(["removed", "emptied"]))
 def test_a_lost_list_is_taken_from_the_receipts(agency: PopulatedAgency, how: str) -> None:
     listed = agency.listed()
     agency.lose(how)

@@ -57,6 +57,7 @@ select
     'a note of ' || email as note,
     'constant' as label
 from {{ ref('dim_people') }}
+from tests.tiers import first_fast
 """
 
 SCHEMA = """\
@@ -218,7 +219,7 @@ KNOWN = {
 }
 
 
-@pytest.mark.parametrize("name", KNOWN)
+@pytest.mark.parametrize("name", first_fast([*KNOWN], 2))
 def test_a_declared_column_of_a_known_origin_is_kept(own: Agency, name: str) -> None:
     declared = "models: [{name: sure, columns: [{name: told, description: Something.}]}]"
     write(own, sure_sql=KNOWN[name], schema_yml=declared)
@@ -228,7 +229,7 @@ def test_a_declared_column_of_a_known_origin_is_kept(own: Agency, name: str) -> 
     assert ["told"] == tables_of(own.file)["own.sure"]
 
 
-@pytest.mark.parametrize("name", UNKNOWN)
+@pytest.mark.parametrize("name", first_fast([*UNKNOWN], 3))
 def test_a_column_of_unknown_origin_is_masked_though_declared(own: Agency, name: str) -> None:
     declared = "models: [{name: guess, columns: [{name: told, description: Something.}]}]"
     write(own, guess_sql=UNKNOWN[name], schema_yml=declared)

@@ -138,6 +138,7 @@ def test_older_versions_of_duckdb_read_every_table(tmp_path: Path) -> None:
 
 HOLD = """
 import sys, duckdb
+from tests.tiers import first_fast
 connection = duckdb.connect(sys.argv[1], read_only=sys.argv[2] == "read only")
 connection.execute("SELECT 1")
 if sys.argv[2] == "with a table of its own":
@@ -149,7 +150,9 @@ sys.stdin.read()
 
 
 @pytest.mark.parametrize("mode", ["read only", "default", "with a table of its own"])
-@pytest.mark.parametrize("select", [(), ("dim_people",)], ids=["all", "selected"])
+@pytest.mark.parametrize(
+    "select", [(), pytest.param(("dim_people",), marks=pytest.mark.slow)], ids=["all", "selected"]
+)
 def test_publications_succeed_while_a_reader_has_the_file(
     agency: Agency, mode: str, select: tuple[str, ...]
 ) -> None:

@@ -63,10 +63,10 @@ def checks(called: Called) -> dict[str, dict[str, str]]:
     "command",
     [
         ("pull",),
-        ("plan",),
-        ("verify",),
+        pytest.param(("plan",), marks=pytest.mark.slow),
+        pytest.param(("verify",), marks=pytest.mark.slow),
         ("push", "jobs", "jobs.csv", "--mode", "create", "--apply"),
-        ("undo", "last"),
+        pytest.param(("undo", "last"), marks=pytest.mark.slow),
     ],
     ids=lambda words: words[0],
 )

@@ -182,6 +182,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield Site(sandbox, tmp_path_factory.mktemp("site"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", first_fast(range(SHARES)))
 def test_flipped_bytes_are_no_unexpected_error(site: Site, share: int) -> None:
     for point in sample_points(range(POINTS), 10, share):

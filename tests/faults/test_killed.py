@@ -110,7 +110,8 @@ def tell(what: str, extra: dict[int, int]) -> None:
     )
 
 
-@pytest.mark.parametrize("share", first_fast(range(SHARES)))
+@pytest.mark.slow
+@pytest.mark.parametrize("share", range(SHARES))
 def test_killed_after_any_request_of_a_sync(
     tmp_path: Path, fork_server: PullForkServer, prepared: Prepared, share: int
 ) -> None:

@@ -38,6 +38,7 @@ from connector.settings.model import Settings, load_settings
 from tests.cli.calling import call
 from tests.publishing.agency import Agency, tables_of
 from tests.repository import ROOT
+from tests.tiers import first_fast
 
 NAME, EMAIL = "Zebediah", "zebediah@planted.example"
 CANDIDATE = {
@@ -57,7 +58,6 @@ select
     'a note of ' || email as note,
     'constant' as label
 from {{ ref('dim_people') }}
-from tests.tiers import first_fast
 """
 
 SCHEMA = """\

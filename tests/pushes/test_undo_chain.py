@@ -10,9 +10,10 @@ from connector.sandbox.server import Sandbox
 from tests.faults.simulated_time import Time
 from tests.pushes.pushing import creates, listed, update
 from tests.pushes.test_undo import Undoer, found
+from tests.tiers import first_fast
 
 
-@pytest.mark.parametrize("is_edited", [False, True])
+@pytest.mark.parametrize("is_edited", first_fast([True, False]))
 def test_batches_go_back_one_after_another(tmp_path: Path, is_edited: bool) -> None:
     time = Time()
     with Sandbox(clock=time.servers) as sandbox:

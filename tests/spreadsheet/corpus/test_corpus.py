@@ -18,7 +18,7 @@ from tests.tiers import first_fast
 FILES = corpus()
 
 
-@pytest.mark.parametrize("file", first_fast(FILES, 60), ids=[each.name for each in FILES])
+@pytest.mark.parametrize("file", first_fast(FILES, 40), ids=[each.name for each in FILES])
 def test_each_cell_is_what_a_person_reads(tmp_path: Path, file: File) -> None:
     found = judged(file, tmp_path)
 

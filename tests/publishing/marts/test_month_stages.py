@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from tests.publishing.marts.month import NOW, STAGES, local
 from tests.publishing.marts.recomputed import (
@@ -25,6 +26,8 @@ from tests.publishing.marts.recomputed import (
     rounded,
     same,
 )
+
+pytestmark = pytest.mark.slow
 
 KIND = dict(zip(STAGES, ["open"] * 5 + ["won"] * 2 + ["paused"] + ["lost"] * 2, strict=True))
 ORDER = {stage: place for place, stage in enumerate(STAGES[:7], 1)}

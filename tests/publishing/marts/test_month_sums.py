@@ -16,6 +16,8 @@ import pytest
 from tests.publishing.marts.month import RATES
 from tests.publishing.marts.recomputed import TODAY, Frame, Recomputed, plain, rounded, same
 
+pytestmark = pytest.mark.slow
+
 WATCHED_MIN = 20
 """Visits below which a quantile of days in a stage says nothing."""
 

@@ -22,6 +22,8 @@ from tests.publishing.marts.recomputed import (
 )
 from tests.publishing.marts.test_month_sums import holds, summed
 
+pytestmark = pytest.mark.slow
+
 ACTIVE = ("new_lead", "screening", "submitted", "interviewing", "offer_made", "on_hold")
 
 

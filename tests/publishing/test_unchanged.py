@@ -113,7 +113,8 @@ def test_verifying_again_is_no_change(agency: Agency, sql: str) -> None:
             "INSERT INTO sync.folder (folder) VALUES ('f')",
             "INSERT INTO push.batches (batch, change) VALUES ('b', 7)",
             # The first proof of another resource, and one that was withdrawn.
-            f"INSERT INTO sync.bookmarks (resource, parent, proven_at) VALUES ('leads', '', '{NOON}')",
+            "INSERT INTO sync.bookmarks (resource, parent, proven_at)"
+            f" VALUES ('leads', '', '{NOON}')",
             "UPDATE sync.run_resources SET proven = false, outcome = 'partial'",
             "UPDATE sync.run_resources SET total = 3",
         ],

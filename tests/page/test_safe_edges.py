@@ -1,4 +1,4 @@
-"""Requests that no browser sends, over a real socket: huge numbers, HEAD, and uploads by strangers."""
+"""Requests that no browser sends: huge numbers, HEAD, and uploads by strangers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from connector.page.import_page import ImportPage
 from connector.sandbox.server import Sandbox
 from tests.page.serving import Person, csv_of, served, signed_in
 from tests.page.test_ways import COLUMNS

@@ -29,9 +29,9 @@ def sandbox() -> Iterator[Sandbox]:
 
 def answer_of(address: str, *lines: str) -> str:
     """Return the answer to the head of a request whose body is never sent."""
-    host = urlsplit(address).netloc
-    with socket.create_connection(host.split(":"), ANSWER_SECONDS) as opened:
-        head = (*lines, f"Host: {host}", f"Origin: {address}", "", "")
+    place = urlsplit(address)
+    with socket.create_connection((place.hostname, place.port), ANSWER_SECONDS) as opened:
+        head = (*lines, f"Host: {place.netloc}", f"Origin: {address}", "", "")
         opened.sendall("\r\n".join(head).encode())
         return opened.recv(4_096).decode()
 

@@ -157,10 +157,10 @@ def test_a_screen_that_waits_comes_back_with_the_server(
         page.set_input_files(
             "#file", {"name": "p.csv", "mimeType": "text/csv", "buffer": csv_of(people)}
         )
-        page.get_by_role("button", name="Read the file").click()
+        page.get_by_role("button", name="Upload file").click()
         page.get_by_role("button", name="Continue").click()
         page.wait_for_url("**/look")
-        page.get_by_role("button", name="Add 200").click()
+        page.get_by_role("button", name="Create 200").click()
         page.wait_for_url("**/progress")
         page.get_by_label("Notify me when the import ends").check()
         server.kill()
@@ -168,5 +168,5 @@ def test_a_screen_that_waits_comes_back_with_the_server(
         with PageProcess(environ, tmp_path, server.port):
             page.wait_for_url("**/result", timeout=60_000)
             expect(page.locator(".tiles .created b")).to_have_text("200")
-            assert "p.csv: Done" == page.evaluate("localStorage.told")
+            assert "p.csv: Import completed" == page.evaluate("localStorage.told")
         context.close()

@@ -73,7 +73,7 @@ def test_rows_that_are_the_same_record_are_shown_and_chosen(
         shown = text_of(ann.see(f"{path}/look").text)
     assert "City Leeds" in shown
     assert "City Bath" not in shown
-    assert "Add 2" in shown
+    assert "Create 2 candidates" in shown
 
 
 @pytest.mark.slow

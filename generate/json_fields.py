@@ -57,8 +57,8 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     "models init": {"": "folder written kept"},
     "models dbt": {"": "folder written kept"},
     "publish": {
-        "": "outcome file true_of models checks failed_checks personal bytes seconds lakehouse?"
-        " parquet?"
+        "": "outcome file true_of models checks failed_checks unfilled_seeds personal bytes seconds"
+        " lakehouse? parquet?"
     },
     "lakehouse publish": {"": "accounts"},
     "lakehouse status": {"": "data snapshots files bytes accounts"},

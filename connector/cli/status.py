@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import click
@@ -28,6 +29,7 @@ from connector.operations.findings import Proof, proof_of
 from connector.pulls.advice import explain
 from connector.pulls.workspace import check_files
 from connector.settings.accounts import Configured
+from connector.settings.layers import SEEDS_FOLDER
 from connector.settings.model import Settings
 from connector.settings.values import Age
 from connector.warehouse.runs import (
@@ -300,6 +302,8 @@ def _print_publications(terminal: Terminal, found: AccountStatus) -> None:
         if found.unchanged_at is not None:
             said += f"; nothing has changed up to {shown(found.unchanged_at)}"
         terminal.print_line(f"Published {since} ago: {found.warehouse.published}{said}")
+        if found.published is not None and found.published.unfilled_seeds:
+            terminal.print_line(_unfilled(found.published, found.warehouse.folder))
     row = found.unpublished
     if row is not None:
         terminal.warn(
@@ -332,6 +336,16 @@ def _said_of(row: Publication | None) -> str:
     if row.personal != "keep":
         said += f", personal fields {'left out' if row.personal == 'drop' else 'hashed'}"
     return said
+
+
+def _unfilled(row: Publication, folder: Path) -> str:
+    """Sentence on the seeds that nobody has begun to fill in."""
+    pairs = zip(row.unfilled_seeds, row.unfilled_rows, strict=True)
+    seeds = ", ".join(f"{seed}.csv ({count_noun(rows, 'row')})" for seed, rows in pairs)
+    return (
+        f"Optional names to fill in: {seeds}. Run 'connector models seeds --write', then edit the"
+        f" files in {folder / SEEDS_FOLDER}."
+    )
 
 
 def _of_month(found: AccountStatus) -> Iterator[str]:
@@ -390,7 +404,9 @@ def _next(found: AccountStatus) -> Iterator[str]:
         return
     pulled = [each for each in found.resources if each.last is not None]
     proven = [each.proven_at for each in pulled if each.proven_at is not None]
-    if proven and len(proven) == len(pulled) and not found.watched.standing:
+    # A proven resource without a time has no list: content items without a content type.
+    unproven = [e for e in pulled if e.proven_at is None and e.last and not e.last.proven]
+    if proven and not unproven and not found.watched.standing:
         since = age(found.now - min(proven))
         yield f"Nothing to do: everything that was listed is read, and was proven {since} ago."
     never = [each.resource for each in found.resources if each.last is None]

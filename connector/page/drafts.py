@@ -264,8 +264,16 @@ def _harmless(name: str) -> str:
 
 
 def whole_number(text: str) -> int | None:
-    """The number that a form field holds; None for anything else, and for more than 9 digits."""
-    return int(text) if text.isdecimal() and len(text) <= _DIGITS_MAX else None
+    """Return the number of a form field or an address; None if it is empty.
+
+    Raises:
+        PageRefusal: The text is not a number, or has more than 9 digits.
+    """
+    if not text:
+        return None
+    if not text.isdecimal() or len(text) > _DIGITS_MAX:
+        raise PageRefusal("“%(text)s” is not a valid number.", text=text[:_DIGITS_MAX])
+    return int(text)
 
 
 def set_cell(edits: Edits, row: IndexedRow, index: int, text: str) -> None:
@@ -284,8 +292,10 @@ def edits_of(form: Mapping[str, str], edits: Edits, cells: Mapping[int, Mapping[
     for name, value in form.items():
         what, _, place = name.partition(":")
         row, _, column = place.partition(":")
+        if what != "e":
+            continue
         number, index = whole_number(row), whole_number(column)
-        if what == "e" and number is not None and number in cells and index is not None:
+        if number is not None and number in cells and index is not None:
             changed = dict(edits.get(row) or {})
             if value.strip() == cells[number].get(index, "").strip():
                 changed.pop(column, None)

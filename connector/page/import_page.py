@@ -50,6 +50,7 @@ _ENDED = ("created", "updated", "converted", "held", "conflict", "rejected", "no
 _FORESEEN = ("create", "update", "convert", "duplicate", "invalid", "unchanged", "conflict")
 _MEGABYTE = 1024 * 1024
 _FORM_BYTES = 2 * _MEGABYTE
+_LOGIN_BYTES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +70,14 @@ class ImportPage(PreparingScreens):
         self.sender = DraftSender(settings, self.drafts, self.reader)
         self.access = PageAccess(options.rules, self.drafts.folder, options.person)
         self.door = PageDoor(self.access, options.cookie)
-        app = Starlette(routes=self._routes(), exception_handlers={HTTPException: _refused})
-        bytes_max = settings.import_file_mb.value * _MEGABYTE + _FORM_BYTES
-        self.app = Guarded(app, bytes_max)
+        app = Starlette(routes=self._routes(), exception_handlers={HTTPException: self._refused})
+        self.app = Guarded(app, self._bytes_max)
+
+    def _bytes_max(self, path: str) -> int:
+        """Return the largest body that a path takes: only an upload has the size of a file."""
+        if path == "/imports":
+            return self._settings.import_file_mb.value * _MEGABYTE + _FORM_BYTES
+        return _LOGIN_BYTES if path == "/login" else _FORM_BYTES
 
     def start(self) -> None:
         """Go on with what was under way, and erase what is over, now and then."""
@@ -93,7 +99,7 @@ class ImportPage(PreparingScreens):
             f"{one}/columns": self.columns,
             f"{one}/values": self.values,
             f"{one}/rows": self.rows,
-            f"{one}/rows/{{row:int}}": self.row,
+            f"{one}/rows/{{row}}": self.row,
             f"{one}/look": self.look,
             f"{one}/progress": self.progress,
             f"{one}/result": self.result,
@@ -132,6 +138,9 @@ class ImportPage(PreparingScreens):
         language = language_of(request.headers.get("accept-language", ""))
         try:
             self.access.check_place(request.headers, changes=False)
+            if request.method == "HEAD":
+                # Chat programs and mail filters look at a link before the person opens it.
+                return Response()
             response = redirect("/")
             self.door.set_cookie(response, self.access.enter(request.path_params["token"]))
         except ConnectorError as error:
@@ -157,6 +166,21 @@ class ImportPage(PreparingScreens):
         except ConnectorError as error:
             return failure(error, language, None)
         return response
+
+    async def _refused(self, request: Request, error: Exception) -> Response:
+        """Explain why no screen answers the request."""
+        language = language_of(request.headers.get("accept-language", ""))
+        status = error.status_code if isinstance(error, HTTPException) else 500
+        told = PageRefusal("This page does not exist.")
+        if status == 413 and request.url.path == "/imports":
+            told = PageRefusal(
+                "The file is larger than %(size)s MB.",
+                action="Choose a smaller file, or split it into several files.",
+                size=language.number(self._settings.import_file_mb.value),
+            )
+        elif status in (400, 413):
+            told = PageRefusal("The form is too large.")
+        return failure(told, language, None, status)
 
     def logout(self, call: PageCall) -> Response:
         """End the session, wherever else its cookie is."""
@@ -381,19 +405,6 @@ _OF_ONE_FILE = (*READ_OPTIONS, "accept_warnings")
 _BY_CONSENT = frozenset(
     ("warnings", "mixed_dates", "second_table", "hidden_columns", "merged_cells", "headings")
 )
-
-
-async def _refused(request: Request, error: Exception) -> Response:
-    """What no screen is for."""
-    language = language_of(request.headers.get("accept-language", ""))
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    is_large = status == 413
-    told = (
-        PageRefusal("The file is too large.")
-        if is_large
-        else PageRefusal("This page does not exist.")
-    )
-    return failure(told, language, None, status)
 
 
 def _waiting(show: Screen) -> Screen:

@@ -369,7 +369,7 @@ class PreparingScreens:
     def row(self, call: PageCall) -> Response:
         """One row with all of its cells."""
         draft, checked = self._last_checked(call)
-        found = checked.rows.row(call.request.path_params["row"])
+        found = checked.rows.row(whole_number(call.request.path_params["row"]) or 0)
         if found is None:
             raise PageRefusal("This row does not exist.")
         shown = screens.shown_row(found, checked, draft.edits, is_whole=True)

@@ -43,7 +43,7 @@ HEADERS: Mapping[str, str] = {
 
 _LOGGER = logging.getLogger(__name__)
 
-FIELDS_MAX = 6_000
+FIELDS_MAX, _PART_BYTES_MAX = 6_000, 2**40
 _HERE = Path(__file__).parent
 
 
@@ -135,7 +135,10 @@ class PageDoor:
                 call = PageCall(request, session, language)
                 if not is_post:
                     return await run_in_threadpool(show, call)
-                async with request.form(max_files=1, max_fields=FIELDS_MAX) as form:
+                # Pasted cells are one field. `Guarded` limits the body.
+                async with request.form(
+                    max_files=1, max_fields=FIELDS_MAX, max_part_size=_PART_BYTES_MAX
+                ) as form:
                     told = {
                         name: str(each)
                         for name, each in form.multi_items()
@@ -206,9 +209,14 @@ def failure(
 
 
 class Guarded:
-    """The application behind its headers, and behind a limit on what it is sent."""
+    """The application with the headers of every answer, and a limit on each request body.
 
-    def __init__(self, app: ASGIApp, bytes_max: int) -> None:
+    Args:
+        app: The application.
+        bytes_max: Limit of a body by the request's path.
+    """
+
+    def __init__(self, app: ASGIApp, bytes_max: Callable[[str], int]) -> None:
         self._app, self._bytes_max = app, bytes_max
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -216,13 +224,13 @@ class Guarded:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        size = 0
+        size, bytes_max = 0, self._bytes_max(scope["path"])
 
         async def receive_some() -> Message:
             nonlocal size
             message = await receive()
             size += len(message.get("body", b""))
-            if size > self._bytes_max:
+            if size > bytes_max:
                 raise HTTPException(413, "The file is too large.")
             return message
 

@@ -25,7 +25,8 @@ from connector.errors import ConnectorError, PublishingRefused, WarehouseBusy, W
 from connector.publishing.build import build
 from connector.publishing.folder import OwnModels, load_project, project_files, shipped_folder
 from connector.publishing.mask import Mask, write_masked
-from connector.publishing.project import Building, Built, Project
+from connector.publishing.project import Building, Built, Checked, Project
+from connector.publishing.seeds import AUDITS, is_begun
 from connector.settings.layers import SEEDS_FOLDER, refuse
 from connector.settings.model import Settings
 from connector.system.log import new_id
@@ -111,6 +112,7 @@ class Published:
             "models": row.models,
             "checks": row.checks,
             "failed_checks": list(row.failed_checks),
+            "unfilled_seeds": list(row.unfilled_seeds),
             "personal": row.personal,
             "bytes": row.bytes,
             "seconds": row.seconds,
@@ -212,6 +214,34 @@ def project_of(settings: Settings) -> Project:
     return load_project(
         seeds=seeds if seeds.is_dir() else None,
         own=OwnModels(own.value, settings.models_schema.value) if own.value else None,
+    )
+
+
+def _with_checks(row: Publication, built: Built, project: Project) -> Publication:
+    """Return the row with the results of the checks; seeds not begun are no warning."""
+    unfilled = {
+        AUDITS[seed]: seed
+        for seed in AUDITS
+        if seed in project.seeds and not is_begun(project.seeds[seed])
+    }
+    waiting = [each for each in built.warnings if each.name in unfilled]
+    return replace(
+        _with_failed(
+            row, [each for each in (*built.blocking, *built.warnings) if each not in waiting]
+        ),
+        models=len(built.models),
+        checks=len(built.checks),
+        unfilled_seeds=tuple(unfilled[each.name] for each in waiting),
+        unfilled_rows=tuple(each.failing for each in waiting),
+    )
+
+
+def _with_failed(row: Publication, failed: Sequence[Checked]) -> Publication:
+    return replace(
+        row,
+        failed_checks=tuple(each.name for each in failed),
+        failed_rows=tuple(each.failing for each in failed),
+        failed_samples=tuple(each.examples[0] if each.examples else None for each in failed),
     )
 
 
@@ -328,10 +358,10 @@ class _Publishing:
             # Models that are copied may be of other records than those that are built.
             self._row = replace(self._row, fingerprint=None)
 
+        project = project_of(self._settings)
+
         def finish(connection: duckdb.DuckDBPyConnection, built: Built) -> None:
-            failed = tuple(each.name for each in (*built.blocking, *built.warnings))
-            models, checks = len(built.models), len(built.checks)
-            self._row = replace(self._row, models=models, checks=checks, failed_checks=failed)
+            self._row = _with_checks(self._row, built, project)
             if ends and not built.blocking:
                 self._end("published")
                 with transaction(connection):
@@ -339,7 +369,7 @@ class _Publishing:
 
         return build(
             self._draft,
-            project_of(self._settings),
+            project,
             select=select if earlier else (),
             earlier=earlier,
             finish=finish,
@@ -377,8 +407,7 @@ class _Publishing:
         row = self._row
         if built.blocking:
             refusal = PublishingRefused([(each.name, each.failing) for each in built.blocking])
-            names = tuple(each.name for each in built.blocking)
-            row = replace(row, outcome="refused", failed_checks=names)
+            row = _with_failed(replace(row, outcome="refused"), built.blocking)
             row = replace(row, error_code=refusal.code, message=str(refusal))
             # Whether or not anybody goes on with the draft, it is known why there is no new file.
             record(self._work, row)

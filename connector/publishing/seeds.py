@@ -11,12 +11,13 @@ import csv
 import io
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import duckdb
 
 from connector.errors import MartsMissing, SeedInvalid, UnknownName, naming
+from connector.publishing.folder import shipped_folder
 from connector.publishing.project import Project, Seed, naming_line
 from connector.system.atomic_files import replacing
 from connector.system.log import neutralise
@@ -130,6 +131,22 @@ AUDITS: Mapping[str, str] = {
 
 # A spreadsheet program would take these for the beginning of a formula and carry it out.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def is_begun(seed: Seed) -> bool:
+    """Return True if the user's file names at least one value.
+
+    A file that `models seeds --write` has just written does not: its rows wait for a name. Raises
+    `SeedInvalid`.
+    """
+    if not seed.is_users:
+        return False
+    shipped = shipped_folder() / "seeds" / seed.path.name
+    known = set()
+    if shipped.exists():
+        known = {cells for _, cells in read_rows(replace(seed, path=shipped)).rows}
+    rows = (cells for _, cells in read_rows(seed).rows)
+    return any(cells not in known and any(cells[1:]) for cells in rows)
 
 
 @dataclass(frozen=True, slots=True)

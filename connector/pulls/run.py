@@ -255,6 +255,9 @@ class _Pull:
             streams = await self._streams(declaration(name))
             before = await self._proven_at(streams)
             shares = _shares(self._scrubs.get(name, 0), {each.name: 1 for each in streams})
+            if not streams and not self._ids:
+                # Without a parent there is no list to count: the API has no such record.
+                tally.total = 0
             for stream in streams:
                 if not self._ids:
                     tally.add(await self._child(stream, tally, shares[stream.name]))

@@ -186,8 +186,15 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "is kept), refused (checks that block have failed), failed or interrupted.",
             "models BIGINT": "Models and seeds in the file.",
             "checks BIGINT": "Tests and audits that were run.",
-            "failed_checks VARCHAR[]": "Names of those that failed; where it was published all "
-            "the same, they only warn.",
+            "failed_checks VARCHAR[]": "Names of the checks that failed. Where the outcome is "
+            "published, they are warnings.",
+            "failed_rows BIGINT[]": "Number of rows that each failed check found.",
+            "failed_samples VARCHAR[]": "Id of one record that each failed check found; null "
+            "where it names none.",
+            "unfilled_seeds VARCHAR[]": "Seeds that nobody has begun to fill in. Their checks are "
+            "not among the failed ones.",
+            "unfilled_rows BIGINT[]": "Number of values in the data that each of these seeds does "
+            "not name.",
             "personal VARCHAR": "What became of personal fields: keep, drop or hash.",
             "time_zone VARCHAR": "The account's time zone, in which the models' days are.",
             "error_code VARCHAR": _CODE,
@@ -373,7 +380,7 @@ def _read(value: Any, type: str) -> Any:
             return from_microseconds(value)
         case "JSON":
             return json.loads(value)
-        case "VARCHAR[]":
+        case "VARCHAR[]" | "BIGINT[]":
             return tuple(value or ())
     return value
 

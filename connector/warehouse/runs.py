@@ -217,8 +217,10 @@ class Publication:
     """One attempt to publish; `outcome` is None while it is under way.
 
     `true_of` is the moment that the data is true of. `failed_checks` are those that block and, of
-    a published file, those that only warn. `bytes` are not known within the file itself.
-    `fingerprint` is of everything that the file was made of.
+    a published file, those that only warn, each with the number of rows that it found and the id
+    of one. `unfilled_seeds` are seeds that nobody has begun to fill in, each with the number of
+    values that it does not name. `bytes` are not known within the file itself. `fingerprint` is of
+    everything that the file was made of.
     """
 
     publication: str
@@ -230,6 +232,10 @@ class Publication:
     models: int = 0
     checks: int = 0
     failed_checks: tuple[str, ...] = ()
+    failed_rows: tuple[int, ...] = ()
+    failed_samples: tuple[str | None, ...] = ()
+    unfilled_seeds: tuple[str, ...] = ()
+    unfilled_rows: tuple[int, ...] = ()
     personal: str = "keep"
     time_zone: str | None = None
     error_code: str | None = None

@@ -13,6 +13,7 @@ from connector.engine import pull as engine
 from connector.engine.commands import Steps
 from connector.engine.pull import Pulled, PullOptions
 from connector.operations.verify import verify
+from connector.pulls.advice import difference
 from connector.pulls.outcome import PullReport
 from connector.pulls.run import pull
 from connector.sandbox.faults import HtmlPage
@@ -102,3 +103,11 @@ def test_a_proof_is_withdrawn_if_the_counts_differ_twice(
 
     assert [True, False, True] == [each.proven for each in (first, second, last)]
     assert "the API counts 4 records, and 5 are landed, twice in a row" == second.message
+
+
+def test_an_agency_without_content_types_has_no_content_items(tmp_path: Path) -> None:
+    with Sandbox(counts={"content_types": 0, "content_items": 0}) as sandbox:
+        done = pulled(sandbox, tmp_path, *CONTENT).resources["content_items"]
+
+    assert (True, 0, 0) == (done.proven, done.live, done.total)
+    assert difference(done) is None

@@ -44,10 +44,6 @@ FAULTS: Mapping[str, str] = {
     """,
     "marts_keep_every_row": "DELETE FROM marts.fct_time_to_hire WHERE booking_id = 'p-hal'",
     "mirror_is_fresh": "UPDATE marts.data_freshness SET current_rows = 1, proven_at = NULL",
-    "placements_have_fees": """
-        UPDATE marts.sum_coverage SET missing = 2, total = 19
-        WHERE question = 'placements_with_fee'
-    """,
     "rates_lie_between_zero_and_one": "UPDATE marts.sum_job_funnel "
     "SET interview_to_placement_rate = 1.01 WHERE group_by = 'all'",
     "stages_do_not_overlap": """

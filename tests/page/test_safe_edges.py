@@ -1,0 +1,130 @@
+"""Requests that no browser sends: huge numbers, HEAD, and uploads by strangers."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from connector.sandbox.server import Sandbox
+from tests.page.serving import Person, csv_of, served, signed_in
+from tests.page.test_ways import COLUMNS
+
+DIGITS = "9" * 5_000
+SCREENS = ("table", "columns", "values", "rows", "rows/2", "look")
+ANSWER_SECONDS = 10.0
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    """An API with nobody in it."""
+    with Sandbox() as opened:
+        yield opened
+
+
+def answer_of(address: str, *lines: str) -> str:
+    """Return the answer to the head of a request whose body is never sent."""
+    place = urlsplit(address)
+    with socket.create_connection((place.hostname, place.port), ANSWER_SECONDS) as opened:
+        head = (*lines, f"Host: {place.netloc}", f"Origin: {address}", "", "")
+        opened.sendall("\r\n".join(head).encode())
+        return opened.recv(4_096).decode()
+
+
+def fields_of(screen: str) -> list[tuple[str, str]]:
+    """Return the address and the name of every field of a screen's forms."""
+    found = []
+    for form in re.findall(r"<form .*?</form>", screen, re.DOTALL):
+        action = re.search(r'<form [^>]*action="([^"]+)"', form)
+        names = dict.fromkeys(re.findall(r'\bname="([^"]+)"', form))
+        found += [(action[1] if action else "", name) for name in names if name != "form_key"]
+    return found
+
+
+def test_numbers_of_5000_digits_are_refused_with_a_sentence(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    with signed_in(sandbox, tmp_path) as (_, ann):
+        path = ann.begin("people.csv", csv_of("Bo,Li,bo,permanent"))
+        ann.post(f"{path}/columns", COLUMNS)
+        for place, fields in (
+            ("table", {"header_row": DIGITS}),
+            ("columns", {"version": DIGITS}),
+            ("rows", {f"e:{DIGITS}:2": "x"}),
+            ("rows", {f"e:2:{DIGITS}": "x"}),
+            ("rows", {f"seen:{DIGITS}": "on"}),
+            ("resolve", {"row": DIGITS, "decision": "look"}),
+        ):
+            ann.see(f"{path}/rows")
+            assert 400 == ann.post(f"{path}/{place}", fields).status_code, fields
+            assert "“999999999” is not a valid number." in ann.shown.text
+        for place in (f"rows/{DIGITS}", f"rows?page={DIGITS}", f"look?page={DIGITS}"):
+            assert 400 == ann.see(f"{path}/{place}").status_code, place
+            assert "“999999999” is not a valid number." in ann.shown.text
+
+
+@pytest.mark.slow
+def test_no_field_of_any_screen_fails_on_5000_digits(sandbox: Sandbox, tmp_path: Path) -> None:
+    content = b"First name,Last name,Email,Employment type,Notice,Born\n"
+    content += b"Bo,Li,bo,frei,soon,01/02/50\nCy,Lo,cy@e.com,permanent,1,02/03/50\n"
+    columns = {**COLUMNS, "c:4": "notice_period_days", "c:5": "date_of_birth"}
+    tried = set()
+    with signed_in(sandbox, tmp_path) as (_, ann):
+        for screen in ("", *SCREENS):
+            path = ann.begin("people.csv", content)
+            ann.post(f"{path}/columns", columns)
+            here = f"{path}/{screen}" if screen else "/"
+            for action, name in fields_of(ann.see(here).text):
+                if action.endswith(("/remove", "/logout")):
+                    continue
+                ann.see(here)
+                ann.post(action or here, {name: DIGITS})
+                tried.add(name)
+                assert ann.shown.status_code < 500, (action or here, name)
+    assert {"header_row", "c:0", "find", "version", "date:5"} <= tried
+
+
+def test_head_neither_spends_a_link_nor_gets_its_cookie(sandbox: Sandbox, tmp_path: Path) -> None:
+    with served(sandbox, tmp_path) as (page, address), httpx.Client(base_url=address) as mail:
+        link = page.access.new_link()
+        looked = mail.head(link)
+        assert 200 == looked.status_code
+        assert "set-cookie" not in looked.headers
+        with Person(address, link) as ann:
+            assert 200 == ann.shown.status_code
+            assert "Ann" in ann.shown.text
+
+
+@pytest.mark.parametrize("length", ["Content-Length: 40000000", "Transfer-Encoding: chunked"])
+def test_an_upload_without_a_session_is_refused_before_its_body(
+    sandbox: Sandbox, tmp_path: Path, length: str
+) -> None:
+    kind = "Content-Type: multipart/form-data; boundary=x"
+    with served(sandbox, tmp_path) as (page, address):
+        answer = answer_of(address, "POST /imports HTTP/1.1", kind, length)
+        assert answer.startswith("HTTP/1.1 403 "), answer
+        assert [] == page.drafts.all()
+
+
+def test_a_login_takes_no_large_body(sandbox: Sandbox, tmp_path: Path) -> None:
+    with served(sandbox, tmp_path, {"passwords": tmp_path / "none"}) as (_, address):
+        body = b"name=" + b"x" * 100_000
+        headers = {"Origin": address, "Content-Type": "application/x-www-form-urlencoded"}
+        assert 413 == httpx.post(f"{address}/login", content=body, headers=headers).status_code
+
+
+def test_pasted_cells_may_be_as_large_as_a_file(sandbox: Sandbox, tmp_path: Path) -> None:
+    lines = "".join(f"Bo,Li,bo{n}@example.com,permanent\n" for n in range(40_000))
+    pasted = "First name,Last name,Email,Employment type\n" + lines
+    with signed_in(sandbox, tmp_path, import_file_mb=3) as (page, ann):
+        said = {"resource": "candidates", "mode": "create", "pasted": pasted}
+        ann.see("/")
+        ann.post("/imports", said, files={"file": ("", b"")})
+        assert 200 == ann.shown.status_code
+        (draft,) = page.drafts.all()
+        assert len(pasted) == page.drafts.file(draft).stat().st_size

@@ -1,0 +1,61 @@
+"""Checks that warn: a new account without names has none, and deletions are no broken relation."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from connector.publishing.publication import publish
+from connector.publishing.seeds import AUDITS
+from connector.settings.model import load_settings
+from connector.warehouse.runs import Publication
+from tests.publishing.marts import jobs_and_placements
+from tests.publishing.marts.world import World
+
+pytestmark = pytest.mark.slow
+
+
+def published(folder: Path) -> Publication:
+    """Publish the account, and return the publication."""
+    environ = {"CONNECTOR_DATA_DIR": str(folder), "CONNECTOR_MODELS": "on"}
+    return publish(load_settings({}, environ, folder)).publication
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """An account with placements, whose owner has filled in no seed."""
+    world = World(tmp_path)
+    jobs_and_placements.fill(world)
+    shutil.rmtree(world.seeds)
+    return world
+
+
+def test_seeds_that_nobody_has_begun_are_no_warning(world: World, tmp_path: Path) -> None:
+    new = published(tmp_path)
+    world.seeds.mkdir()
+    world.seed("people", "id,name,team", "u1,,")
+    written = published(tmp_path)
+    world.seed("people", "id,name,team", "u1,,", "u2,Ben,")
+    begun = published(tmp_path)
+
+    unfilled = dict(zip(new.unfilled_seeds, new.unfilled_rows, strict=True))
+    assert {"people": 2, "exchange_rates": 2} == unfilled
+    assert not {*AUDITS.values()} & {*new.failed_checks, *written.failed_checks}
+    assert "people" in written.unfilled_seeds
+    assert "people" not in begun.unfilled_seeds
+    place = begun.failed_checks.index("unmapped_people")
+    assert (1, "u1") == (begun.failed_rows[place], begun.failed_samples[place])
+
+
+def test_a_deleted_candidate_with_a_placement_is_no_broken_relation(
+    world: World, tmp_path: Path
+) -> None:
+    before = published(tmp_path)
+    world.gone("2026-03-05 09:00", candidates=("hal",), jobs=("multi",))
+    world.prove(jobs_and_placements.NOW)
+    after = published(tmp_path)
+
+    assert not [each for each in after.failed_checks if "relationships" in each]
+    assert {*after.failed_checks} <= {*before.failed_checks, "company_counters_agree"}

@@ -258,10 +258,10 @@ class PreparingScreens:
         saved, undecided, twins = screens.chosen_map(call.form, opened, found)
         message = ""
         if twins:
-            told = words.gettext("Two columns are the same field: %s. Change one of them.")
+            told = words.gettext("Two columns use the same field: %s. Change one.")
             message = told % "; ".join(f"{a} / {b}" for a, b in twins)
         elif undecided:
-            told = words.gettext("Say what these columns are, or leave them out: %s.")
+            told = words.gettext("Choose a field or “Do not import” for: %s.")
             message = told % ", ".join(undecided)
         with self.preparing(call) as draft:
             self.drafts.save_map(draft, saved)

@@ -24,7 +24,14 @@ from connector.engine.push_states import Mode
 from connector.errors import ConnectorError, SheetUnknown, SpreadsheetError
 from connector.page import screens
 from connector.page.draft_reader import CheckedFile, DraftReader, OpenedFile, ReadingJob
-from connector.page.drafts import DraftFolder, ImportDraft, edits_of, set_cell, whole_number
+from connector.page.drafts import (
+    DraftFolder,
+    ImportDraft,
+    edits_of,
+    keep_only,
+    set_cell,
+    whole_number,
+)
 from connector.page.row_index import IndexedRow, Kind
 from connector.page.screens import ValueQuestion, kind_of, pages, problem_kinds
 from connector.page.site import PageCall, redirect
@@ -374,18 +381,20 @@ class PreparingScreens:
         wanted = (place for place, each in enumerate(kinds) if each.key == call.query("kind"))
         place = next(wanted, next(left, 0))
         chosen = kinds[place] if kinds else None
-        found = checked.rows.page(chosen.kind, call.page()) if chosen else []
+        twins = checked.rows.twins.get(chosen.kind, {}) if chosen else {}
+        found = checked.rows.page(chosen.kind, call.page()) if chosen and not twins else []
         return self.show(
             call,
             "rows.html",
             draft,
             kinds=kinds,
             chosen=chosen,
-            group=screens.problem_group(checked, chosen.kind) if chosen else None,
+            group=screens.problem_group(checked, chosen.kind) if chosen and not twins else None,
+            twins=screens.twin_groups(checked, chosen.kind, call.page()) if chosen else [],
             later=next((each for each in kinds[place + 1 :] if each.left), None),
             **self._shown_rows(draft, checked, found, chosen.kind if chosen else None),
             page=call.page(),
-            pages=pages(chosen.count) if chosen else 1,
+            pages=pages(len(twins) or chosen.count) if chosen else 1,
         )
 
     def _shown_rows(
@@ -469,6 +478,20 @@ class PreparingScreens:
                 for row in checked.rows.rows(kind):
                     set_cell(draft.edits, row, group.index, text)
         # The whole file is checked again, with these cells in it.
+        self.reader.forget(call.id)
+        return redirect(f"/imports/{call.id}/rows")
+
+    def take_twins(self, call: PageCall) -> Response:
+        """Take which of the rows that are the same record is imported; the others are skipped."""
+        kind, every = kind_of(call.form.get("kind", "")), call.form.get("every", "")
+        _, checked = self._last_checked(call)
+        with self.preparing(call) as draft:
+            for first, others in checked.rows.twins.get(kind, {}).items() if kind else ():
+                usual = {"first": first, "last": others[-1], "none": None}
+                kept = whole_number(call.form.get(f"keep:{first}", ""))
+                if every not in usual and f"keep:{first}" not in call.form:
+                    continue
+                keep_only(draft.edits, (first, *others), usual.get(every, kept))
         self.reader.forget(call.id)
         return redirect(f"/imports/{call.id}/rows")
 

@@ -100,7 +100,7 @@ def test_catalogue_has_everything(code: str) -> None:
         ("failed", ConnectorError("x")),
         ("spreadsheet", DamagedSpreadsheet("x")),
         ("unsafe_workbook", UnsafeWorkbook("x")),
-        ("try_again", NoAnswer("x")),
+        ("try_again", NoAnswer("x", "y")),
         ("stopped", QuotaSpent("x")),
         ("lease_held", LeaseHeld("x")),
         ("denied", Unauthorized("x", status=401)),

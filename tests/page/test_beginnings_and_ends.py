@@ -15,7 +15,7 @@ from connector.page.draft_sender import RunningWork
 from connector.pulls.outcome import Progress
 from connector.sandbox.server import Sandbox
 from tests.page.serving import PageProcess, csv_of, environ_of, served, signed_in
-from tests.page.test_ways import COLUMNS, looked_at
+from tests.page.test_ways import looked_at
 
 ROW = "Bo,Li,bo@example.com,permanent"
 

@@ -128,8 +128,9 @@ def test_a_file_is_dropped_anywhere_on_the_page(
         assert "Choose a file, or paste cells." == shown.evaluate(wrong)
         assert "Brief.csv" == shown.evaluate(drop, "Brief.csv")
         assert "" == shown.evaluate(wrong)
-        big = {"name": "big.csv", "mimeType": "text/csv", "buffer": b"x" * 2_000_000}
-        shown.set_input_files("#file", big)
+        large = tmp_path / "large.csv"
+        large.write_bytes(b"x" * 2_000_000)
+        shown.set_input_files("#file", large)
         assert "The file is larger than 1 MB." == shown.evaluate(wrong)
         # A choice that the resource does not have is not kept.
         shown.locator("input[value=leads]").check()

@@ -183,6 +183,10 @@ class RedirectedToSlash(Redirected):
 class UnreadableAnswer(NotTheApi):
     """The body is not JSON, or JSON of another shape than the API's."""
 
+    def __init__(self, where: str, answer: str, more: str = "", action: str | None = None) -> None:
+        super().__init__(where, answer, more)
+        self.action = action or self.action
+
 
 class AnswerTooLarge(NotTheApi):
     """The body passed the cap in bytes and was not read further."""

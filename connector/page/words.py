@@ -171,6 +171,7 @@ ACTIONS: Mapping[str, str] = {
     "two_digit_year": N_("Answer the question about this column, or enter four digits."),
     "ambiguous_number": N_("Answer the question about this column, or enter digits alone."),
     "record_ambiguous": N_("Choose the record."),
+    "duplicate_in_file": N_("Choose the row to import."),
     "duplicate_in_warehouse": N_(
         "Not imported. To update the record, start an import with “Create and update”."
     ),
@@ -299,6 +300,11 @@ class PageLanguage:
         return (
             problem.message if known is None or self.code == LANGUAGES[0] else self.gettext(known)
         )
+
+    def kind(self, problem: Problem) -> str:
+        """What is wrong with all rows of a kind, of which this is the first problem."""
+        known = message_of(problem.code)
+        return problem.message if known is None else self.gettext(known)
 
     def cure(self, problem: Problem) -> str:
         """What to do about it."""

@@ -153,9 +153,11 @@ class NotTheApi(ConnectorError):
         "Check CONNECTOR_BASE_URL: it is the address before '/api/v1', without a path of a page."
     )
 
-    def __init__(self, where: str, answer: str, more: str = "") -> None:
+    def __init__(
+        self, where: str, answer: str, more: str = "", *, action: str | None = None
+    ) -> None:
         self.where, self.answer, self.reason = where, answer, answer + more
-        super().__init__(f"{where} was {self.reason}")
+        super().__init__(f"{where} was {self.reason}", action=action)
 
 
 class Redirected(NotTheApi):
@@ -182,10 +184,6 @@ class RedirectedToSlash(Redirected):
 
 class UnreadableAnswer(NotTheApi):
     """The body is not JSON, or JSON of another shape than the API's."""
-
-    def __init__(self, where: str, answer: str, more: str = "", action: str | None = None) -> None:
-        super().__init__(where, answer, more)
-        self.action = action or self.action
 
 
 class AnswerTooLarge(NotTheApi):

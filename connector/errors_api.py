@@ -18,13 +18,17 @@ class _Said(TypedDict, total=False):
 
 
 class Answered(ConnectorError):
-    """An error that the API answered with: its status and its own words (API 7)."""
+    """An error that the API answered with: its status and its own words (API 7).
+
+    `answer` is the answer without the API's words, and `reason` with them.
+    """
 
     def __init__(self, where: str, *, action: str | None = None, **said: Unpack[_Said]) -> None:
         self.where, self.status = where, said["status"]
         self.api_code, self.api_message = said.get("api_code"), said.get("api_message")
-        words = f": {self.api_message}" if self.api_message else ""
-        super().__init__(f"{where} was answered {self.status}{words}", action=action)
+        self.answer = f"answered {self.status}"
+        self.reason = self.answer + (f": {self.api_message}" if self.api_message else "")
+        super().__init__(f"{where} was {self.reason}", action=action)
 
 
 class Denied(Answered):
@@ -129,17 +133,31 @@ class Unreachable(TryAgain):
 class NoAnswer(TryAgain):
     """The answer to a read did not arrive whole within its deadline."""
 
+    def __init__(self, where: str, reason: str) -> None:
+        self.answer = f"not answered: {reason}"
+        super().__init__(f"{where} was {self.answer}")
+
 
 class ServerFailed(TryAgain, Answered):
     """5xx to a read: the server failed and may recover (API 7)."""
 
 
 class NotTheApi(ConnectorError):
-    """The answer cannot come from this API; nothing in it is believed."""
+    """The answer cannot come from this API; nothing in it is believed.
+
+    `answer` is the answer in a few words, for example "answered with JSON that is not an object",
+    and `reason` says more where there is more.
+    """
 
     action = (
         "Check CONNECTOR_BASE_URL: it is the address before '/api/v1', without a path of a page."
     )
+
+    def __init__(
+        self, where: str, answer: str, more: str = "", *, action: str | None = None
+    ) -> None:
+        self.where, self.answer, self.reason = where, answer, answer + more
+        super().__init__(f"{where} was {self.reason}", action=action)
 
 
 class Redirected(NotTheApi):
@@ -151,9 +169,8 @@ class Redirected(NotTheApi):
 
     def __init__(self, where: str, *, status: int, target: str) -> None:
         self.target = target
-        super().__init__(
-            f"{where} was answered {status} with a redirect to {target}, which is not followed"
-        )
+        more = f" with a redirect to {target}, which is not followed"
+        super().__init__(where, f"answered {status}", more)
 
 
 class RedirectedToSlash(Redirected):
@@ -196,12 +213,15 @@ class RecordUnreadable(ConnectorError):
 
 
 class InDoubt(ConnectorError):
-    """A write was sent and its fate is unknown; it is never repeated blindly."""
+    """A write was sent and its fate is unknown; it is never repeated blindly.
+
+    `answer` is the answer without the API's own words; None if no answer came.
+    """
 
     action = "Look whether the record exists as sent before sending it again."
 
-    def __init__(self, where: str, reason: str) -> None:
-        self.where, self.reason = where, reason
+    def __init__(self, where: str, reason: str, answer: str | None = None) -> None:
+        self.where, self.reason, self.answer = where, reason, answer
         super().__init__(f"{where} was sent and its fate is unknown: {reason}")
 
 

@@ -40,7 +40,10 @@ from connector.settings.model import Settings
     ),
 )
 @click.option(
-    "--repair", "repairs", is_flag=True, help="Move a damaged log of the work file aside."
+    "--repair",
+    "repairs",
+    is_flag=True,
+    help="Move a damaged log of the work file aside, and write lost receipts of erasures again.",
 )
 @click.option(
     "--new-ledger",

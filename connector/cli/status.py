@@ -20,8 +20,10 @@ from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.engine.quota import requests_left, shown
 from connector.errors import ConnectorError, SettingsError, count_noun
+from connector.ledger.erasures import Erasures
 from connector.ledger.lease import Lease
 from connector.ledger.ledger import Ledger, LedgerStatus, allowance_of
+from connector.ledger.receipts import RECEIPT_MISSING_ACTION, MissingReceipt
 from connector.operations.alert_check import AlertCheck, open_alerts, present_alerts
 from connector.operations.findings import Proof, proof_of
 from connector.pulls.advice import explain
@@ -589,8 +591,9 @@ def _account_values(line: AccountLine | ConnectorError) -> dict[str, Any]:
 def health(session: Session, *, max_age: Age | None, is_for_all: bool) -> int:
     """Check in one line that the files are readable and recently verified.
 
-    Exits with status 0 if they are, and with 1 if not. Makes no API requests and changes nothing,
-    so a container can run it every minute. An account that was never pulled is healthy: use
+    Also checks that the receipts of erasures and suppression.key are there. Exits with status 0 if
+    all is well, and with 1 if not. Makes no API requests and changes nothing, so a container can
+    run it every minute. An account that was never pulled is healthy: use
     'connector status --max-age' to detect that.
     """
     terminal, now = session.terminal, datetime.now(UTC)
@@ -609,9 +612,21 @@ def _wrong(account: Configured, now: datetime, max_age: Age | None) -> Iterator[
     try:
         line = AccountLine.of(account.required(), now, max_age)
         check_files(account.required())
+        missing = _missing_receipts(account.required())
     except ConnectorError as error:
         yield explain(error)
         return
+    yield from (f"{each}. {RECEIPT_MISSING_ACTION}" for each in missing)
     if line.last is not None and line.proof.sentence is not None:
         yield line.proof.sentence
     yield from line.watched.failures
+
+
+def _missing_receipts(settings: Settings) -> list[MissingReceipt]:
+    """Return the receipts that are missing. Raises `ErasuresUnknown` if the key is lost."""
+    with Ledger(settings.folder) as ledger:
+        if not ledger.exists:
+            return []
+        erasures = Erasures(ledger)
+        erasures.unlisted()  # It raises for a lost key and for a receipt that cannot be read.
+        return erasures.missing_receipts()

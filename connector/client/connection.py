@@ -115,7 +115,7 @@ class Connections:
         try:
             if len(response.headers.raw) > HEADERS_MAX:
                 raise AnswerTooLarge(
-                    f"{request.where} was answered with more than {HEADERS_MAX} headers"
+                    request.where, f"answered with more than {HEADERS_MAX} headers"
                 )
             headers = {name.lower(): value for name, value in response.headers.items()}
             body = await self._body(request, response)
@@ -132,10 +132,10 @@ class Connections:
             return body.whole()
         except OverflowError:
             raise AnswerTooLarge(
-                f"{request.where} was answered with more than {self._body_bytes_max} bytes"
+                request.where, f"answered with more than {self._body_bytes_max} bytes"
             ) from None
         except ValueError as error:
-            raise UnreadableAnswer(f"{request.where} was answered with {error}") from None
+            raise UnreadableAnswer(request.where, f"answered with {error}") from None
 
     def _unreachable(self, reason: str) -> Unreachable:
         message = f"{self._base_url} cannot be reached: {reason}"
@@ -157,7 +157,7 @@ class Connections:
 
 def _lost(request: Request, reason: str) -> ConnectorError:
     if request.is_read:
-        return NoAnswer(f"{request.where} was not answered: {reason}")
+        return NoAnswer(request.where, reason)
     return InDoubt(request.where, reason)
 
 

@@ -74,9 +74,9 @@ def error_of(
     return in_doubt(request, error)
 
 
-def in_doubt(request: Request, error: ConnectorError) -> InDoubt:
-    """Error of a write whose fate is unknown after this error, which is the reason."""
-    return InDoubt(request.where, str(error).removeprefix(f"{request.where} was "))
+def in_doubt(request: Request, error: Answered | NotTheApi) -> InDoubt:
+    """Error of a write whose fate is unknown after this answer, which is the reason."""
+    return InDoubt(request.where, error.reason, error.answer)
 
 
 def words(value: Any) -> str:
@@ -90,7 +90,7 @@ def words(value: Any) -> str:
 
 def _error_of(
     request: Request, answer: Answer, said: Mapping[str, Any], base_url: str
-) -> ConnectorError:
+) -> Answered | NotTheApi:
     where, status = request.where, answer.status
     if 300 <= status < 400:
         target, here = _target(answer), base_url + request.path
@@ -179,19 +179,20 @@ def read_list(request: Request, answer: Answer) -> ListAnswer:
     document = _document(request, answer, expected=(200,))
     items, pagination = document.get("data"), document.get("pagination")
     if not isinstance(items, list) or not all(_has_id(item) for item in items):
-        raise UnreadableAnswer(f"{request.where} was answered without a list of records in 'data'")
+        raise UnreadableAnswer(request.where, "answered without a list of records in 'data'")
     if not isinstance(pagination, dict):
-        raise UnreadableAnswer(f"{request.where} was answered without 'pagination'")
+        raise UnreadableAnswer(request.where, "answered without 'pagination'")
     numbers = {}
     for name in ("page", "per_page", "total", "total_pages"):
         value = whole(pagination.get(name))
         if value is None:
-            raise UnreadableAnswer(f"{request.where} was answered without a readable {name!r}")
+            raise UnreadableAnswer(request.where, f"answered without a readable {name!r}")
         numbers[name] = value
     if len(items) > numbers["per_page"] or numbers["per_page"] > PER_PAGE_MAX:
         raise UnreadableAnswer(
-            f"{request.where} was answered with {len(items)} records and 'per_page' "
-            f"{numbers['per_page']}; the API serves at most {PER_PAGE_MAX}"
+            request.where,
+            f"answered with {len(items)} records and 'per_page' {numbers['per_page']}; the API"
+            f" serves at most {PER_PAGE_MAX}",
         )
     asked, page = int(request.query["page"]), numbers["page"]
     if numbers["per_page"] >= 1 and page == asked:
@@ -199,8 +200,9 @@ def read_list(request: Request, answer: Answer) -> ListAnswer:
     if numbers["per_page"] >= 1 and max(1, numbers["total_pages"]) == page < asked:
         return ListAnswer((), **{**numbers, "page": asked})
     raise UnreadableAnswer(
-        f"{request.where} was asked for page {asked} and answered page {page} "
-        f"of {numbers['total_pages']} with {numbers['per_page']} per page"
+        request.where,
+        f"answered with page {page} of {numbers['total_pages']}, {numbers['per_page']} per page,"
+        f" and page {asked} was requested",
     )
 
 
@@ -245,25 +247,28 @@ def _document(request: Request, answer: Answer, expected: tuple[int, ...]) -> di
     if answer.status not in expected:
         if 200 <= answer.status < 300:
             raise UnreadableAnswer(
-                f"{request.where} was answered {answer.status}, a success "
-                "that the API does not document"
+                request.where,
+                f"answered {answer.status}",
+                ", a success that the API does not document",
             )
         raise error_of(request, answer)
     try:
         document = parse(answer.body)
     except ValueError as error:
-        raise UnreadableAnswer(f"{request.where} was answered with {error}") from None
+        raise UnreadableAnswer(request.where, f"answered with {error}") from None
     if not isinstance(document, dict):
-        raise UnreadableAnswer(f"{request.where} was answered with JSON that is not an object")
+        raise UnreadableAnswer(request.where, "answered with JSON that is not an object")
     return document
 
 
 def _record(request: Request, answer: Answer, document: dict[str, Any]) -> dict[str, Any]:
     record = document.get("data")
     if not isinstance(record, dict) or not _has_id(record):
-        raise UnreadableAnswer(f"{request.where} was answered without a record in 'data'")
+        raise UnreadableAnswer(request.where, "answered without a record in 'data'")
     if (reason := _misfit(request, answer, record)) is not None:
-        raise UnreadableAnswer(f"{request.where} was answered with {reason}")
+        is_same_word = str(request.record_id).casefold() == record["id"].casefold()
+        action = f"Write the id as the API does: {record['id']}" if is_same_word else None
+        raise UnreadableAnswer(request.where, f"answered with {reason}", action=action)
     return record
 
 

@@ -37,6 +37,7 @@ from connector.engine.push_commands import (
     Accepted,
     ClaimedRecords,
     Declined,
+    Lost,
     Move,
     OpenCreates,
     PushSteps,
@@ -73,7 +74,7 @@ def create(row: PushRow) -> PushSteps[bool]:
     if isinstance(answer, Accepted):
         misfit = yield from _misfit(row, answer.record)
         if misfit is not None:
-            yield from row.lose(misfit)
+            yield from row.lose(Lost(f"it was {misfit}", misfit))
             return True
     match answer:
         case None:
@@ -95,22 +96,22 @@ def create(row: PushRow) -> PushSteps[bool]:
 
 
 def _misfit(row: PushRow, record: Resource) -> PushSteps[str | None]:
-    """Why the answer's record cannot be the row's, by what is known here; None if it can be.
+    """Return an answer whose record cannot be the row's, by what is known here; None if it can be.
 
     The client has compared the record with the request. Without the server's clock it could not
     compare the record's age, and it does not know which records exist.
     """
     if (yield ClaimedRecords((record.id,))):
-        return f"it was answered with {record.id}, a record that was known before"
+        return f"answered with {record.id}, a record that was known before"
     # Without the server's clock, the attempt may be dated by our own.
     earliest = row.attempts[-1].sent_after - timedelta(seconds=LATENESS_UNTIMED_SECONDS)
     if record.served_at is None and record.created_at < earliest:
-        return f"it was answered with {record.id}, a record that is older than the request"
+        return f"answered with {record.id}, a record that is older than the request"
     if not row.task.identity and not row.marker:
         # Another row that is being sent may have made a record that has all values of this one.
         rivals: Iterable[Mapping[str, Any]] = yield OpenCreates()
         if any(not lacking(row.resource, sent, record.raw) for sent in rivals):
-            return f"it was answered with {record.id}, which may belong to another row"
+            return f"answered with {record.id}, which may belong to another row"
     return None
 
 

@@ -21,6 +21,7 @@ from connector.engine.push_states import Operation, RowEvent, Step
 from connector.errors import ConnectorError, Misused, WarehouseError
 from connector.errors_api import (
     Denied,
+    InDoubt,
     NotFound,
     RateLimited,
     Refused,
@@ -37,7 +38,8 @@ Fate = Literal["accepted", "refused", "limited", "unsent", "lost"]
 class Attempt:
     """One attempt as it stands in the journal. `intended_at` is our own clock before a
     byte left, `sent_after` the server's, as far as it was known. `fate` is None where none was
-    recorded, and `reason` says why it is unknown.
+    recorded, and `reason` says why it is unknown. `answer` is the answer that came, without the
+    API's own words, if the fate is unknown.
     """
 
     number: int
@@ -46,6 +48,7 @@ class Attempt:
     sent_after: datetime
     fate: Fate | None = None
     reason: str | None = None
+    answer: str | None = None
 
 
 # -- Commands --------------------------------------------------------------------------------------
@@ -75,7 +78,7 @@ class Move:
 
     `code` says more than the state does. `record_id` and `updated_at` are those that the API
     showed. `before` is the record before what comes next. `shown` is an answer to land, whole if
-    `is_detail`. `fate` and `reason` end the open attempt.
+    `is_detail`. `fate`, `reason` and `answer` end the open attempt.
     """
 
     event: RowEvent
@@ -88,6 +91,7 @@ class Move:
     is_detail: bool = False
     fate: Fate | None = None
     reason: str | None = None
+    answer: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,9 +186,10 @@ class Unsent:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Sent, and its fate unknown."""
+    """Sent, and its fate unknown. `answer` is the answer without the API's words, if one came."""
 
     reason: str
+    answer: str | None = None
 
 
 Answer = Accepted | Declined | Unsent | Lost
@@ -212,4 +217,4 @@ def answer_of(error: ConnectorError) -> Answer:
             is_validation=isinstance(error, ValidationFailed),
             is_missing=isinstance(error, NotFound),
         )
-    return Lost(str(error))
+    return Lost(str(error), error.answer if isinstance(error, InDoubt) else None)

@@ -47,7 +47,8 @@ class Problem:
     `code` is stable and documented. `column` is the file's heading and `field` the API's name,
     both None where the whole row is meant. `received` is the cell, or what the row asked for, and
     `found` what the API shows in its place, both cut to a length that can be shown; of several
-    records that match, `found` has the ids. `allowed` says what would have been right and `fix`
+    records that match, `found` has the ids, and of a row that is in the file twice, the number of
+    the first. `allowed` says what would have been right and `fix`
     what to do.
     """
 

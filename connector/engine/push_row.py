@@ -5,7 +5,6 @@ Creates, updates and conversions (`push.py`) have this in common.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -53,14 +52,11 @@ DOUBTS: Mapping[str, str] = {
 }
 """Message on a row in doubt, by code; `answered` is the answer that came, or `UNANSWERED`."""
 
-_ANSWERED = re.compile(r"\banswered (?:[0-9]{3}\b|with [^\n]{1,200})")
 
-
-def answered(attempts: Iterable[Attempt]) -> str:
-    """Return the answer to the last attempt in doubt, for `DOUBTS`, without the API's own words."""
-    reasons = [each.reason or "" for each in attempts if each.fate in (None, "lost")]
-    found = _ANSWERED.search(reasons[-1]) if reasons else None
-    return UNANSWERED if found is None else found[0]
+def last_answer(attempts: Iterable[Attempt]) -> str:
+    """Return the answer to the last attempt in doubt, for `DOUBTS`."""
+    answers = [each.answer for each in attempts if each.fate in (None, "lost")]
+    return (answers[-1] if answers else None) or UNANSWERED
 
 
 def declined_problems(
@@ -222,7 +218,7 @@ class PushRow:
 
     def doubtful(self, code: str, ids: tuple[str, ...] = ()) -> tuple[Problem, ...]:
         """Problem of the row if it is in doubt, with the records that it may be."""
-        message = DOUBTS[code].format(answered=answered(self.attempts))
+        message = DOUBTS[code].format(answered=last_answer(self.attempts))
         return (Problem(code, message, found=", ".join(ids) or None, fix=_RESOLVE),)
 
     def move(self, move: Move, record: Resource | None = None) -> PushSteps[None]:
@@ -237,7 +233,9 @@ class PushRow:
             )
         self.state = after(self.state, move.event)
         if move.fate is not None:
-            self.attempts[-1] = replace(self.attempts[-1], fate=move.fate, reason=move.reason)
+            self.attempts[-1] = replace(
+                self.attempts[-1], fate=move.fate, reason=move.reason, answer=move.answer
+            )
         yield move
 
     def applied(self, move: Move, record: Resource) -> PushSteps[None]:
@@ -276,10 +274,12 @@ class PushRow:
             fate: Fate = "limited" if answer.is_limited else "unsent"
             yield from self.move(Move("unsent", fate=fate, reason=answer.reason))
         elif isinstance(answer, Lost):
-            yield from self.lose(answer.reason)
+            yield from self.lose(answer)
         return answer
 
-    def lose(self, reason: str) -> PushSteps[None]:
+    def lose(self, lost: Lost) -> PushSteps[None]:
         """Record that the fate of the open attempt is unknown."""
         self.is_in_doubt = True
-        yield from self.move(Move("lost", "in_doubt", fate="lost", reason=reason))
+        yield from self.move(
+            Move("lost", "in_doubt", fate="lost", reason=lost.reason, answer=lost.answer)
+        )

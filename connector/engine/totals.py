@@ -94,7 +94,7 @@ class _Known:
         self.shown = shown
         if len(self.same) > SAME_PAGES_MAX:
             numbers = ", ".join(map(str, sorted(self.same)))
-            raise UnreadableAnswer(f"pages {numbers} of the list show the same records")
+            raise UnreadableAnswer("the list", f"answered with the same records on pages {numbers}")
 
 
 def _page(command: ListPage, known: _Known) -> Steps[Page[Resource]]:
@@ -111,6 +111,6 @@ def _page(command: ListPage, known: _Known) -> Steps[Page[Resource]]:
         totals.append(page.total)
     told = ", ".join(f"{each:,}" for each in totals)
     raise UnreadableAnswer(
-        f"page {command.page} of the list was answered with totals that do not fit its records:"
-        f" {told}"
+        f"page {command.page} of the list",
+        f"answered with totals that do not fit its records: {told}",
     )

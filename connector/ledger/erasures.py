@@ -22,7 +22,14 @@ from connector.ledger.journal_reads import moment
 from connector.ledger.journal_writes import JournalChange
 from connector.ledger.ledger import Ledger
 from connector.ledger.ledger_records import columns_of, insert, of_kind, read_records, values_of
-from connector.ledger.receipts import Listed, list_receipted, note_release, unlisted
+from connector.ledger.receipts import (
+    Listed,
+    MissingReceipt,
+    list_receipted,
+    missing_receipts,
+    note_release,
+    unlisted,
+)
 from connector.suppression.person import Person
 
 _CHECKPOINT_SECONDS = 10.0
@@ -153,6 +160,11 @@ class Erasures:
         """How many hashes of receipts the list lacks. Raises `ErasuresUnknown`."""
         with self._ledger.reading() as connection:
             return len(unlisted(connection, self._ledger.path.parent))
+
+    def missing_receipts(self) -> list[MissingReceipt]:
+        """Return the receipts that are missing by the list. Raises `ErasuresUnknown`."""
+        with self._ledger.reading() as connection:
+            return missing_receipts(connection, self._ledger.path.parent)
 
     def relisted(self) -> tuple[tuple[datetime, int], ...]:
         """Times when the list lacked hashes of receipts, and how many hashes."""

@@ -31,7 +31,7 @@ _TASK_MAPPINGS = ("fields", "afterwards", "base", "identity")
 _KEPT_AS = {"push_attempts": ("attempt", "body", "BLOB"), "push_before": ("step", "record", "TEXT")}
 _TEXTS: Mapping[str, tuple[str, ...]] = {
     "push_batches": ("file", "message"),
-    "push_attempts": ("reason",),
+    "push_attempts": ("reason", "answer"),
     "push_problems": ("message", "received", "found", "allowed", "fix"),
 }
 """By table, text columns in which a person may be named."""

@@ -312,7 +312,7 @@ def pending_rows(
             " 'is_altered', is_altered, 'record_id', record_id,"
             f" 'before', json((SELECT record FROM push_before WHERE {of_row})),"
             " 'attempts', json((SELECT json_group_array(json_array("
-            "attempt, step, intended_at, sent_after, fate, reason)) FROM"
+            "attempt, step, intended_at, sent_after, fate, reason, answer)) FROM"
             f" (SELECT * FROM push_attempts WHERE {of_row} ORDER BY attempt)))) AS status"
             f" FROM push_rows AS mine WHERE task IS NOT NULL AND {where} ORDER BY batch, number",
             parameters,
@@ -333,8 +333,8 @@ def _status(text: str) -> RowStatus:
     }
     read = datetime.fromisoformat
     attempts = tuple(
-        Attempt(_whole(number), step, read(intended_at), read(sent_after), fate, reason)
-        for number, step, intended_at, sent_after, fate, reason in said.pop("attempts")
+        Attempt(_whole(number), step, read(intended_at), read(sent_after), *ended)
+        for number, step, intended_at, sent_after, *ended in said.pop("attempts")
     )
     return RowStatus(**said, **flags, attempts=attempts)
 

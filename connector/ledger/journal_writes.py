@@ -229,9 +229,10 @@ class JournalChange:
         )
         if what.fate is not None:
             self.connection.execute(
-                "UPDATE push_attempts SET ended_at = ?, fate = ?, reason = ?, change = ?"
+                "UPDATE push_attempts"
+                " SET ended_at = ?, fate = ?, reason = ?, answer = ?, change = ?"
                 " WHERE batch = ? AND number = ? AND ended_at IS NULL",
-                (self.moment, what.fate, what.reason, self.number, *key),
+                (self.moment, what.fate, what.reason, what.answer, self.number, *key),
             )
         if what.before is not None:
             self._note_before(key, "afterwards", what.before)

@@ -95,8 +95,8 @@ WHERE operation = 'convert' AND (state = 'applied' OR {OPEN});
 CREATE TABLE push_attempts (
     batch TEXT NOT NULL, number INTEGER NOT NULL, attempt INTEGER NOT NULL, step TEXT NOT NULL,
     method TEXT NOT NULL, path TEXT NOT NULL, body BLOB, intended_at TEXT NOT NULL,
-    sent_after TEXT NOT NULL, ended_at TEXT, fate TEXT, reason TEXT, change INTEGER NOT NULL,
-    PRIMARY KEY (batch, number, attempt)
+    sent_after TEXT NOT NULL, ended_at TEXT, fate TEXT, reason TEXT, answer TEXT,
+    change INTEGER NOT NULL, PRIMARY KEY (batch, number, attempt)
 );
 CREATE INDEX push_attempts_since ON push_attempts (change);
 -- What is to be told of a row, in order.

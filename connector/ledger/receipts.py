@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
-from connector.errors import ErasuresUnknown, naming
+from connector.errors import ErasuresUnknown, count_noun, naming
 from connector.settings.layers import RECEIPTS_FOLDER
 from connector.suppression.identifiers import KEY_FILE, KEY_LOST, Kind, fingerprint_of, read_key
 from connector.system.atomic_files import replacing
@@ -36,6 +36,21 @@ class Listed:
     token: str
 
 
+# An erasure that has not ended has no receipt yet.
+_LISTED = """
+    WITH listed AS (
+        SELECT *, substr(person, 1, instr(person, '/') - 1) AS erasure FROM suppressed
+    )
+    SELECT erasure, kind, token,
+        coalesce(begun_at, listed_at) AS begun_at, coalesce(ended_at, listed_at) AS ended_at
+    FROM listed LEFT JOIN erasures USING (erasure)
+    WHERE begun_at IS NULL OR ended_at IS NOT NULL
+    ORDER BY begun_at, erasure, CAST(substr(person, instr(person, '/') + 1) AS INTEGER),
+        instr('id email phone profile', kind), token
+"""
+"""Every hash on the list with its erasure; those of one person in the order of a receipt."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Entry:
     """One hash of a receipt: a row of the list."""
@@ -44,6 +59,52 @@ class _Entry:
     begun_at: str
     listed: Listed
     person: str
+
+
+@dataclass(frozen=True, slots=True)
+class MissingReceipt:
+    """Receipt that is not in the account's folder although the ledger lists its people."""
+
+    path: Path
+    begun_at: datetime
+    ended_at: datetime
+    hashes: tuple[Listed, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path} is missing, so a lost ledger would forget"
+            f" {count_noun(len(self.hashes), 'hash', 'hashes')} of erased people"
+        )
+
+
+RECEIPT_MISSING_ACTION = (
+    "Restore the receipt from a backup. Without a backup, run 'connector doctor --repair': it"
+    " writes the hashes again from the ledger."
+)
+"""What to do if a receipt is missing and the ledger is in order."""
+
+
+def missing_receipts(connection: sqlite3.Connection, folder: Path) -> list[MissingReceipt]:
+    """Return the receipts that are missing by the list in the ledger, the oldest first.
+
+    Raises `ErasuresUnknown` for a receipt that cannot be read.
+    """
+    receipts = folder / RECEIPTS_FOLDER
+    kept = {each.listed.token for each in _receipted(receipts)}
+    found: dict[str, list[tuple[Kind, str, str, str]]] = {}
+    for erasure, *row in connection.execute(_LISTED):
+        found.setdefault(erasure, []).append((row[0], row[1], row[2], row[3]))
+    return [
+        MissingReceipt(
+            path,
+            datetime.fromisoformat(rows[0][2]),
+            datetime.fromisoformat(rows[0][3]),
+            tuple(Listed(kind, token) for kind, token, *_ in rows),
+        )
+        for erasure, rows in found.items()
+        if not (path := receipts / f"{erasure}.json").exists()
+        and not kept.issuperset(token for _, token, *_ in rows)
+    ]
 
 
 def list_receipted(connection: sqlite3.Connection, folder: Path, *others: Path) -> int:
@@ -159,8 +220,8 @@ def _unreadable(path: Path, error: Exception) -> ErasuresUnknown:
     return ErasuresUnknown(
         f"{path} cannot be read ({type(error).__name__}), so erased people could come back"
         " unnoticed",
-        action="Restore the file from a backup. Without a backup, move the file away, and erase"
-        " its people again.",
+        action="Restore the file from a backup. Without a backup, move the file away and run"
+        " 'connector doctor --repair': it writes the hashes again if the ledger has them.",
     )
 
 

@@ -41,11 +41,13 @@ from connector.lakehouse.lake_status import read_status
 from connector.ledger.erasures import Backups, Erasures
 from connector.ledger.ledger import LEDGER_FILE, Ledger, Spender, allowance_of
 from connector.ledger.ledger_schema import LEDGER_VERSION
+from connector.ledger.receipts import RECEIPT_MISSING_ACTION
 from connector.ledger.request_budget import RequestBudget
 from connector.ledger.sqlite_file import check_ledger
 from connector.operations.delivery import sinks_of
 from connector.operations.folder_identity import confirm_move, find_owner, replace_ledger
 from connector.operations.restore import leftovers
+from connector.privacy.receipt import rewrite_receipt
 from connector.pulls.outcome import RequestTally
 from connector.pulls.workspace import check_address, check_files, compare_files, find_known
 from connector.settings.accounts import configured_accounts, unclaimed_folders
@@ -204,6 +206,7 @@ def _needs(settings: Settings, now: Clock, *, repairs: bool, renews_ledger: bool
     yield "data folder", lambda: _folder(settings)
     if repairs:
         yield "repair", lambda: _repair(warehouse, now)
+        yield "receipts", lambda: _repair_receipts(settings)
     if renews_ledger:
         yield "new ledger", lambda: _new_ledger(settings, now)
     yield "warehouse", lambda: _warehouse(warehouse)
@@ -249,6 +252,16 @@ def _repair(warehouse: Warehouse, now: Clock) -> Verdict:
         action = "Run 'connector pull': it reads again what was in the log and has changed since."
         return _ok(found, action)
     return _ok("the log is whole, so nothing was changed")
+
+
+def _repair_receipts(settings: Settings) -> Verdict:
+    """Write missing receipts of erasures again, as far as the ledger knows them."""
+    with Ledger(settings.folder) as ledger:
+        missing = Erasures(ledger).missing_receipts() if ledger.exists else []
+    if not missing:
+        return _ok("no receipt is missing, so nothing was changed")
+    written = [rewrite_receipt(each, settings) for each in missing]
+    return _ok(f"written again from the ledger: {', '.join(map(str, written))}")
 
 
 def _proven(warehouse: Warehouse) -> str:
@@ -420,6 +433,9 @@ def _erasures(settings: Settings) -> Verdict:
         erasures = Erasures(ledger)
         unended = len(erasures.unended()) if ledger.exists else 0
         unlisted = erasures.unlisted() if ledger.exists else 0
+        missing = erasures.missing_receipts() if ledger.exists else []
+    if missing:
+        return _warning("; ".join(map(str, missing)), RECEIPT_MISSING_ACTION)
     if unlisted:
         found = f"the list in {ledger.path.name} lacks {count_noun(unlisted, 'hash', 'hashes')}"
         action = "Nothing: the next pull takes them from the receipts. Find out what was lost."

@@ -108,7 +108,7 @@ class PageAccess:
             if not is_right:
                 raise AccessDenied(
                     "This link is not valid, or it was used before.",
-                    action="Start 'connector page' again: it prints a new link.",
+                    action="Start “connector page” again. It prints a new link.",
                 )
             self._link = None
         return self.admit(self._person)

@@ -12,7 +12,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime, timedelta
@@ -281,6 +281,15 @@ def set_cell(edits: Edits, row: IndexedRow, index: int, text: str) -> None:
     edit = edits.get(str(row.number), {})
     if edit is not None and index < len(row.cells):
         edits[str(row.number)] = {**edit, str(index): text}
+
+
+def keep_only(edits: Edits, numbers: Iterable[int], kept: int | None) -> None:
+    """Skip these rows, but for the one that is kept."""
+    for number in map(str, numbers):
+        if number != str(kept):
+            edits[number] = None
+        elif edits.get(number, {}) is None:
+            del edits[number]
 
 
 def edits_of(form: Mapping[str, str], edits: Edits, cells: Mapping[int, Mapping[int, str]]) -> None:

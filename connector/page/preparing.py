@@ -11,21 +11,32 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict
 from datetime import timedelta
 from io import BytesIO
-from typing import Any, TypeVar
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar, cast
 from urllib.parse import quote
 
 from starlette.responses import FileResponse, Response
 
 from connector.catalog import CATALOG
 from connector.catalog.field import Field
-from connector.errors import ConnectorError, SheetUnknown
+from connector.engine.push_states import Mode
+from connector.errors import ConnectorError, SheetUnknown, SpreadsheetError
 from connector.page import screens
 from connector.page.draft_reader import CheckedFile, DraftReader, OpenedFile, ReadingJob
-from connector.page.drafts import DraftFolder, ImportDraft, edits_of, set_cell, whole_number
+from connector.page.drafts import (
+    DraftFolder,
+    ImportDraft,
+    edits_of,
+    keep_only,
+    set_cell,
+    whole_number,
+)
 from connector.page.row_index import IndexedRow, Kind
 from connector.page.screens import ValueQuestion, kind_of, pages, problem_kinds
 from connector.page.site import PageCall, redirect
 from connector.page.words import MODES, PageRefusal, country_of, resource_names
+from connector.pushes.dry_run import template
 from connector.pushes.inbox import Inbox
 from connector.pushes.options import NO_MAP
 from connector.settings.model import Settings
@@ -64,10 +75,18 @@ class PreparingScreens:
 
     def home(self, call: PageCall) -> Response:
         """A new import, and those under way."""
+        return self._home(call)
+
+    def _home(self, call: PageCall, message: str = "") -> Response:
+        """The first screen. With a message, the answers of a form that cannot be used are kept."""
         found = self._inbox.look(self._inbox_seen)
         self._inbox_seen = found.seen
         return call.render(
             "home.html",
+            status=422 if message else 200,
+            message=message,
+            said={"resource": "candidates", "mode": "create", "pasted": "", **call.form},
+            file_mb=self._settings.import_file_mb.value,
             content_types=self._content_types(),
             drafts=self.drafts.all(),
             waiting=found.waiting,
@@ -89,28 +108,54 @@ class PreparingScreens:
 
     def begin(self, call: PageCall) -> Response:
         """Begin an import with a file, or with what was pasted."""
-        resource, mode = call.form.get("resource", ""), call.form.get("mode", "")
-        if resource not in resource_names() or mode not in MODES:
-            raise PageRefusal(
-                "Choose what is in the file and what you want to do.", action="Go back and choose."
-            )
+        words, said = call.language, _said(call)
+        if said is None:
+            told = words.gettext("Choose what is in the file and what you want to do.")
+            return self._home(call, told)
+        resource, mode = said
         if mode == "convert" and "convert" not in CATALOG[resource].operations:
-            raise PageRefusal("Only leads can be converted.", action="Go back and choose.")
+            return self._home(call, words.gettext("Only leads can be converted."))
         pasted = call.form.get("pasted", "")
         if call.file is not None:
             name, content = call.file.filename or "", call.file.file
         elif pasted.strip():
             name, content = "pasted.txt", BytesIO(pasted.encode())
         else:
-            raise PageRefusal("You did not choose a file.", action="Choose a file, or paste cells.")
+            return self._home(call, words.gettext("Choose a file, or paste cells."))
         options: dict[str, Any] = {}
         if mode in ("update", "upsert"):
             options["match"] = list(CATALOG[resource].natural_keys[0])
         if resource == "content_items":
             options["content_type"] = call.form.get("content_type", "").strip() or None
-        said = {"resource": resource, "mode": mode, "made_by": call.session.person}
-        draft = self.drafts.begin(name, content, options=options, **said)
+        draft = self.drafts.begin(
+            *(name, content),
+            resource=resource,
+            mode=mode,
+            made_by=call.session.person,
+            options=options,
+        )
+        error = self.reader.opened(draft).future.exception()
+        if isinstance(error, SpreadsheetError) and error.code not in screens.TABLE_ERRORS:
+            self._erase(draft.id)
+            return self._home(call, " ".join(words.error(error)))
         return redirect(f"/imports/{draft.id}")
+
+    def template(self, call: PageCall) -> Response:
+        """Return an empty workbook with all columns of the resource."""
+        said = _said(call)
+        if said is None or said[1] == "convert":
+            raise PageRefusal("There is no template for a conversion.")
+        resource, mode = said
+        is_item = resource == "content_items"
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / f"{resource}.xlsx"
+            template(
+                *(self._settings, resource, path),
+                mode=mode,
+                match=CATALOG[resource].natural_keys[0] if mode in ("update", "upsert") else (),
+                parent=call.form.get("content_type") if is_item else None,
+            )
+            return Response(path.read_bytes(), headers=_attached(path.name))
 
     def begin_inbox(self, call: PageCall) -> Response:
         """Begin an import with a file of the inbox, which is taken out of it."""
@@ -166,9 +211,12 @@ class PreparingScreens:
         draft = self.drafts.load(call.id)
         if draft.stage == "sending":
             raise PageRefusal("This import is being sent.", action="Wait until it ends.")
-        self.reader.forget(draft.id)
-        self.drafts.remove(draft.id)
+        self._erase(draft.id)
         return redirect("/")
+
+    def _erase(self, id: str) -> None:
+        self.reader.forget(id)
+        self.drafts.remove(id)
 
     def download(self, call: PageCall) -> Response:
         """The report, the map or the file of a draft."""
@@ -178,9 +226,7 @@ class PreparingScreens:
         name = names.get(call.request.path_params["what"])
         if name is None or not (folder / name).is_file():
             raise PageRefusal("This file does not exist.")
-        kept = f"attachment; filename*=utf-8''{quote(name)}"
-        headers = {"Content-Disposition": kept, "Content-Type": "application/octet-stream"}
-        return FileResponse(folder / name, headers=headers)
+        return FileResponse(folder / name, headers=_attached(name))
 
     # -- Table ------------------------------------------------------------------------------------
 
@@ -207,6 +253,10 @@ class PreparingScreens:
             opened=opened,
             error=error,
             told=call.language.error(error) if error else (),
+            table_errors=screens.TABLE_ERRORS,
+            beginnings=self.reader.sheets(draft, error.names)
+            if isinstance(error, SheetUnknown)
+            else {},
             readings=next((q.choices for q in opened.table.questions), ()) if opened else (),
             sheets=error.names if isinstance(error, SheetUnknown) else (),
             samples=getattr(error, "samples", ()),
@@ -258,10 +308,10 @@ class PreparingScreens:
         saved, undecided, twins = screens.chosen_map(call.form, opened, found)
         message = ""
         if twins:
-            told = words.gettext("Two columns are the same field: %s. Change one of them.")
+            told = words.gettext("Two columns use the same field: %s. Change one.")
             message = told % "; ".join(f"{a} / {b}" for a, b in twins)
         elif undecided:
-            told = words.gettext("Say what these columns are, or leave them out: %s.")
+            told = words.gettext("Choose a field or “Do not import” for: %s.")
             message = told % ", ".join(undecided)
         with self.preparing(call) as draft:
             self.drafts.save_map(draft, saved)
@@ -331,18 +381,20 @@ class PreparingScreens:
         wanted = (place for place, each in enumerate(kinds) if each.key == call.query("kind"))
         place = next(wanted, next(left, 0))
         chosen = kinds[place] if kinds else None
-        found = checked.rows.page(chosen.kind, call.page()) if chosen else []
+        twins = checked.rows.twins.get(chosen.kind, {}) if chosen else {}
+        found = checked.rows.page(chosen.kind, call.page()) if chosen and not twins else []
         return self.show(
             call,
             "rows.html",
             draft,
             kinds=kinds,
             chosen=chosen,
-            group=screens.problem_group(checked, chosen.kind) if chosen else None,
+            group=screens.problem_group(checked, chosen.kind) if chosen and not twins else None,
+            twins=screens.twin_groups(checked, chosen.kind, call.page()) if chosen else [],
             later=next((each for each in kinds[place + 1 :] if each.left), None),
             **self._shown_rows(draft, checked, found, chosen.kind if chosen else None),
             page=call.page(),
-            pages=pages(chosen.count) if chosen else 1,
+            pages=pages(len(twins) or chosen.count) if chosen else 1,
         )
 
     def _shown_rows(
@@ -429,6 +481,20 @@ class PreparingScreens:
         self.reader.forget(call.id)
         return redirect(f"/imports/{call.id}/rows")
 
+    def take_twins(self, call: PageCall) -> Response:
+        """Take which of the rows that are the same record is imported; the others are skipped."""
+        kind, every = kind_of(call.form.get("kind", "")), call.form.get("every", "")
+        _, checked = self._last_checked(call)
+        with self.preparing(call) as draft:
+            for first, others in checked.rows.twins.get(kind, {}).items() if kind else ():
+                usual = {"first": first, "last": others[-1], "none": None}
+                kept = whole_number(call.form.get(f"keep:{first}", ""))
+                if every not in usual and f"keep:{first}" not in call.form:
+                    continue
+                keep_only(draft.edits, (first, *others), usual.get(every, kept))
+        self.reader.forget(call.id)
+        return redirect(f"/imports/{call.id}/rows")
+
     # -- Frame ------------------------------------------------------------------------------------
 
     def show(
@@ -465,6 +531,20 @@ class PreparingScreens:
 def _may_match(draft: ImportDraft, field: Field) -> bool:
     keys = {name for some in CATALOG[draft.resource].natural_keys for name in some}
     return field.name in keys or field.name == "id"
+
+
+def _attached(name: str) -> dict[str, str]:
+    """Return the headers of a file that a browser saves."""
+    kept = f"attachment; filename*=utf-8''{quote(name)}"
+    return {"Content-Disposition": kept, "Content-Type": "application/octet-stream"}
+
+
+def _said(call: PageCall) -> tuple[str, Mode] | None:
+    """Return the resource and the mode that a form names; None if one of them does not exist."""
+    resource, mode = call.form.get("resource", ""), call.form.get("mode", "")
+    if resource not in resource_names() or mode not in MODES:
+        return None
+    return resource, cast("Mode", mode)
 
 
 def _row_numbers(form: Mapping[str, str]) -> list[int]:

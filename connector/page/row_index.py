@@ -48,7 +48,8 @@ class RowIndex:
     """Every row of a file by what was found of it.
 
     `kinds` are the places of the rows of each kind, in order; `words` the different cells of each
-    problem, with how often each comes. `patched` are rows that were checked again since.
+    problem, with how often each comes. `patched` are rows that were checked again since. `twins`
+    are, by kind, the numbers of the rows that are duplicates of an earlier row, by its number.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -58,6 +59,7 @@ class RowIndex:
         self.words: dict[tuple[str, str], Counter[str]] = {}
         self.problems: dict[Kind, Problem] = {}
         self.patched: dict[int, IndexedRow] = {}
+        self.twins: dict[Kind, dict[int, list[int]]] = {}
         self._had: dict[int, set[Kind]] = {}
 
     def fill(
@@ -86,6 +88,9 @@ class RowIndex:
         self._note(("code", result.code or "", None), place)
         for kind, problem in _problems_of(result):
             self.problems.setdefault(kind, problem)
+            if problem.code == "duplicate_in_file" and problem.found:
+                twins = self.twins.setdefault(kind, {})
+                twins.setdefault(int(problem.found), []).append(row.number)
             heading = problem.column or ""
             if self._note(kind, place) and (index := columns.get(heading)) is not None:
                 words = self.words.setdefault((problem.code, heading), Counter())

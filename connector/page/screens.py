@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from connector.catalog import CATALOG
@@ -17,6 +18,12 @@ from connector.spreadsheet.mapping import WHOLE_NAME, ColumnMap, MappedColumn, s
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import COLUMN_MISSING, NotedValue, Unreadable
 from connector.spreadsheet.target_columns import PushTarget
+
+TABLE_ERRORS = frozenset(
+    ("sheet_unknown", "encoding_unknown", "delimiter_unknown", "headings_refused", "no_rows")
+)
+"""Codes of errors that an answer on the screen "Table" solves. Another file is needed for others.
+"""
 
 LEFT_OUT = "-"
 """Stands for a column that fills nothing, by a person's word."""
@@ -203,6 +210,9 @@ _NOT_BY_VALUE = frozenset(
     )
 )
 """Codes of problems that another answer for the same value would not solve."""
+
+_TWINS_MAX, _DIFFERENCES_MAX = 20, 8
+"""Rows of one group of duplicates that are shown, and columns in which they differ."""
 
 _FILE_WIDE = {
     "month": ("month_length", "month_days", ("30", "31", "28")),
@@ -404,7 +414,7 @@ class ProblemKind:
         return "~".join(each or "" for each in self.kind)
 
 
-_QUIET = frozenset((COLUMN_MISSING, "duplicate_in_warehouse", "duplicate_in_file"))
+_QUIET = frozenset((COLUMN_MISSING, "duplicate_in_warehouse"))
 
 
 def problem_kinds(
@@ -421,7 +431,8 @@ def problem_kinds(
         for kind, problem in rows.problems.items()
         if kind[0] == sort and kind[1] not in _QUIET
     ]
-    return sorted(found, key=lambda each: -each.count)
+    # A row that is corrected may be a duplicate no more.
+    return sorted(found, key=lambda each: (each.kind[1] == "duplicate_in_file", -each.count))
 
 
 def all_kinds(rows: RowIndex, edits: Mapping[str, Any]) -> list[ProblemKind]:
@@ -464,6 +475,55 @@ def problem_group(checked: CheckedFile, kind: Kind) -> ProblemGroup | None:
         kind[0] == "problem" and target.key not in keys,
         kind[0] == "problem" and may_be_empty and target.key not in keys,
         values_question(checked, column, kind[1]) if kind[0] == "problem" else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TwinRow:
+    """One of several rows of a file that are the same record; its cells that differ."""
+
+    number: int
+    who: tuple[str, str]
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TwinGroup:
+    """Rows of a file that are the same record, of which one can be imported.
+
+    `value` is the cell that they share. `headings` are the columns in which they differ.
+    """
+
+    value: str
+    headings: tuple[str, ...]
+    rows: tuple[TwinRow, ...]
+
+
+def twin_groups(checked: CheckedFile, kind: Kind, page: int) -> list[TwinGroup]:
+    """One page of the groups of duplicates of a kind."""
+    start = (page - 1) * PAGE_ROWS
+    groups = islice(checked.rows.twins.get(kind, {}).items(), start, start + PAGE_ROWS)
+    return [_twin_group(checked, kind, (first, *others)) for first, others in groups]
+
+
+def _twin_group(checked: CheckedFile, kind: Kind, numbers: Sequence[int]) -> TwinGroup:
+    columns, headings = checked.preview.columns, checked.preview.table.headings
+    if len(numbers) > _TWINS_MAX:
+        numbers = (*numbers[: _TWINS_MAX - 1], numbers[-1])
+    rows = [row for number in numbers if (row := checked.rows.row(number)) is not None]
+    width = min(len(row.cells) for row in rows)
+    found = [
+        (heading, [row.cells[at].strip() for row in rows])
+        for at, heading in enumerate(headings[:width])
+    ]
+    other = [(heading, cells) for heading, cells in found if len({*cells}) > 1][:_DIFFERENCES_MAX]
+    return TwinGroup(
+        next((cells[0] for heading, cells in found if heading == kind[2]), ""),
+        tuple(heading for heading, _ in other),
+        tuple(
+            TwinRow(row.number, who(row, columns), tuple(cells[at] for _, cells in other))
+            for at, row in enumerate(rows)
+        ),
     )
 
 

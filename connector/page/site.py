@@ -179,7 +179,7 @@ class PageDoor:
             return redirect("/login")
         raise AccessDenied(
             "You are not signed in.",
-            action="Open the link that 'connector page' prints in the terminal.",
+            action="Open the link that “connector page” prints in the terminal.",
         )
 
     def admit(self, response: Response, person: str) -> None:

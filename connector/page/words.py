@@ -44,131 +44,153 @@ def N_(text: str) -> str:  # noqa: N802 # the mark of gettext
     return text
 
 
+def N_PLURAL(one: str, many: str) -> tuple[str, str]:  # noqa: N802 # the mark of gettext
+    """Mark a noun and its plural, which are translated where they are counted."""
+    return one, many
+
+
 MODES: Mapping[str, tuple[str, str]] = {
-    "create": (N_("Add new ones"), N_("Those that are there already are left as they are.")),
-    "update": (N_("Change those that are there"), N_("Nothing new is added.")),
-    "upsert": (N_("Add and change"), N_("Those that are there are changed, the others are added.")),
+    "create": (N_("Create new records"), N_("Existing records are not changed.")),
+    "update": (N_("Update existing records"), N_("No new records are created.")),
+    "upsert": (
+        N_("Create and update"),
+        N_("Existing records are updated. All others are created."),
+    ),
     "convert": (N_("Convert leads"), N_("A conversion cannot be undone.")),
 }
 """What can be done with a file, by mode."""
 
 OUTCOMES: Mapping[str, str] = {
     "create": N_("New"),
-    "update": N_("Changed"),
+    "update": N_("Updated"),
     "convert": N_("To convert"),
-    "created": N_("Added"),
-    "updated": N_("Changed"),
+    "created": N_("Created"),
+    "updated": N_("Updated"),
     "converted": N_("Converted"),
-    "unchanged": N_("Nothing to do"),
-    "duplicate": N_("There already, or twice"),
-    "invalid": N_("Left out"),
-    "rejected": N_("Refused"),
-    "not_applied": N_("Not as sent"),
-    "conflict": N_("Changed by somebody else"),
-    "held": N_("In doubt"),
+    "unchanged": N_("No changes"),
+    "duplicate": N_("Duplicates"),
+    "invalid": N_("Not imported"),
+    "rejected": N_("Rejected"),
+    "not_applied": N_("Saved differently"),
+    "conflict": N_("Changed by someone else"),
+    "held": N_("Unconfirmed"),
     "not_sent": N_("Not sent"),
 }
 """What becomes of a row, by outcome."""
 
 ABOUT: Mapping[str, str] = {
-    "create": N_("They are added."),
-    "update": N_("They are there, and these fields change."),
-    "unchanged": N_("They have all of it already."),
-    "duplicate": N_("They are there already, or twice in this file. They are not sent."),
-    "invalid": N_("Something in them is not right. They are not sent."),
-    "rejected": N_("The system refused them. Put them right in the report, and import that."),
-    "conflict": N_("Somebody else changed them since you looked. They were left alone."),
-    "held": N_("They were sent, and may have been saved. Please look for them in the system."),
-    "not_sent": N_("The import ended before their turn. Send it again to go on."),
-    "not_applied": N_("The system took them, and shows something else."),
+    "create": N_("These records will be created."),
+    "update": N_("Existing records; these fields will change."),
+    "unchanged": N_("Already up to date."),
+    "duplicate": N_(
+        "These records already exist, or the rows are duplicates in this file. They are not"
+        " imported."
+    ),
+    "invalid": N_("These rows have errors and will not be imported."),
+    "rejected": N_(
+        "The application rejected these rows. Choose “Fix rows that were not imported”."
+    ),
+    "conflict": N_(
+        "Someone else changed these records after your review, so they were not updated."
+    ),
+    "held": N_("No response was received. Check whether these records exist."),
+    "not_sent": N_("The import ended before these rows. Choose “Resume” to continue."),
+    "not_applied": N_("Saved, but with different values."),
 }
 """What an outcome means, in a sentence."""
 
 UNDONE: Mapping[str, str] = {
-    "delete": N_("would be deleted again"),
-    "restore": N_("would be as before"),
-    "deleted": N_("deleted again"),
-    "restored": N_("as before"),
-    "undone": N_("undone earlier"),
-    "nothing": N_("nothing to take back"),
-    "partly": N_("only in part: somebody changed something since"),
-    "conflict": N_("stays: somebody changed it since"),
-    "redacted": N_("stays: it was erased"),
-    "irreversible": N_("stays: a conversion cannot be undone"),
-    "refused": N_("refused by the system"),
-    "held": N_("unconfirmed"),
-    "unread": N_("could not be looked at"),
-    "not_reached": N_("not reached"),
+    "delete": N_("Will be deleted"),
+    "restore": N_("Will be restored"),
+    "deleted": N_("Deleted"),
+    "restored": N_("Restored"),
+    "undone": N_("Already undone"),
+    "nothing": N_("Nothing to undo"),
+    "partly": N_("Partly restored: someone else changed some fields"),
+    "conflict": N_("Kept: changed by someone else"),
+    "redacted": N_("Kept: erased for privacy"),
+    "irreversible": N_("Kept: a conversion cannot be undone"),
+    "refused": N_("Rejected by the application"),
+    "held": N_("Not confirmed"),
+    "unread": N_("Could not be checked"),
+    "not_reached": N_("Not processed"),
 }
 """Outcomes of the rows of an undo."""
 
+COUNTED: Mapping[str, tuple[str, str]] = {
+    "jobs": N_PLURAL("%(num)s job", "%(num)s jobs"),
+    "candidates": N_PLURAL("%(num)s candidate", "%(num)s candidates"),
+    "companies": N_PLURAL("%(num)s company", "%(num)s companies"),
+    "bookings": N_PLURAL("%(num)s booking", "%(num)s bookings"),
+    "leads": N_PLURAL("%(num)s lead", "%(num)s leads"),
+    "content_items": N_PLURAL("%(num)s content item", "%(num)s content items"),
+}
+"""Counted records of a button, as in "Create 60 candidates"."""
+
 ERRORS: Mapping[str, str] = {
-    "failed": N_("something unexpected has happened"),
+    "failed": N_("an unexpected error occurred"),
     "spreadsheet": N_("the file cannot be read as a table"),
-    "password_protected": N_("the workbook is encrypted with a password"),
-    "unsafe_workbook": N_("the workbook would grow without measure, or needs other files"),
-    "encoding_unknown": N_("it is not certain how the file's letters are written"),
-    "delimiter_unknown": N_("it is not clear what parts the file's columns"),
-    "headings_refused": N_("the row with the headings was not found"),
-    "no_rows": N_("nothing stands below the headings"),
-    "sheet_unknown": N_("it is not clear which sheet is meant"),
-    "spreadsheet_changed": N_("the file was changed while it was read"),
-    "misused": N_("what was said makes no sense"),
-    "unknown_name": N_("a name is not known"),
+    "password_protected": N_("the workbook is protected with a password"),
+    "unsafe_workbook": N_("the workbook is too large or links to other files"),
+    "encoding_unknown": N_("the text encoding of the file is not clear"),
+    "delimiter_unknown": N_("the column separator was not found"),
+    "headings_refused": N_("the header row was not found"),
+    "no_rows": N_("the file has no rows below the header"),
+    "sheet_unknown": N_("the workbook has several sheets"),
+    "spreadsheet_changed": N_("the file changed while it was being read"),
+    "misused": N_("these settings do not go together"),
+    "unknown_name": N_("a name is unknown"),
     "warehouse": N_("the folder with the connector's data cannot be used"),
-    "disk_full": N_("there is no room left on the disk"),
-    "denied": N_("the system does not let the connector do this"),
-    "refused": N_("the system has refused the request"),
-    "try_again": N_("the system cannot be reached, or is busy"),
-    "not_the_api": N_("the system answers in a way that is not understood"),
-    "stopped": N_("a limit of requests is reached"),
-    "lease_held": N_("somebody else is sending just now"),
+    "disk_full": N_("the disk is full"),
+    "denied": N_("the application does not allow the connector to do this"),
+    "refused": N_("the application rejected the request"),
+    "try_again": N_("the application cannot be reached or is busy"),
+    "not_the_api": N_("the application sent an unexpected response"),
+    "stopped": N_("the limit of requests is reached"),
+    "lease_held": N_("another import is running"),
 }
 """What has happened, by the code of an error or of what it is a kind of. English has the error's
 own sentence, which says more.
 """
 
 ACTIONS: Mapping[str, str] = {
-    "failed": N_("Try again. If it stays so, ask whoever looks after the connector."),
-    "spreadsheet": N_("Save it again as xlsx, or as csv in UTF-8, and give that file."),
-    "password_protected": N_("Save it without a password, and give that file."),
+    "failed": N_("Try again. If the error remains, ask your administrator."),
+    "spreadsheet": N_("Save the file again as XLSX or as CSV in UTF-8, then upload that file."),
+    "password_protected": N_("Save the workbook without a password, then upload it."),
     "sheet_unknown": N_("Choose a sheet below."),
-    "encoding_unknown": N_("Choose below how its letters are written."),
-    "delimiter_unknown": N_("Choose below what parts its columns."),
-    "headings_refused": N_("Choose below the row that names the columns."),
-    "no_rows": N_("Choose below the row that names the columns."),
-    "unsafe_workbook": N_("Save the sheet as a csv file, and give that."),
-    "warehouse": N_("Ask whoever looks after the connector."),
-    "denied": N_("Ask whoever looks after the connector."),
-    "try_again": N_("Wait a little, and try again."),
-    "stopped": N_("Go on later: what was sent is not sent twice."),
+    "encoding_unknown": N_("Choose the text encoding below."),
+    "delimiter_unknown": N_("Choose the column separator below."),
+    "headings_refused": N_("Choose the header row below."),
+    "no_rows": N_("Choose the header row below."),
+    "unsafe_workbook": N_("Save the sheet as a CSV file, then upload it."),
+    "warehouse": N_("Ask your administrator."),
+    "denied": N_("Ask your administrator."),
+    "try_again": N_("Wait a minute, then try again."),
+    "stopped": N_("Continue later. Rows that were sent are not sent again."),
     "ambiguous_date": N_("Answer the question about this column, or enter a date like 2026-05-01."),
     "two_digit_year": N_("Answer the question about this column, or enter four digits."),
     "ambiguous_number": N_("Answer the question about this column, or enter digits alone."),
     "record_ambiguous": N_("Choose the record."),
-    "duplicate_in_warehouse": N_("Delete the row. To change the record, choose “Add and change”."),
+    "duplicate_in_file": N_("Choose the row to import."),
+    "duplicate_in_warehouse": N_(
+        "Not imported. To update the record, start an import with “Create and update”."
+    ),
 }
 """What to do about an error or a problem, where the command's own words name its options."""
 
 
 QUESTIONS: Mapping[str, tuple[str, str]] = {
-    "columns_lost": (
-        N_("Some columns have cells further down, and nobody has said what they are."),
-        "columns",
-    ),
-    "encoding": (N_("Its letters can be read in more than one way."), "table"),
-    "second_table": (N_("Below the table another one seems to begin. It is left out."), "table"),
+    "columns_lost": (N_("Some columns without a field have values further down."), "columns"),
+    "encoding": (N_("Some letters are unclear."), "table"),
+    "second_table": (N_("A second table below was ignored."), "table"),
     "mixed_dates": (
         N_("A spreadsheet program may have swapped day and month of the dates in this column:"),
         "rows",
     ),
-    "hidden_columns": (N_("Columns would be sent that nobody sees in the file:"), "columns"),
-    "merged_cells": (
-        N_("Merged cells give several rows one value, and only the first row would get it."),
-        "table",
-    ),
-    "headings": (N_("The row of the headings looks like data. It is not sent."), "table"),
-    "warnings": (N_("Some rows have hints."), "rows"),
+    "hidden_columns": (N_("Hidden columns will be imported:"), "columns"),
+    "merged_cells": (N_("Merged cells: only the first row of each gets the value."), "table"),
+    "headings": (N_("The header row looks like data. It will not be imported."), "table"),
+    "warnings": (N_("Some rows have warnings."), "rows"),
 }
 """What has to be settled before anything is sent, by code, and the screen on which that is done."""
 
@@ -216,6 +238,10 @@ class PageLanguage:
     def number(self, value: float) -> str:
         """A number as people write it."""
         return format_decimal(value, locale=self.code)
+
+    def counted(self, count: int, resource: str) -> str:
+        """A number of records, for example "60 candidates"."""
+        return self.ngettext(*COUNTED[resource], count) % {"num": self.number(count)}
 
     def moment(self, text: str | datetime | None, zone: str = "UTC") -> str:
         """A moment as people write it, in the account's time zone."""
@@ -274,6 +300,11 @@ class PageLanguage:
         return (
             problem.message if known is None or self.code == LANGUAGES[0] else self.gettext(known)
         )
+
+    def kind(self, problem: Problem) -> str:
+        """What is wrong with all rows of a kind, of which this is the first problem."""
+        known = message_of(problem.code)
+        return problem.message if known is None else self.gettext(known)
 
     def cure(self, problem: Problem) -> str:
         """What to do about it."""

@@ -15,10 +15,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from connector.errors import count_noun, naming_file_errors
-from connector.ledger.receipts import Listed
+from connector.ledger.receipts import Listed, MissingReceipt
 from connector.settings.layers import RECEIPTS_FOLDER
+from connector.settings.model import Settings
+from connector.suppression.identifiers import fingerprint_of, make_key
 from connector.suppression.person import Mention
 from connector.system.atomic_files import replacing
+from connector.system.version import program_version
 
 T = TypeVar("T")
 
@@ -117,6 +120,13 @@ KEPT = (
     "The hashes of this receipt, by which the connector recognizes the person.",
 )
 """Data that stays; docs/PERSONAL_DATA.md says why."""
+
+
+REWRITTEN = (
+    "The receipt was lost and written again from the ledger, which knows the hashes and the times"
+    " only."
+)
+"""Sentence in a receipt that replaces a lost one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +228,24 @@ def keep(receipt: Receipt, folder: Path) -> Path:
             with replacing(place / f"{receipt.erasure}.{ending}") as file:
                 file.write(text.encode())
     return place / f"{receipt.erasure}.txt"
+
+
+def rewrite_receipt(lost: MissingReceipt, settings: Settings) -> Path:
+    """Write a missing receipt with what the ledger knows of it; returns the text's path."""
+    receipt = Receipt(
+        erasure=lost.path.stem,
+        account=settings.account.value,
+        version=program_version(),
+        begun_at=lost.begun_at,
+        ended_at=lost.ended_at,
+        key=fingerprint_of(make_key(settings.folder)),
+        hashes=lost.hashes,
+        removed=(),
+        left=(),
+        by_hand=(),
+        not_searched=(REWRITTEN,),
+    )
+    return keep(receipt, settings.folder)
 
 
 def _distinct(one: Sequence[T], other: Sequence[T]) -> tuple[T, ...]:

@@ -13,8 +13,8 @@ from pathlib import Path
 import duckdb
 
 from connector.catalog import CATALOG
+from connector.publishing.columns import Shapes, check_columns, column_texts, read_shapes
 from connector.publishing.folder import CONTENT_VIEWS
-from connector.publishing.lineage import Shapes, check_columns, column_texts, read_shapes
 from connector.publishing.project import (
     Building,
     Built,

@@ -12,16 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from connector.catalog import CATALOG
+from connector.publishing.columns import check_columns, column_texts, describe, empty_warehouse
 from connector.publishing.folder import load_project
-from connector.publishing.lineage import (
-    Lineage,
-    Named,
-    check_columns,
-    column_texts,
-    describe,
-    empty_warehouse,
-    lineage,
-)
+from connector.publishing.lineage import Column, Lineage
 from connector.publishing.project import Described, Kind, Model, Project
 from connector.warehouse.schema import HISTORY_COLUMNS, PARTS_TABLE
 
@@ -40,8 +33,8 @@ class ColumnShown:
     name: str
     type: str
     about: str
-    parents: tuple[Named, ...]
-    origins: tuple[Named, ...]
+    parents: tuple[Column, ...]
+    origins: tuple[Column, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +66,7 @@ def inventory_of(project: Project) -> tuple[Shown, ...]:
     shapes = describe(project)
     check_columns(project, shapes)
     texts = column_texts(project, shapes)
-    traced = lineage(project, shapes)
+    traced = Lineage(project, shapes)
     return tuple(
         Shown(
             name=node.name,
@@ -134,7 +127,7 @@ def text() -> str:
     project = load_project()
     shapes = describe(project)
     texts = column_texts(project, shapes)
-    traced = lineage(project, shapes)
+    traced = Lineage(project, shapes)
     with empty_warehouse() as connection:
         comments = dict(
             connection.execute(

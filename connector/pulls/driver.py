@@ -7,7 +7,6 @@ way do not wait for the disk.
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections import deque
 from collections.abc import Coroutine
@@ -37,7 +36,6 @@ from connector.engine.commands import (
 )
 from connector.errors import ConnectorError, UnusableId, WarehouseError
 from connector.errors_api import (
-    Answered,
     AnswerTooLarge,
     NoAnswer,
     NotFound,
@@ -183,15 +181,12 @@ class Driver:
             self._failed.append(True)
             if sum(self._failed) > UNREAD_MAX:
                 raise
-            return Unread(error.code, _failure(id, error))
+            return Unread(error.code, _without_id(error.answer, id))
         self._failed.append(False)
         self._context.tally.readable += 1
         return Found(record, record.served_at or self._context.now())
 
 
-def _failure(id: str, error: ConnectorError) -> str:
-    """Part of a sentence on why a detail could not be read, without the API's own words."""
-    if isinstance(error, Answered):
-        return f"answered {error.status}"
-    reason = re.sub(r"^GET \S+ was ", "", str(error))
-    return reason.replace(f" of the record {shortened(id)}", "")
+def _without_id(answer: str, id: str) -> str:
+    """Return why a detail could not be read, without the record's id."""
+    return answer.replace(f" of the record {shortened(id)}", "")

@@ -274,9 +274,10 @@ class _Pull:
 
     def _compared(self, error: ConnectorError) -> ConnectorError:
         """Return the error, as `AnswerBroken` if the address gave readable answers before."""
-        is_odd = isinstance(error, UnreadableAnswer | AnswerTooLarge)
-        if is_odd and (self._was_readable or self._context.tally.readable):
-            return AnswerBroken(str(error))
+        if not isinstance(error, UnreadableAnswer | AnswerTooLarge):
+            return error
+        if self._was_readable or self._context.tally.readable:
+            return AnswerBroken(error.where, error.answer)
         return error
 
     async def _streams(self, resource: Declaration) -> tuple[Stream, ...]:

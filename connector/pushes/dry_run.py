@@ -80,8 +80,13 @@ Asked = PushFile
 def at_its_column(problem: Problem, columns: ColumnMap) -> Problem:
     """A problem of the journal as a report tells it, at the column of its field."""
     column = problem.column or (columns.column_of(problem.field) if problem.field else None)
-    found = f" The API has: {problem.found}." if problem.found is not None else ""
+    is_shown = problem.found is not None and problem.code not in _FOUND_HERE
+    found = f" The API has: {problem.found}." if is_shown else ""
     return replace(problem, message=problem.message + found, column=column or problem.field)
+
+
+_FOUND_HERE = frozenset(("record_ambiguous", "duplicate_in_file"))
+"""Codes of problems whose `found` are records of the local copy or rows of the file."""
 
 
 # -- Earlier files ---------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import islice
 from types import MappingProxyType
@@ -267,13 +267,12 @@ class _Checking:
             first = self._claims.claim(key, draft.row.number) or first
         if first is not None:
             fields = tuple(draft.identity) if draft.operation == "create" else self._finder.by
-            draft.add(
-                problem_of(
-                    "duplicate_in_file",
-                    f"The row is a duplicate of row {first}.",
-                    self._columns.column_of(fields[0]) if fields else None,
-                )
+            twin = problem_of(
+                "duplicate_in_file",
+                f"The row is a duplicate of row {first}.",
+                self._columns.column_of(fields[0]) if fields else None,
             )
+            draft.add(replace(twin, found=str(first)))
 
     def _refuse_existing(self, drafts: Sequence[RowDraft]) -> None:
         """Find landed records under the natural keys of rows that make one."""

@@ -92,7 +92,8 @@ _KEY = re.compile(rb"[0-9a-f]{64}\s*")
 
 KEY_LOST = (
     f"Restore {KEY_FILE} from a backup. Without a backup, move the ledger and the folder"
-    f" {RECEIPTS_FOLDER}/ away, and erase the same people again."
+    f" {RECEIPTS_FOLDER}/ away, and run 'connector doctor --new-ledger'. Then pull, and erase the"
+    " same people again."
 )
 """What to do if the key is lost."""
 

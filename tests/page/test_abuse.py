@@ -202,7 +202,7 @@ def test_two_tabs_and_two_people_on_one_draft(sandbox: Sandbox, tmp_path: Path) 
             ann.post(f"{path}/send")
             assert 409 == bo.post(f"{path}/send").status_code
             done = ann.see(f"{path}/progress")
-            assert "Done" in done.text
+            assert "Import completed" in done.text
             emails = [e["email"] for e in sandbox.store.records("candidates").values()]
             assert 1 == emails.count("two.tabs@example.com")
 

@@ -102,7 +102,7 @@ def mend(recruiter: Recruiter) -> int:
                 cell.fill(right)
                 cell.press("Tab")
                 row = page.locator(".row", has=page.locator(f"#{id}"))
-                expect(row.get_by_text("right now")).to_be_visible()
+                expect(row.get_by_text("Fixed")).to_be_visible()
                 # Whoever works by keyboard is where Tab has led, though the row is another one.
                 assert page.evaluate("document.activeElement.id").startswith("o")
                 mended += 1
@@ -115,7 +115,7 @@ def prepared(recruiter: Recruiter, link: str, book: Path) -> None:
     page = recruiter.page
     page.goto(link)
     page.set_input_files("#file", book)
-    recruiter.go_on("Read the file")
+    recruiter.go_on("Upload file")
     page.wait_for_url("**/columns")
     recruiter.choose("Merkfeld", "internal_notes")
     recruiter.choose("Farbe", "-")
@@ -136,11 +136,11 @@ def taken_back(recruiter: Recruiter) -> None:
     """Take the report, and take the import back."""
     page = recruiter.page
     with page.expect_download() as report:
-        page.get_by_role("link", name="Download the report").click()
+        page.get_by_role("link", name="Download report").click()
     assert report.value.suggested_filename.endswith(".xlsx")
-    recruiter.go_on("Undo this import …")
+    recruiter.go_on("Undo import")
     page.wait_for_url("**/undo")
-    recruiter.go_on("Take it back now")
+    recruiter.go_on("Undo import")
     expect(page.get_by_role("heading", level=1)).to_have_text("These changes were undone")
 
 
@@ -154,7 +154,7 @@ def test_messy_file_from_drop_to_undo(browser: Browser, tmp_path: Path) -> None:
             recruiter = Recruiter(context)
             prepared(recruiter, server.link, book)
             sandbox.between = gate
-            recruiter.go_on(f"Add {CREATED}")
+            recruiter.go_on(f"Create {CREATED}")
             recruiter.page.wait_for_url("**/progress")
             assert gate.reached.wait(60)
             state, progress = context.storage_state(), recruiter.page.url
@@ -186,7 +186,7 @@ def test_no_screen_has_a_fault_of_access(browser: Browser, tmp_path: Path) -> No
         context = browser.new_context(locale="en-GB", bypass_csp=True)
         recruiter = Recruiter(context, audit)
         prepared(recruiter, server.link, book)
-        recruiter.go_on(f"Add {CREATED}")
+        recruiter.go_on(f"Create {CREATED}")
         recruiter.page.wait_for_url("**/result", timeout=60_000)
         taken_back(recruiter)
         recruiter.fits()
@@ -210,18 +210,18 @@ def test_works_without_scripts_and_by_keyboard(browser: Browser, tmp_path: Path)
         page.keyboard.insert_text(
             f"{table}\nAnn\tLee\tann\tpermanent\nBo\tLi\tbo@example.com\tpermanent"
         )
-        page.get_by_role("button", name="Read the file").press("Enter")
+        page.get_by_role("button", name="Upload file").press("Enter")
         page.wait_for_url("**/columns")
         page.get_by_role("button", name="Continue").press("Enter")
         page.wait_for_url("**/rows")
         page.locator(".cell.wrong input").focus()
         page.keyboard.press("Control+a")
         page.keyboard.type("ann@example.com")
-        page.get_by_role("button", name="Check these rows again").press("Enter")
-        expect(page.get_by_text("right now")).to_be_visible()
+        page.get_by_role("button", name="Recheck").press("Enter")
+        expect(page.get_by_text("Fixed")).to_be_visible()
         page.get_by_role("button", name="Continue").press("Enter")
         page.wait_for_url("**/look")
-        page.get_by_role("button", name="Add 2").press("Enter")
+        page.get_by_role("button", name="Create 2 candidates").press("Enter")
         page.wait_for_url("**/result", timeout=60_000)
         emails = {each["email"] for each in sandbox.store.records("candidates").values()}
         assert {"ann@example.com", "bo@example.com"} == emails

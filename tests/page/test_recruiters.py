@@ -98,6 +98,8 @@ def test_a_german_export_is_imported(browser: Browser, sandbox: Sandbox, tmp_pat
             with page.expect_navigation(url="**/rows*"):
                 hand.click(button)
             expect(page.locator("nav.kinds")).to_be_visible()
+        with page.expect_navigation():
+            hand.button("Jeweils die erste Zeile behalten")
         hand.button("Weiter")
         page.wait_for_url("**/look")
         hand.click(page.locator("input[name=accept]"))

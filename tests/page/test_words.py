@@ -56,7 +56,7 @@ def refusals() -> Iterator[str]:
 def texts() -> list[str | tuple[str, ...]]:
     """What stands in the code and in the templates."""
     methods = [("**.html", "jinja2.ext.babel_extract"), ("**.py", "python")]
-    keywords = {**DEFAULT_KEYWORDS, "N_": None}
+    keywords = {**DEFAULT_KEYWORDS, "N_": None, "N_PLURAL": (1, 2)}
     found = extract_from_dir(str(FOLDER), method_map=methods, keywords=keywords)
     return [*(message for _, _, message, _, _ in found if message != "."), *refusals()]
 
@@ -100,7 +100,7 @@ def test_catalogue_has_everything(code: str) -> None:
         ("failed", ConnectorError("x")),
         ("spreadsheet", DamagedSpreadsheet("x")),
         ("unsafe_workbook", UnsafeWorkbook("x")),
-        ("try_again", NoAnswer("x")),
+        ("try_again", NoAnswer("x", "y")),
         ("stopped", QuotaSpent("x")),
         ("lease_held", LeaseHeld("x")),
         ("denied", Unauthorized("x", status=401)),
@@ -129,7 +129,7 @@ def test_the_browser_chooses(tmp_path: Path) -> None:
         ann.client.headers["Accept-Language"] = "de"
         ann.begin("leute.csv", csv_of("Bo,Li,bo,permanent"))
         assert '<html lang="de">' in ann.shown.text
-        assert "Was steht in jeder Spalte?" in ann.shown.text
+        assert "Spalten den Feldern zuordnen" in ann.shown.text
         assert "Vorname" in ann.shown.text
         assert "Für das, was in der Datei steht" not in ann.shown.text
         ann.post("/imports", {"resource": "candidates", "mode": "convert", "pasted": "a,b"})

@@ -120,6 +120,7 @@ def test_a_lost_list_is_taken_from_the_receipts(agency: PopulatedAgency, how: st
     assert ["ok"] == [each["state"] for each in found if each["name"] == "erasures"]
 
 
+@pytest.mark.slow
 def test_a_push_without_a_pull_knows_them_too(agency: PopulatedAgency) -> None:
     agency.lose("emptied")
 
@@ -153,6 +154,59 @@ def test_without_key_or_receipt_nothing_is_read_or_sent(
     assert [] == agency.traces()
 
 
+@pytest.mark.slow
+def test_the_advice_on_a_lost_key_without_a_backup_works(agency: PopulatedAgency) -> None:
+    (agency.data / "suppression.key").unlink()
+    (agency.data / "receipts").rename(agency.data.parent / "receipts-away")
+    agency.ledger.unlink()
+
+    assert 0 == agency.call("doctor", "--new-ledger").status
+    assert 0 == agency.call("pull", "candidates", "--full").status
+    for email in (EMAIL, OTHER):
+        assert 0 == agency.call("erase", email, "--apply").status
+
+    assert 0 == agency.call("pull", "candidates", "--full").status
+    assert [] == agency.traces()
+
+
+@pytest.mark.slow
+def test_a_missing_receipt_is_named_and_written_again(agency: PopulatedAgency) -> None:
+    receipt = sorted((agency.data / "receipts").glob("erasure-*.json"))[0]
+    hashes = json.loads(receipt.read_text())["hashes"]
+    receipt.unlink()
+
+    health, checked = agency.call("health", "--json"), agency.call("doctor", "--json")
+
+    (wrong,) = health.object["accounts"][0]["wrong"]
+    (check,) = (each for each in checked.object["checks"] if each["name"] == "erasures")
+    assert (1, "warning") == (health.status, check["state"])
+    for told in (wrong, check["found"]):
+        assert f"{receipt} is missing" in told
+        assert "2 hashes of erased people" in told
+    for told in (wrong, check["action"]):
+        assert "from a backup" in told
+        assert "doctor --repair" in told
+    # Everybody is on the list, so nothing has to wait.
+    assert 0 == agency.call("pull", "candidates").status
+
+    assert 0 == agency.call("doctor", "--repair").status
+    assert hashes == json.loads(receipt.read_text())["hashes"]
+    assert 0 == agency.call("health").status
+    agency.lose("removed")
+    assert 0 == agency.call("pull", "candidates", "--full").status
+    assert [] == agency.traces()
+
+
+def test_health_names_a_lost_key(agency: PopulatedAgency) -> None:
+    (agency.data / "suppression.key").unlink()
+
+    called = agency.call("health")
+
+    assert 1 == called.status
+    assert "suppression.key is lost: people were erased here" in called.out
+    assert "from a backup" in called.out
+
+
 OTHER_KEY = b"5f" * 32
 """The key of another account."""
 
@@ -164,7 +218,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", first_fast([*DAMAGES]))
 def test_a_damaged_key_is_never_taken_for_the_key(agency: PopulatedAgency, damage: str) -> None:
     path = agency.data / "suppression.key"
     before = path.read_bytes()
@@ -194,6 +248,7 @@ def test_a_receipt_of_another_account_is_named(agency: PopulatedAgency) -> None:
     assert agency.before == len(agency.sandbox.log)
 
 
+@pytest.mark.slow
 def test_released_people_stay_released(agency: PopulatedAgency) -> None:
     assert 0 == agency.call("erase", "--release", EMAIL).status
     agency.lose("removed")

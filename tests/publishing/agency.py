@@ -46,6 +46,15 @@ sources:
 
 select id as job_id, title from {{ source('landing', 'jobs') }}
 """,
+    "staging/schema.yml": """\
+models:
+  - {name: stg_jobs, columns: [{name: job_id}]}
+""",
+    "marts/schema.yml": """\
+models:
+  - {name: dim_people, columns: [{name: candidate_id}, {name: status}]}
+  - {name: fct_jobs, columns: [{name: job_id}, {name: title}]}
+""",
     "marts/dim_people.sql": """\
 -- model: dim_people
 -- grain: one row per candidate

@@ -5,14 +5,13 @@ from __future__ import annotations
 import hmac
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from connector.catalog import CATALOG
+from connector.publishing.columns import describe, personal_columns
 from connector.publishing.folder import load_project
-from connector.publishing.lineage import describe
-from connector.publishing.mask import FileColumn, is_personal, origins_of
+from connector.publishing.project import Described
 from tests.publishing.agency import Agency, tables_of
 
 KEY = "planted-hash-key-77aa"
@@ -98,7 +97,7 @@ def test_hashed_fields_join_and_tell_nothing(peopled: Agency) -> None:
         "SELECT data_type, comment FROM duckdb_columns() WHERE schema_name = 'landing' "
         "AND table_name = 'candidates' AND column_name = 'date_of_birth'"
     )
-    assert ("VARCHAR", "Date of birth. A token in the place of the value.") == (
+    assert ("VARCHAR", "Date of birth. A token replaces the value.") == (
         column["data_type"],
         column["comment"],
     )
@@ -150,60 +149,93 @@ def test_what_is_masked_is_copied_nowhere(peopled: Agency) -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "name", "type", "made_of", "expected"),
+    ("table", "name", "expected"),
     [
-        ("landing.jobs", "_record", "JSON", None, True),
-        ("landing.companies", "name", "VARCHAR", None, False),
-        ("landing.bookings", "title", "VARCHAR", None, True),
-        ("sync.events", "detail", "VARCHAR", None, False),
-        ("seeds.people", "name", "VARCHAR", None, False),
-        ("marts.a", "who", "VARCHAR", [("landing.candidates", "last_name")], True),
-        ("marts.a", "letters", "BIGINT", [("landing.candidates", "last_name")], False),
-        ("marts.a", "age", "BIGINT", [("landing.candidates", "date_of_birth")], True),
-        ("marts.a", "is_old", "BOOLEAN", [("landing.candidates", "date_of_birth")], False),
-        ("marts.a", "pay", "DECIMAL(18,2)", [("landing.bookings", "annual_salary")], True),
-        (
-            "marts.a",
-            "fee",
-            "DECIMAL(18,2)",
-            [("landing.bookings", "annual_salary"), ("landing.jobs", "fee_percentage")],
-            False,
-        ),
-        (
-            "marts.a",
-            "annual_salary",
-            "DECIMAL(18,2)",
-            [("landing.bookings", "annual_salary"), ("landing.jobs", "fee_percentage")],
-            True,
-        ),
-        ("marts.sum_a", "paid", "BIGINT", [("landing.bookings", "annual_salary")], False),
-        ("marts.a", "status", "VARCHAR", [("landing.candidates", "_record")], True),
-        ("marts.a", "rows", "BIGINT", [], False),
-        ("marts.unknown", "whatever", "VARCHAR", None, True),
-        ("marts.unknown", "status", "VARCHAR", None, False),
-        ("marts.unknown", "rows", "BIGINT", None, False),
-        ("marts.content_news", "birthday", "DATE", None, True),
-        ("marts.content_news", "title", "VARCHAR", None, False),
+        ("landing.jobs", "_record", True),
+        ("landing.companies", "name", False),
+        ("landing.bookings", "title", True),
+        ("history.candidates", "email", True),
+        ("sync.events", "detail", False),
+        ("push.problems", "received", True),
+        ("seeds.people", "name", False),
+        ("marts.unknown", "rows", True),
+        ("marts.content_news", "birthday", True),
+        ("marts.content_news", "title", False),
     ],
 )
-def test_columns_are_judged_by_what_they_are_made_of(
-    table: str, name: str, type: str, made_of: list[tuple[str, str]] | None, expected: Any
+def test_tables_that_no_model_makes_are_judged_by_the_catalog(
+    table: str, name: str, expected: bool
 ) -> None:
-    origins = {} if made_of is None else {table: {name: made_of}}
+    shapes = {table: (Described(name, "BIGINT", ""),)}
 
-    assert expected == is_personal(FileColumn(table, name, type), origins)
+    assert expected == bool(personal_columns(None, shapes))
 
 
-def test_marts_that_are_shipped_name_people_in_one_place(tmp_path: Path) -> None:
+PEOPLE_COLUMNS = """\
+models:
+  - name: dim_people
+    columns:
+      - {name: listed}
+      - {name: email}
+      - {name: pay, meta: {personal: true}}
+      - {name: city, meta: {personal: false}}
+"""
+PEOPLE_SQL = """\
+-- model: dim_people
+-- grain: one row per candidate
+-- Each case of a column's declaration.
+
+select
+    upper(first_name) as listed,
+    email,
+    expected_salary::integer as pay,
+    city,
+    phone,
+    first_name as unlisted,
+    expected_salary as unlisted_amount,
+    length(email) as unlisted_count,
+    true as unlisted_flag
+from {{ source('landing', 'candidates') }}
+"""
+
+
+def test_a_column_of_a_mart_is_personal_by_its_entry_its_name_or_for_want_of_an_entry(
+    agency: Agency,
+) -> None:
+    (agency.project_folder / "marts" / "dim_people.sql").write_text(PEOPLE_SQL, encoding="utf-8")
+    schema = agency.project_folder / "marts" / "schema.yml"
+    schema.write_text(PEOPLE_COLUMNS, encoding="utf-8")
+    project = load_project(agency.project_folder)
+
+    found = personal_columns(project, describe(project))
+
+    assert {"email", "pay", "phone", "unlisted", "unlisted_amount"} == {
+        column for table, column in found if table == "marts.dim_people"
+    }
+
+
+def test_every_column_of_a_shipped_mart_is_declared() -> None:
     project = load_project()
-    shapes, origins = describe(project), origins_of(project)
+    shapes = describe(project)
 
-    found = {
-        f"{model.name}.{each.name}"
+    undeclared = [
+        f"{model.table}.{each.name}"
         for model in project.models.values()
         if model.schema == "marts"
         for each in shapes[model.table]
-        if is_personal(FileColumn(model.table, each.name, each.type), origins)
+        if each.name not in model.texts
+    ]
+
+    assert [] == undeclared
+
+
+def test_personal_columns_of_the_shipped_marts_are_exactly_these() -> None:
+    project = load_project()
+
+    found = {
+        f"{table.partition('.')[2]}.{column}"
+        for table, column in personal_columns(project, describe(project))
+        if table.startswith("marts.")
     }
 
     who = ("full_name", "first_name", "last_name", "email", "phone", "mobile", "city", "country")

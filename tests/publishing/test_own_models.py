@@ -38,7 +38,6 @@ from connector.settings.model import Settings, load_settings
 from tests.cli.calling import call
 from tests.publishing.agency import Agency, tables_of
 from tests.repository import ROOT
-from tests.tiers import first_fast
 
 NAME, EMAIL = "Zebediah", "zebediah@planted.example"
 CANDIDATE = {
@@ -67,7 +66,7 @@ models:
     columns:
       - {name: candidate_id, description: The candidate., data_tests: [unique, not_null]}
       - {name: status, description: The stage.}
-      - {name: note, description: A note.}
+      - {name: note, description: A note., meta: {personal: true}}
 """
 
 
@@ -181,64 +180,13 @@ def test_text_that_is_not_declared_is_masked(own: Agency, personal: str) -> None
 
     columns = tables_of(own.file)["own.people"]
     if personal == "drop":
-        # The note is made of a name, and nothing declares the label.
+        # The note is declared as personal, and the label is not declared.
         assert ["candidate_id", "status"] == columns
     else:
         assert ["candidate_id", "status", "note", "label"] == columns
         (row,) = own.rows("FROM own.people")
         assert ("c1", "new_lead") == (row["candidate_id"], row["status"])
         assert (32, 32) == (len(row["note"]), len(row["label"]))
-    assert not [each for each in PLANTED if each in own.file.read_bytes()]
-
-
-UNKNOWN = {
-    "a whole row as JSON": "select to_json(c) as told from marts.dim_people as c",
-    "a row as text": "select c::varchar as told from marts.dim_people as c",
-    "columns by a pattern": "select columns('e(mail)') as told from marts.dim_people",
-    "a part of a row": "select (to_json(c) ->> 'expected_salary')::double as told"
-    " from landing.candidates as c",
-    "a list of rows": "select list(c) as told from marts.dim_people as c",
-    "an unpivot": "select value as told from (unpivot (select email from"
-    " marts.dim_people) on email)",
-    "a positional column": "select #1 as told from (select email from marts.dim_people)",
-}
-
-
-KNOWN = {
-    "a number of rows": "select count(*) as told from marts.dim_people",
-    "a case": "select case when status = 'x' then 'a' else status end as told"
-    " from marts.dim_people",
-    "a month": "select date_trunc('month', created_at) as told from landing.candidates",
-    "a running number": "select row_number() over (order by letters) as told from marts.dim_people",
-    "a join": "select max(j.title) filter (j.letters > 0) as told from {{ ref('fct_jobs') }} as j"
-    " left join {{ ref('dim_people') }} as p on true",
-    "today": "select current_date as told",
-    "a subquery": "select (select max(letters) from marts.fct_jobs) as told from marts.dim_people",
-    "a common table": "with a as (select status, count(*) as n from marts.dim_people group by all)"
-    " select status || n::varchar as told from a",
-}
-
-
-@pytest.mark.parametrize("name", first_fast([*KNOWN], 2))
-def test_a_declared_column_of_a_known_origin_is_kept(own: Agency, name: str) -> None:
-    declared = "models: [{name: sure, columns: [{name: told, description: Something.}]}]"
-    write(own, sure_sql=KNOWN[name], schema_yml=declared)
-
-    publish(own.settings(CONNECTOR_PUBLISH_PERSONAL="drop"))
-
-    assert ["told"] == tables_of(own.file)["own.sure"]
-
-
-@pytest.mark.parametrize("name", first_fast([*UNKNOWN], 3))
-def test_a_column_of_unknown_origin_is_masked_though_declared(own: Agency, name: str) -> None:
-    declared = "models: [{name: guess, columns: [{name: told, description: Something.}]}]"
-    write(own, guess_sql=UNKNOWN[name], schema_yml=declared)
-    publish(own.settings())
-    assert 1 == len(own.rows("SELECT told FROM own.guess"))
-
-    publish(own.settings(CONNECTOR_PUBLISH_PERSONAL="drop"))
-
-    assert "own.guess" not in tables_of(own.file)
     assert not [each for each in PLANTED if each in own.file.read_bytes()]
 
 

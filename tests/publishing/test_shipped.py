@@ -8,9 +8,9 @@ from collections.abc import Mapping
 import pytest
 
 from connector.catalog import CATALOG
+from connector.publishing.columns import column_texts, describe
 from connector.publishing.dictionary import Shown, inventory_of
 from connector.publishing.folder import load_project, shipped_folder
-from connector.publishing.lineage import column_texts, describe
 from connector.publishing.project import Project
 from connector.publishing.seeds import AUDITS
 

@@ -109,7 +109,7 @@ class _Computed:
     async def exchange(self, request: Request) -> Answer:
         """The answer to a list of candidates or to one of their details."""
         if request.resource != "candidates":
-            raise NoAnswer(f"{request.where} is not computed")
+            raise NoAnswer(request.where, "it is not computed")
         body = self._list(request) if request.operation == "list" else self._detail(request)
         now = time.time()
         headers = {

@@ -11,7 +11,8 @@ import pytest
 
 from connector.engine.push_plan import PushPolicy
 from connector.engine.push_states import Task
-from connector.sandbox.faults import Crossed, Drop, Merged, Status
+from connector.sandbox.exchange import HttpExchange
+from connector.sandbox.faults import Crossed, Drop, Fault, Merged, Status
 from connector.sandbox.server import Sandbox
 from tests.faults.simulated_time import Time
 from tests.pushes.pushing import (
@@ -155,12 +156,25 @@ def test_a_row_that_is_held_after_a_restart_names_the_answer_that_came(undoer: U
     assert "it was sent and answered with a record " in problem.message
 
 
-@pytest.mark.parametrize(("status", "said"), [(502, "answered 502"), (None, "not answered")])
-def test_a_row_that_is_held_says_whether_an_answer_came(
-    undoer: Undoer, status: int | None, said: str
-) -> None:
-    fault = Drop("none") if status is None else Status(status)
-    undoer.sandbox.faults.add(fault, method="POST")
+class NoRecord:
+    """Answer 201 without a record; nothing is created."""
+
+    async def perform(self, exchange: HttpExchange) -> None:
+        """Answer."""
+        await exchange.send(exchange.reply(201, b'{"data": null}'))
+
+
+ANSWERS: dict[str, Fault] = {
+    "answered 502": Status(502),
+    "answered without a record in 'data'": NoRecord(),
+    "not answered": Drop("none"),
+}
+"""What the message on a row says, by the answer to its create."""
+
+
+@pytest.mark.parametrize("said", ANSWERS)
+def test_a_row_that_is_held_says_whether_an_answer_came(undoer: Undoer, said: str) -> None:
+    undoer.sandbox.faults.add(ANSWERS[said], method="POST")
 
     report = undoer.push(creates(1), PushPolicy(policy="hold"))
 

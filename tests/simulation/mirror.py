@@ -204,7 +204,7 @@ class Mirror:
             if sum(self._failed) > UNREAD_MAX:
                 found = tuple(each for each in outcomes.values() if isinstance(each, Found))
                 self._stepping(partial(self._commit, Commit(records=found)))
-                raise NoAnswer("Too many details failed.")
+                raise NoAnswer("a record", "too many records failed")
             if self.world.now > until:
                 break
         return outcomes

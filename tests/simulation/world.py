@@ -162,7 +162,7 @@ class World:
         """What happens to an answer on its way."""
         self.pass_time(ANSWER_SECONDS)
         if self._happens(self.scenario.drop_share):
-            raise NoAnswer("There was no answer.")
+            raise NoAnswer("the request", "no whole answer in time")
 
     def _sight(self, *, is_list: bool) -> Sight:
         """What the next answer is made from."""

@@ -89,7 +89,8 @@ def test_a_list_of_another_shape_is_refused(document: Any) -> None:
 @pytest.mark.parametrize(("page", "pages"), [(1, 2), (3, 3), (1, 1000), (3, 2)])
 def test_another_page_than_asked_for_is_refused(page: int, pages: int) -> None:
     pagination = {**PAGES, "page": page, "total_pages": pages}
-    with pytest.raises(UnreadableAnswer, match=f"asked for page 2 and answered page {page}"):
+    message = f"answered with page {page} .* page 2 was requested"
+    with pytest.raises(UnreadableAnswer, match=message):
         read_list(LIST, answer({"data": [RECORD], "pagination": pagination}))
 
 

@@ -1,0 +1,231 @@
+"""Columns of a project's tables: types, descriptions, and which are personal.
+
+DuckDB gives the types: the project is built over an empty warehouse in memory, so that catalogs and
+checks of the declarations need no data.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+
+from connector.catalog import CATALOG
+from connector.errors import ModelInvalid
+from connector.publishing.project import Described, Model, Project, naming_line
+from connector.warehouse.duckdb_file import quoted
+from connector.warehouse.schema import complete_tables
+
+# -- Types -----------------------------------------------------------------------------------------
+
+Shapes = Mapping[str, tuple[Described, ...]]
+"""The columns of each table, by `schema.table`, in their order."""
+
+_SHAPES: dict[str, Shapes] = {}
+"""The shapes of projects that were described in this process, by the digest of the project."""
+
+
+def describe(project: Project) -> Shapes:
+    """Return the columns of all seeds and models of a project, and of its source tables.
+
+    Raises:
+        ModelError: A model cannot be built, even over empty tables.
+    """
+    if project.digest not in _SHAPES:
+        with empty_warehouse() as connection:
+            for node in project.nodes:
+                _make_empty(connection, project, node.name)
+            _SHAPES[project.digest] = read_shapes(connection)
+    return _SHAPES[project.digest]
+
+
+@contextmanager
+def empty_warehouse() -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a warehouse in memory with all tables of this version and no rows."""
+    with duckdb.connect(":memory:") as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        complete_tables(connection, "memory")
+        yield connection
+
+
+def _make_empty(connection: duckdb.DuckDBPyConnection, project: Project, name: str) -> None:
+    """Create the seed or model as a table without rows.
+
+    DuckDB would expand a view again in each model that reads it.
+    """
+    node = project.node(name)
+    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(node.schema)}")
+    if isinstance(node, Model):
+        with naming_line(node.path, f"{name} cannot be built"):
+            sql = project.sql(node.template)
+            connection.execute(f"CREATE TABLE {node.table} AS {sql}\nWITH NO DATA")
+    else:
+        defined = ", ".join(f"{quoted(each.name)} {each.type}" for each in node.columns)
+        connection.execute(f"CREATE TABLE {node.table} ({defined})")
+
+
+def read_shapes(connection: duckdb.DuckDBPyConnection, database: str | None = None) -> Shapes:
+    """Return the columns of all tables and views of a database (None: the current one)."""
+    found: dict[str, list[Described]] = {}
+    for table, column, type, comment in connection.execute(
+        "SELECT schema_name || '.' || table_name, column_name, data_type, comment "
+        "FROM duckdb_columns() WHERE NOT internal "
+        "AND database_name = coalesce(?, current_database()) "
+        "ORDER BY schema_name, table_name, column_index",
+        [database],
+    ).fetchall():
+        found.setdefault(table, []).append(Described(column, type, comment or ""))
+    return {table: tuple(columns) for table, columns in found.items()}
+
+
+# -- Inheritance -----------------------------------------------------------------------------------
+# A model that reads a column and selects it under the same name needs no second declaration: the
+# text and the `personal` of the column are those of the table that it was read from. `_seen_at` of
+# a source is `seen_at` in a model.
+
+
+def tables_read_by(model: Model, project: Project, shapes: Shapes) -> list[str]:
+    """Return the tables that a model names, as `schema.table`, with braces or without."""
+    sql = project.sql(model.template).lower().replace('"', "")
+    named = dict.fromkeys(re.findall(r"\w+\.\w+", sql))
+    return [table for table in named if table in shapes and table != model.table]
+
+
+def _names(column: str) -> tuple[str, str]:
+    """Return the names that a column may have where it was read from."""
+    return column, f"_{column}"
+
+
+def column_texts(project: Project, shapes: Shapes) -> dict[str, dict[str, str]]:
+    """Return the text of each column that has one, by table and column name.
+
+    The text is in the schema file, or is inherited from the columns of the same name in the tables
+    that the model reads, if those have one text.
+    """
+    texts: dict[str, dict[str, str]] = {
+        table: {each.name: each.comment for each in columns} for table, columns in shapes.items()
+    }
+    for source in project.sources.values():
+        written = {name: text for name, text in source.texts.items() if text}
+        texts[source.table] = texts.get(source.table, {}) | written
+    for node in project.nodes:
+        texts[node.table] = {name: text for name, text in node.texts.items() if text}
+        if isinstance(node, Model):
+            read = [texts.get(table, {}) for table in tables_read_by(node, project, shapes)]
+            for each in shapes.get(node.table, ()):
+                names = _names(each.name)
+                inherited = {table[name] for table in read for name in names if table.get(name)}
+                if each.name not in texts[node.table] and len(inherited) == 1:
+                    texts[node.table][each.name] = inherited.pop()
+    return texts
+
+
+RECORD = "_record"
+"""Column with the API's answer as it came."""
+
+OWN: Mapping[str, frozenset[str]] = {
+    "push.batches": frozenset(("file",)),
+    "push.attempts": frozenset(("body", "reason")),
+    "push.problems": frozenset(("message", "received", "found", "allowed", "fix")),
+    "push.before_images": frozenset(("record",)),
+}
+"""Personal columns of the connector's own tables: typed texts, and records as they came."""
+
+_CONTENT = "marts.content_"
+_SAFE_TYPES = ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UBIGINT")
+"""Types of flags and counts. A column of another type may hold a name, a birthday or a salary."""
+
+
+def personal_columns(project: Project | None, shapes: Shapes) -> frozenset[tuple[str, str]]:
+    """Return table and column of each personal column.
+
+    A column of `landing` and `history` is personal if the catalog declares its field so. A column
+    of a model is personal if
+
+    - its entry in the schema file says `meta: {personal: true}`, or
+    - the entry does not say it, and the model reads a personal column of the same name, or
+    - it has no entry and is no count or flag. In `staging` a column that the model reads under the
+      same name needs no entry.
+
+    Args:
+        project: The models in the file; None if it has none.
+        shapes: The columns of the file.
+    """
+    models = [each for each in project.nodes if isinstance(each, Model)] if project else []
+    made = {each.table for each in models}
+    personal = {
+        (table, each.name)
+        for table, columns in shapes.items()
+        for each in columns
+        if table not in made and _is_source_personal(table, each.name)
+    }
+    for model in models:
+        assert project is not None
+        read = tables_read_by(model, project, shapes)
+        for each in shapes.get(model.table, ()):
+            inherits = {(table, name) for table in read for name in _names(each.name)} & personal
+            is_default = bool(inherits) or _is_unknown(model, each, read, shapes)
+            if model.personal.get(each.name, is_default):
+                personal.add((model.table, each.name))
+    return frozenset(personal)
+
+
+def _is_unknown(model: Model, column: Described, read: Sequence[str], shapes: Shapes) -> bool:
+    """Return True if nothing is declared of a column that may hold personal data."""
+    if column.name in model.texts or column.type in _SAFE_TYPES:
+        return False
+    names = _names(column.name)
+    is_passed_on = any(each.name in names for table in read for each in shapes[table])
+    return model.is_own or model.schema != "staging" or not is_passed_on
+
+
+def _is_source_personal(table: str, column: str) -> bool:
+    """Return True for a personal column of a table that no model makes."""
+    schema, _, name = table.partition(".")
+    if schema in ("landing", "history"):
+        return column == RECORD or _is_declared_personal(name, column)
+    if table in OWN:
+        return column in OWN[table]
+    if table.startswith(_CONTENT):
+        # A view of a content type, whose own fields may hold anything.
+        return column not in CATALOG["content_items"].fields or _is_declared_personal(
+            "content_items", column
+        )
+    # The connector's own tables; and seeds, which say of colleagues what colleagues should see.
+    return schema not in ("sync", "push", "seeds")
+
+
+def _is_declared_personal(table: str, column: str) -> bool:
+    fields = CATALOG[table].fields if table in CATALOG else {}
+    return column in fields and fields[column].personal is not None
+
+
+# -- Checks ----------------------------------------------------------------------------------------
+
+
+def check_columns(project: Project, shapes: Shapes) -> None:
+    """Raise `ModelInvalid` for a test or a text of a column that is not there."""
+    for path, line, what, table, column in _named_columns(project):
+        there = {each.name for each in shapes.get(table, ())}
+        if there and column not in there:
+            raise ModelInvalid(
+                f"{what} is of the column {column}, and {table} has none of that name",
+                path=path,
+                line=line,
+                action=f"Name one of its columns: {', '.join(sorted(there))}.",
+            )
+
+
+def _named_columns(project: Project) -> Iterator[tuple[Path, int, str, str, str]]:
+    """Every column that a schema file names: where, what for, its table, its name."""
+    for test in project.tests:
+        yield test.path, test.line, f"the test {test.name}", test.table, test.column
+        if test.to is not None and test.field is not None:
+            yield test.path, test.line, f"the test {test.name}", test.to, test.field
+    for model in project.models.values():
+        if model.declared is not None:
+            for column in model.texts:
+                yield *model.declared, "a text", model.table, column

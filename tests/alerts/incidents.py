@@ -529,6 +529,7 @@ UMBRELLA = Plan(
             *(36, "A seed", "is saved with semicolons", wrong_seed),
             *("publication_failed", "Correct the place that is named", right_seed),
         ),
+        Calm(42, "A first publication with models, and no seed is filled in", with_models),
         Incident(
             *(43, "Leads", "have a status that the seed has no name for"),
             *(both(begin_names, with_models), "checks_warn", "fill in the seed files"),

@@ -106,6 +106,7 @@ def test_a_file_of_the_inbox_is_prepared(sandbox: Sandbox, tmp_path: Path) -> No
         assert "new.csv" in ann.shown.text
 
 
+@pytest.mark.slow
 def test_begun_on_the_page_and_ended_by_the_command(sandbox: Sandbox, tmp_path: Path) -> None:
     with signed_in(sandbox, tmp_path, page_commands="on") as (_, ann):
         path = ann.begin(

@@ -30,7 +30,7 @@ ENGLISH = frozenset(
 """Words that occur in English sentences and in none of the other languages' own."""
 
 SHARED = {
-    "de": frozenset(("an", "die", "so", "also", "in", "her", "name", "import", "am", "war")),
+    "de": frozenset(("an", "die", "so", "also", "in", "her", "name", "import", "am", "was")),
     "fr": frozenset(("a", "on", "son", "comment", "note", "me", "long", "page", "import")),
 }
 """Words that are spelled alike."""

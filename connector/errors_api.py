@@ -153,9 +153,11 @@ class NotTheApi(ConnectorError):
         "Check CONNECTOR_BASE_URL: it is the address before '/api/v1', without a path of a page."
     )
 
-    def __init__(self, where: str, answer: str, more: str = "") -> None:
+    def __init__(
+        self, where: str, answer: str, more: str = "", *, action: str | None = None
+    ) -> None:
         self.where, self.answer, self.reason = where, answer, answer + more
-        super().__init__(f"{where} was {self.reason}")
+        super().__init__(f"{where} was {self.reason}", action=action)
 
 
 class Redirected(NotTheApi):

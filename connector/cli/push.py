@@ -574,7 +574,7 @@ def resolve(
     settings = session.load()
     said: list[Decision] = []
     said += ["look"] if looks else []
-    said += [DeclaredRecord(record, is_sure)] if record else []
+    said += [] if record is None else [DeclaredRecord(record, is_sure)]
     said += ["resend"] if resends else []
     said += ["drop"] if drops else []
     if batch is None:

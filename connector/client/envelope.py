@@ -266,7 +266,9 @@ def _record(request: Request, answer: Answer, document: dict[str, Any]) -> dict[
     if not isinstance(record, dict) or not _has_id(record):
         raise UnreadableAnswer(request.where, "answered without a record in 'data'")
     if (reason := _misfit(request, answer, record)) is not None:
-        raise UnreadableAnswer(request.where, f"answered with {reason}")
+        is_same_word = str(request.record_id).casefold() == record["id"].casefold()
+        action = f"Write the id as the API does: {record['id']}" if is_same_word else None
+        raise UnreadableAnswer(request.where, f"answered with {reason}", action=action)
     return record
 
 

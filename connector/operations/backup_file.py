@@ -94,6 +94,9 @@ class Manifest:
         return found
 
 
+_NAME_IT = "Name the file of a backup, or the folder that 'connector backup' wrote to."
+
+
 def prefix_of(account: str | None) -> str:
     """The beginning of the names of an account's backups."""
     return f"connector-{account or 'unnamed'}-"
@@ -107,15 +110,17 @@ def is_backup_of(name: str, account: str | None) -> bool:
 def newest_backup(source: Path, account: str | None) -> Path:
     """Return the account's newest backup in a folder; a file is returned as it is.
 
-    Raises `BackupError` if the folder has none.
+    Raises `BackupError` if the folder has none, or cannot be read.
     """
     if not source.is_dir():
         return source
-    found = sorted(each for each in source.iterdir() if is_backup_of(each.name, account))
+    try:
+        found = sorted(each for each in source.iterdir() if is_backup_of(each.name, account))
+    except OSError as error:
+        raise BackupError(f"{source} cannot be read: {error.strerror}", action=_NAME_IT) from None
     if not found:
         raise BackupError(
-            f"{source} has no backup of {account or 'the unnamed account'}",
-            action="Name the file of a backup, or the folder that 'connector backup' wrote to.",
+            f"{source} has no backup of {account or 'the unnamed account'}", action=_NAME_IT
         )
     return found[-1]
 
@@ -184,6 +189,8 @@ def _opened(path: Path) -> Iterator[tarfile.TarFile]:
     except (tarfile.TarError, EOFError, UnicodeDecodeError):
         raise BackupDamaged(f"{path} is no backup, or is damaged") from None
     except OSError as error:
+        if not path.exists():
+            raise BackupError(f"there is no backup {path}", action=_NAME_IT) from None
         raise naming(path, error) from error
 
 

@@ -41,6 +41,9 @@ SAMPLED_ROWS, SAMPLES_MAX = 200, 3
 SHOWN_ROWS, SHOWN_COLUMNS = 15, 12
 """As much of a file's beginning as is shown where a person looks for the headings."""
 
+SHEETS_SHOWN, SHEET_ROWS = 12, 4
+"""Sheets whose beginning is shown where a person chooses one, and the rows of each."""
+
 _KEPT_MAX = 6
 """Readings that are kept; one that is wanted later is made again."""
 
@@ -175,6 +178,16 @@ class DraftReader:
         only = [each.row for each in rows]
         again = preview(self._settings, asked, table=table, only=only, keeps_tasks=True)
         return {each.number: {**each.fields, **each.afterwards} for each in again.rows.tasks}
+
+    def sheets(
+        self, draft: ImportDraft, names: Sequence[str]
+    ) -> dict[str, Sequence[Sequence[str]]]:
+        """Return the first rows of each sheet, up to `SHEETS_SHOWN` sheets."""
+        asked = self.push_file(draft)
+        return {
+            name: _beginning(replace(asked, sheet=name))[0][:SHEET_ROWS]
+            for name in names[:SHEETS_SHOWN]
+        }
 
     def records(self, resource: str, ids: Collection[str]) -> Mapping[str, Mapping[str, Any]]:
         """The records of the local copy with these ids."""

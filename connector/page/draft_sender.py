@@ -33,6 +33,9 @@ from connector.settings.model import Settings
 
 _LOGGER = logging.getLogger(__name__)
 
+_BEFORE_ROWS, _AFTER_ROWS = 5, 5
+"""Percents of a run before its first row and after its last one."""
+
 LEASE_LOOK_SECONDS = 2.0
 """How often it is looked whether another push of the account has ended."""
 
@@ -41,7 +44,7 @@ LEASE_LOOK_SECONDS = 2.0
 class RunningWork:
     """A run under way, as a screen shows it.
 
-    `phase` is "waits", "pull", "rows" or "doubt"; `done` of `total` rows have ended.
+    `phase` is "waits", "pull", "rows", "doubt" or "end"; `done` of `total` rows have ended.
     """
 
     what: str
@@ -60,11 +63,22 @@ class RunningWork:
             return
         self.until = progress.until
         if progress.batch is None:
-            self.phase = "pull"
+            # The records that were sent are pulled as well, after the last row.
+            self.phase = "end" if self.total else "pull"
         else:
             self.phase = "doubt" if progress.until is not None else "rows"
             if progress.until is None:
                 self.done, self.total = progress.read, progress.read + progress.pending
+                if self.done == self.total:
+                    self.phase = "end"
+
+    @property
+    def percent(self) -> int:
+        """Return how far the run is: the first and the last part of it have no rows."""
+        if not self.total:
+            return _BEFORE_ROWS if self.phase == "pull" else 0
+        rows = 100 - _BEFORE_ROWS - _AFTER_ROWS
+        return _BEFORE_ROWS + rows * self.done // self.total
 
 
 class DraftSender:

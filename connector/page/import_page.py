@@ -35,7 +35,7 @@ from connector.page.screens import pages, problem_kinds
 from connector.page.site import Guarded, PageCall, PageDoor, Screen, failure, redirect, render
 from connector.page.words import ABOUT, MODES, OUTCOMES, QUESTIONS, UNDONE, PageRefusal, language_of
 from connector.pushes.batch_report import Decision, DeclaredRecord
-from connector.pushes.dry_run import OPERATIONS
+from connector.pushes.dry_run import OPERATIONS, Preview
 from connector.settings.model import Settings
 from connector.spreadsheet.mapping import ColumnMap
 from connector.spreadsheet.mapping_file import SavedMap
@@ -112,6 +112,7 @@ class ImportPage(PreparingScreens):
         }
         taken: dict[str, Screen] = {
             "/imports": self.begin,
+            "/template": self.template,
             "/inbox": self.begin_inbox,
             f"{one}/table": self.take_table,
             f"{one}/columns": self.take_columns,
@@ -217,6 +218,8 @@ class ImportPage(PreparingScreens):
             ],
             stopping=stopping,
             settled_by=QUESTIONS,
+            left=_left_this_month(preview),
+            shows_command=self._settings.page_commands.value == "on",
             warnings=problem_kinds(checked.rows, sort="warning"),
             path=self.drafts.file(draft),
             map_path=self.drafts.map_path(draft),
@@ -277,9 +280,7 @@ class ImportPage(PreparingScreens):
             else:
                 is_look = run is not None and run.what != "send"
                 return redirect(f"/imports/{call.id}/{'undo' if is_look else 'result'}")
-        response = self.show(call, "progress.html", draft, run=self.sender.running(call.id))
-        response.headers["Refresh"] = "2"
-        return response
+        return self.show(call, "progress.html", draft, run=self.sender.running(call.id))
 
     # -- Result -----------------------------------------------------------------------------------
 
@@ -320,6 +321,7 @@ class ImportPage(PreparingScreens):
             "sent": sum(counts.get(name, 0) for name in OPERATIONS),
             "outcomes": OUTCOMES,
             "about": ABOUT,
+            "record_url": self._settings.record_url.value,
         }
 
     def begin_rest(self, call: PageCall) -> Response:
@@ -402,6 +404,11 @@ class ImportPage(PreparingScreens):
         )
 
 
+def _left_this_month(preview: Preview) -> int | None:
+    """Return the requests that are left this month; None if the month has no known limit."""
+    return preview.month.room(keeps_reserve=False) if preview.month is not None else None
+
+
 _OF_ONE_FILE = (*READ_OPTIONS, "accept_warnings")
 _BY_CONSENT = frozenset(
     ("warnings", "mixed_dates", "second_table", "hidden_columns", "merged_cells", "headings")
@@ -419,8 +426,6 @@ def _waiting(show: Screen) -> Screen:
                 # What was said is lost to nobody: the form is sent again once it is read.
                 wait([waits.job.future])
                 return show(call)
-            response = call.render("reading.html", draft=waits.draft, job=waits.job)
-            response.headers["Refresh"] = "1"
-            return response
+            return call.render("reading.html", draft=waits.draft, job=waits.job)
 
     return answer

@@ -11,14 +11,17 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict
 from datetime import timedelta
 from io import BytesIO
-from typing import Any, TypeVar
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar, cast
 from urllib.parse import quote
 
 from starlette.responses import FileResponse, Response
 
 from connector.catalog import CATALOG
 from connector.catalog.field import Field
-from connector.errors import ConnectorError, SheetUnknown
+from connector.engine.push_states import Mode
+from connector.errors import ConnectorError, SheetUnknown, SpreadsheetError
 from connector.page import screens
 from connector.page.draft_reader import CheckedFile, DraftReader, OpenedFile, ReadingJob
 from connector.page.drafts import (
@@ -33,6 +36,7 @@ from connector.page.row_index import IndexedRow, Kind
 from connector.page.screens import ValueQuestion, kind_of, pages, problem_kinds
 from connector.page.site import PageCall, redirect
 from connector.page.words import MODES, PageRefusal, country_of, resource_names
+from connector.pushes.dry_run import template
 from connector.pushes.inbox import Inbox
 from connector.pushes.options import NO_MAP
 from connector.settings.model import Settings
@@ -71,10 +75,18 @@ class PreparingScreens:
 
     def home(self, call: PageCall) -> Response:
         """A new import, and those under way."""
+        return self._home(call)
+
+    def _home(self, call: PageCall, message: str = "") -> Response:
+        """The first screen. With a message, the answers of a form that cannot be used are kept."""
         found = self._inbox.look(self._inbox_seen)
         self._inbox_seen = found.seen
         return call.render(
             "home.html",
+            status=422 if message else 200,
+            message=message,
+            said={"resource": "candidates", "mode": "create", "pasted": "", **call.form},
+            file_mb=self._settings.import_file_mb.value,
             content_types=self._content_types(),
             drafts=self.drafts.all(),
             waiting=found.waiting,
@@ -96,28 +108,54 @@ class PreparingScreens:
 
     def begin(self, call: PageCall) -> Response:
         """Begin an import with a file, or with what was pasted."""
-        resource, mode = call.form.get("resource", ""), call.form.get("mode", "")
-        if resource not in resource_names() or mode not in MODES:
-            raise PageRefusal(
-                "Choose what is in the file and what you want to do.", action="Go back and choose."
-            )
+        words, said = call.language, _said(call)
+        if said is None:
+            told = words.gettext("Choose what is in the file and what you want to do.")
+            return self._home(call, told)
+        resource, mode = said
         if mode == "convert" and "convert" not in CATALOG[resource].operations:
-            raise PageRefusal("Only leads can be converted.", action="Go back and choose.")
+            return self._home(call, words.gettext("Only leads can be converted."))
         pasted = call.form.get("pasted", "")
         if call.file is not None:
             name, content = call.file.filename or "", call.file.file
         elif pasted.strip():
             name, content = "pasted.txt", BytesIO(pasted.encode())
         else:
-            raise PageRefusal("You did not choose a file.", action="Choose a file, or paste cells.")
+            return self._home(call, words.gettext("Choose a file, or paste cells."))
         options: dict[str, Any] = {}
         if mode in ("update", "upsert"):
             options["match"] = list(CATALOG[resource].natural_keys[0])
         if resource == "content_items":
             options["content_type"] = call.form.get("content_type", "").strip() or None
-        said = {"resource": resource, "mode": mode, "made_by": call.session.person}
-        draft = self.drafts.begin(name, content, options=options, **said)
+        draft = self.drafts.begin(
+            *(name, content),
+            resource=resource,
+            mode=mode,
+            made_by=call.session.person,
+            options=options,
+        )
+        error = self.reader.opened(draft).future.exception()
+        if isinstance(error, SpreadsheetError) and error.code not in screens.TABLE_ERRORS:
+            self._erase(draft.id)
+            return self._home(call, " ".join(words.error(error)))
         return redirect(f"/imports/{draft.id}")
+
+    def template(self, call: PageCall) -> Response:
+        """Return an empty workbook with all columns of the resource."""
+        said = _said(call)
+        if said is None or said[1] == "convert":
+            raise PageRefusal("There is no template for a conversion.")
+        resource, mode = said
+        is_item = resource == "content_items"
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / f"{resource}.xlsx"
+            template(
+                *(self._settings, resource, path),
+                mode=mode,
+                match=CATALOG[resource].natural_keys[0] if mode in ("update", "upsert") else (),
+                parent=call.form.get("content_type") if is_item else None,
+            )
+            return Response(path.read_bytes(), headers=_attached(path.name))
 
     def begin_inbox(self, call: PageCall) -> Response:
         """Begin an import with a file of the inbox, which is taken out of it."""
@@ -173,9 +211,12 @@ class PreparingScreens:
         draft = self.drafts.load(call.id)
         if draft.stage == "sending":
             raise PageRefusal("This import is being sent.", action="Wait until it ends.")
-        self.reader.forget(draft.id)
-        self.drafts.remove(draft.id)
+        self._erase(draft.id)
         return redirect("/")
+
+    def _erase(self, id: str) -> None:
+        self.reader.forget(id)
+        self.drafts.remove(id)
 
     def download(self, call: PageCall) -> Response:
         """The report, the map or the file of a draft."""
@@ -185,9 +226,7 @@ class PreparingScreens:
         name = names.get(call.request.path_params["what"])
         if name is None or not (folder / name).is_file():
             raise PageRefusal("This file does not exist.")
-        kept = f"attachment; filename*=utf-8''{quote(name)}"
-        headers = {"Content-Disposition": kept, "Content-Type": "application/octet-stream"}
-        return FileResponse(folder / name, headers=headers)
+        return FileResponse(folder / name, headers=_attached(name))
 
     # -- Table ------------------------------------------------------------------------------------
 
@@ -214,6 +253,10 @@ class PreparingScreens:
             opened=opened,
             error=error,
             told=call.language.error(error) if error else (),
+            table_errors=screens.TABLE_ERRORS,
+            beginnings=self.reader.sheets(draft, error.names)
+            if isinstance(error, SheetUnknown)
+            else {},
             readings=next((q.choices for q in opened.table.questions), ()) if opened else (),
             sheets=error.names if isinstance(error, SheetUnknown) else (),
             samples=getattr(error, "samples", ()),
@@ -488,6 +531,20 @@ class PreparingScreens:
 def _may_match(draft: ImportDraft, field: Field) -> bool:
     keys = {name for some in CATALOG[draft.resource].natural_keys for name in some}
     return field.name in keys or field.name == "id"
+
+
+def _attached(name: str) -> dict[str, str]:
+    """Return the headers of a file that a browser saves."""
+    kept = f"attachment; filename*=utf-8''{quote(name)}"
+    return {"Content-Disposition": kept, "Content-Type": "application/octet-stream"}
+
+
+def _said(call: PageCall) -> tuple[str, Mode] | None:
+    """Return the resource and the mode that a form names; None if one of them does not exist."""
+    resource, mode = call.form.get("resource", ""), call.form.get("mode", "")
+    if resource not in resource_names() or mode not in MODES:
+        return None
+    return resource, cast("Mode", mode)
 
 
 def _row_numbers(form: Mapping[str, str]) -> list[int]:

@@ -19,6 +19,12 @@ from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import COLUMN_MISSING, NotedValue, Unreadable
 from connector.spreadsheet.target_columns import PushTarget
 
+TABLE_ERRORS = frozenset(
+    ("sheet_unknown", "encoding_unknown", "delimiter_unknown", "headings_refused", "no_rows")
+)
+"""Codes of errors that an answer on the screen "Table" solves. Another file is needed for others.
+"""
+
 LEFT_OUT = "-"
 """Stands for a column that fills nothing, by a person's word."""
 

@@ -156,6 +156,8 @@ class Settings:
     import_keep_days: Annotated[Setting[int], Spec(values.whole(1, 365), 7)]
     import_file_mb: Annotated[Setting[int], Spec(values.whole(1, 1_000), 50)]
     approvals: Annotated[Setting[OnOff], Spec(values.one_of(OnOff), "off")]
+    record_url: Annotated[Setting[str | None], Spec(values.read_record_url)]
+    page_commands: Annotated[Setting[OnOff], Spec(values.one_of(OnOff), "off")]
     retention: Annotated[
         Setting[Mapping[str, str]], Spec(values.read_retention, MappingProxyType({}), is_table=True)
     ]

@@ -107,8 +107,19 @@ API_PATH = "/api/v1"
 """What every path of the API begins with (API 9.1)."""
 
 _ADDRESS = "an address such as https://acme.example"
+_RECORD_URL = "an address such as https://app.example/{resource}/{id}"
 _PROXY = "the address of a proxy such as http://proxy.example:3128, without a name or a path"
 _WEBHOOK = "must be an address such as https://hooks.example/alerts"
+
+
+def read_record_url(raw: object) -> str:
+    """Return the address of a record in the application, with places for resource and id."""
+    text = raw.strip() if isinstance(raw, str) else ""
+    filled = text.replace("{resource}", "x").replace("{id}", "x")
+    _parts(filled, _RECORD_URL, "ids")
+    if "{id}" not in text or "{" in filled or "}" in filled:
+        raise ValueError(_RECORD_URL)
+    return text
 
 
 def read_address(raw: object) -> str:

@@ -12,6 +12,7 @@ import tarfile
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from unittest.mock import patch
 
 import duckdb
 import pytest
@@ -340,3 +341,14 @@ def test_the_newest_backup_of_a_folder_is_used(tmp_path: Path) -> None:
     assert found == newest_backup(found, None)
     with pytest.raises(BackupError, match="no backup of globex"):
         newest_backup(tmp_path, "globex")
+
+
+def test_a_backup_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BackupError, match="there is no backup") as caught:
+        check_backup(newest_backup(tmp_path / "nothing", None))
+    assert "Name the file of a backup" in caught.value.action
+    with (
+        patch.object(Path, "iterdir", side_effect=PermissionError(13, "Permission denied")),
+        pytest.raises(BackupError, match="cannot be read: Permission denied"),
+    ):
+        newest_backup(tmp_path, None)

@@ -97,7 +97,10 @@ class Person:
     def see(self, path: str) -> httpx.Response:
         """Look at a screen, until what it needs is read."""
         self.shown = self.client.get(path)
-        while "refresh" in self.shown.headers:
+        return self._read()
+
+    def _read(self) -> httpx.Response:
+        while 'http-equiv="refresh"' in self.shown.text:
             self.shown = self.client.get(self.shown.url.path)
         return self.shown
 
@@ -114,9 +117,7 @@ class Person:
         data = {**self.keys(), **(fields or {})}
         headers = {"Origin": self.address, **more.pop("headers", {})}
         self.shown = self.client.post(path, data=data, headers=headers, **more)
-        while "refresh" in self.shown.headers:
-            self.shown = self.client.get(self.shown.url.path)
-        return self.shown
+        return self._read()
 
     def begin(self, name: str, content: bytes, **fields: str) -> str:
         """Bring a file; returns the path of the import."""

@@ -120,6 +120,7 @@ def test_a_lost_list_is_taken_from_the_receipts(agency: PopulatedAgency, how: st
     assert ["ok"] == [each["state"] for each in found if each["name"] == "erasures"]
 
 
+@pytest.mark.slow
 def test_a_push_without_a_pull_knows_them_too(agency: PopulatedAgency) -> None:
     agency.lose("emptied")
 
@@ -217,7 +218,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", first_fast([*DAMAGES]))
 def test_a_damaged_key_is_never_taken_for_the_key(agency: PopulatedAgency, damage: str) -> None:
     path = agency.data / "suppression.key"
     before = path.read_bytes()
@@ -247,6 +248,7 @@ def test_a_receipt_of_another_account_is_named(agency: PopulatedAgency) -> None:
     assert agency.before == len(agency.sandbox.log)
 
 
+@pytest.mark.slow
 def test_released_people_stay_released(agency: PopulatedAgency) -> None:
     assert 0 == agency.call("erase", "--release", EMAIL).status
     agency.lose("removed")

@@ -118,6 +118,7 @@ def test_small_list_may_be_emptied(tmp_path: Path) -> None:
         assert 1 == pulled(sandbox, tmp_path, "jobs").requests
 
 
+@pytest.mark.slow
 def test_refusal_keeps_back_nothing_but_deletions(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS) as sandbox:
         pulled(sandbox, tmp_path)

@@ -130,6 +130,35 @@ def test_what_cannot_be_decided_is_refused(tmp_path: Path) -> None:
             assert [(batch, 2)] == [(row.batch, row.number) for row in journal.in_doubt()]
 
 
+ODD_IDS = {
+    "": "is missing",
+    " ": "holds ' '",
+    "candidates/7": "holds '/'",
+    "7?page=2": "holds '?'",
+    "7\x1b[31m": "holds '\\x1b'",
+    "..": "begins with a dot",
+    "7" * 100_000: "is longer than 200 characters",
+}
+
+
+def test_an_odd_id_of_a_record_is_named_and_not_sent(tmp_path: Path) -> None:
+    with Sandbox(counts={"candidates": 1}) as sandbox:
+        pusher = Pusher(sandbox, tmp_path, connections=1)
+        batch = held(pusher, 2)
+        environ = variables(sandbox.base_url, pusher.settings.folder, sandbox.key)
+        requests = len(sandbox.log)
+        for id, fault in ODD_IDS.items():
+            called = call(["resolve", batch, "2", "--record", id], environ)
+            assert 2 == called.status, id[:20]
+            assert f"the id of a candidate {fault}" in called.err
+            assert "Copy the id from the application" in called.err
+        assert requests == len(sandbox.log)
+        capitals = call(["resolve", batch, "2", "--record", "ABC-DEF"], environ)
+        assert (2, True) == (capitals.status, "there is no record ABC-DEF" in capitals.err)
+        with pusher.journal() as journal:
+            assert [(batch, 2)] == [(row.batch, row.number) for row in journal.in_doubt()]
+
+
 def test_a_404_of_a_proxy_does_not_say_that_the_record_does_not_exist(tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": 1}) as sandbox:
         (id,) = sandbox.store.records("candidates")

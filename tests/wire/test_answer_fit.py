@@ -49,6 +49,12 @@ def created(**shown: Any) -> str:
     return str(found["id"])
 
 
+def test_an_id_in_another_letter_case_is_named() -> None:
+    with pytest.raises(UnreadableAnswer) as caught:
+        read_record(get_request(CANDIDATES, "A1"), answer({"id": "a1"}))
+    assert "Write the id as the API does: a1" == caught.value.action
+
+
 @pytest.mark.parametrize("id", ["b2", "A1", "a1 "])
 def test_a_record_of_another_id_does_not_fit(id: str) -> None:
     with pytest.raises(UnreadableAnswer, match="was answered with a record of another id"):

@@ -3,16 +3,75 @@
 
 document.documentElement.classList.add("scripted");
 
-// A file that is dropped anywhere in the box is taken as if it had been chosen.
-for (const drop of document.querySelectorAll(".drop")) {
+// A file that is dropped anywhere on the page is taken as if it had been chosen. Without this the browser opens it.
+const drop = document.querySelector(".drop");
+for (const name of ["dragover", "dragleave", "drop"]) {
+  document.addEventListener(name, (event) => {
+    if (!event.dataTransfer?.types.includes("Files")) return;
+    event.preventDefault();
+    if (!drop) return;
+    drop.classList.toggle("over", name === "dragover");
+    if (name !== "drop" || !event.dataTransfer.files.length) return;
+    const input = drop.querySelector("input");
+    input.files = event.dataTransfer.files;
+    input.dispatchEvent(new Event("change", { bubbles: true }));
+  });
+}
+
+// The first form: its faults are reported at their fields, before a file is sent.
+if (drop) {
   const input = drop.querySelector("input");
-  for (const name of ["dragover", "dragleave", "drop"]) {
-    drop.addEventListener(name, (event) => {
-      event.preventDefault();
-      drop.classList.toggle("over", name === "dragover");
-      if (name === "drop" && event.dataTransfer.files.length) input.files = event.dataTransfer.files;
-    });
-  }
+  const { form } = input;
+  const check = () => {
+    const [file] = input.files;
+    const isMissing = !file && !form.elements.pasted.value.trim();
+    const isLarge = file && file.size > Number(drop.dataset.bytes);
+    input.setCustomValidity(isMissing ? drop.dataset.none : isLarge ? drop.dataset.large : "");
+  };
+  check();
+  for (const name of ["change", "input"]) form.addEventListener(name, check);
+  // A choice that is hidden for the resource is not kept.
+  form.addEventListener("change", () => {
+    const [create] = form.elements.mode;
+    const chosen = [...form.elements.mode].find((each) => each.checked);
+    if (chosen && !chosen.checkVisibility()) create.checked = true;
+  });
+}
+
+// A screen that waits shows its progress until the server leads on; it survives a server that is away.
+const waiting = document.querySelector("[data-poll]");
+if (waiting) {
+  const notify = document.getElementById("notify");
+  const POLL_MILLISECONDS = 1000;
+
+  const leadOn = (address, heading) => {
+    if (notify?.checked) new Notification(notify.dataset.title, { body: heading });
+    location.replace(address);
+  };
+
+  const poll = async () => {
+    try {
+      const answer = await fetch(location.href, { headers: { "X-Part": "poll" } });
+      const shown = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const fresh = shown.querySelector("[data-poll]");
+      if (!fresh) return leadOn(answer.url, shown.querySelector("h1")?.textContent ?? "");
+      const bar = fresh.querySelector("progress");
+      const before = waiting.querySelector("progress");
+      if (bar && before && bar.value < before.value) bar.value = before.value;
+      waiting.replaceChildren(...fresh.childNodes);
+    } catch {
+      waiting.querySelector("[role=status]").textContent = waiting.dataset.lost;
+    }
+    setTimeout(poll, POLL_MILLISECONDS);
+  };
+  setTimeout(poll, POLL_MILLISECONDS);
+
+  notify?.addEventListener("change", async () => {
+    if (!notify.checked || (await Notification.requestPermission()) === "granted") return;
+    notify.checked = false;
+    notify.disabled = true;
+    notify.parentElement.append(` ${notify.dataset.denied}`);
+  });
 }
 
 const isEdited = (field) => {

@@ -1,0 +1,173 @@
+"""The first screen of an import, the limits it states, and what its end offers."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import openpyxl
+import pytest
+from playwright.sync_api import Browser, expect
+
+from connector.page.draft_sender import RunningWork
+from connector.pulls.outcome import Progress
+from connector.sandbox.server import Sandbox
+from tests.page.serving import PageProcess, csv_of, environ_of, served, signed_in
+from tests.page.test_ways import looked_at
+
+ROW = "Bo,Li,bo@example.com,permanent"
+
+
+@pytest.fixture
+def sandbox() -> Iterator[Sandbox]:
+    """An API with nobody in it."""
+    with Sandbox() as opened:
+        yield opened
+
+
+def test_a_form_that_cannot_be_used_keeps_its_answers(sandbox: Sandbox, tmp_path: Path) -> None:
+    with signed_in(sandbox, tmp_path) as (page, ann):
+        ann.see("/")
+        said = {"resource": "jobs", "mode": "convert", "pasted": "Title\nCook"}
+        assert 422 == ann.post("/imports", said).status_code
+        assert "Only leads can be converted." in ann.shown.text
+        assert 'value="jobs" required checked' in ann.shown.text
+        assert "Title\nCook</textarea>" in ann.shown.text
+        ann.post("/imports", {"resource": "jobs", "mode": "create", "pasted": " "})
+        assert 'role="alert" id="wrong">Choose a file, or paste cells.' in ann.shown.text
+        assert [] == page.drafts.all()
+
+
+def test_a_file_that_cannot_be_read_is_no_draft(sandbox: Sandbox, tmp_path: Path) -> None:
+    with signed_in(sandbox, tmp_path) as (page, ann):
+        for name in ("Brief.pdf", "list.xlsx", "old.xls"):
+            assert "" == ann.begin(name, b"%PDF-1.7 \x00\x01")
+            assert 422 == ann.shown.status_code
+            assert 'id="wrong"' in ann.shown.text
+        assert [] == page.drafts.all()
+        assert "" != ann.begin("headings.csv", b"First name,Last name\n")
+        assert 1 == len(page.drafts.all())
+
+
+def test_the_size_limit_is_on_the_first_screen_and_in_the_error(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    with signed_in(sandbox, tmp_path, import_file_mb=1) as (_, ann):
+        assert "(1 MB maximum)" in ann.see("/").text
+        ann.begin("large.csv", b"x" * 4_000_000)
+        assert 413 == ann.shown.status_code
+        assert "The file is larger than 1 MB." in ann.shown.text
+        assert 'href="/"' in ann.shown.text
+
+
+def test_the_requests_and_the_rest_of_the_month_are_shown_before_sending(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    with signed_in(sandbox, tmp_path, monthly_requests=5_000) as (_, ann):
+        looked_at(ann, ROW)
+        shown = " ".join(ann.shown.text.split())
+        assert re.search(r"About 2 requests\. (4,9\d\d|5,000) are left this month\.", shown)
+        ann.see("/")
+    with signed_in(sandbox, tmp_path, monthly_requests=1) as (_, ann):
+        looked_at(ann, ROW)
+        assert "Only 1 requests are left this month." in ann.shown.text
+
+
+def test_the_template_can_be_downloaded(sandbox: Sandbox, tmp_path: Path) -> None:
+    with signed_in(sandbox, tmp_path) as (_, ann):
+        ann.see("/")
+        told = ann.post("/template", {"resource": "leads", "mode": "upsert"})
+        assert "leads.xlsx" in told.headers["content-disposition"]
+        book = openpyxl.load_workbook(io.BytesIO(told.content))
+        assert "email" in [each.value for each in book.worksheets[0][1]]
+
+
+def test_an_import_ends_with_links(sandbox: Sandbox, tmp_path: Path) -> None:
+    address = "https://app.example/{resource}/{id}"
+    with signed_in(sandbox, tmp_path, record_url=address) as (_, ann):
+        path = looked_at(ann, ROW)
+        assert "connector push" not in ann.shown.text
+        ann.post(f"{path}/send")
+        ann.see(f"{path}/progress")
+        shown = ann.see(f"{path}/result").text
+        (id,) = sandbox.store.records("candidates")
+        assert f'href="https://app.example/candidates/{id}"' in shown
+        assert re.search(r'href="/">\s*Import another file', shown)
+
+
+def test_progress_only_moves_forward() -> None:
+    run, shown = RunningWork("send"), list[int]()
+    events = [
+        Progress("candidates"),
+        *(Progress("candidates", n, 9 - n, batch="b") for n in (0, 9)),
+    ]
+    for event in (*events, Progress("candidates", 1, 2)):
+        run.follow(event)
+        shown.append(run.percent)
+    assert sorted(shown) == shown
+    assert "end" == run.phase
+
+
+@pytest.mark.slow
+def test_a_file_is_dropped_anywhere_on_the_page(
+    browser: Browser, sandbox: Sandbox, tmp_path: Path
+) -> None:
+    drop = """name => {
+      const data = new DataTransfer();
+      data.items.add(new File(["First name\\nBo"], name));
+      document.querySelector("h1").dispatchEvent(
+        new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+      return document.querySelector("#file").files[0]?.name;
+    }"""
+    with served(sandbox, tmp_path, import_file_mb=1) as (page, address):
+        shown = browser.new_page()
+        shown.goto(address + page.access.new_link())
+        wrong = "document.querySelector('#file').validationMessage"
+        assert "Choose a file, or paste cells." == shown.evaluate(wrong)
+        assert "Brief.csv" == shown.evaluate(drop, "Brief.csv")
+        assert "" == shown.evaluate(wrong)
+        large = tmp_path / "large.csv"
+        large.write_bytes(b"x" * 2_000_000)
+        shown.set_input_files("#file", large)
+        assert "The file is larger than 1 MB." == shown.evaluate(wrong)
+        # A choice that the resource does not have is not kept.
+        shown.locator("input[value=leads]").check()
+        shown.locator("input[value=convert]").check()
+        shown.locator("input[value=candidates]").check()
+        expect(shown.locator("input[value=create]")).to_be_checked()
+        shown.close()
+
+
+@pytest.mark.slow
+def test_a_screen_that_waits_comes_back_with_the_server(
+    browser: Browser, sandbox: Sandbox, tmp_path: Path
+) -> None:
+    environ = environ_of(sandbox, tmp_path)
+    with PageProcess(environ, tmp_path) as server:
+        context = browser.new_context(locale="en-GB", permissions=["notifications"])
+        page = context.new_page()
+        page.add_init_script(
+            "window.told = []; window.Notification = class {"
+            " constructor(title, options) { localStorage.told = title + ': ' + options.body; }"
+            " static requestPermission() { return Promise.resolve('granted'); } };"
+        )
+        page.goto(server.link)
+        people = "\n".join(f"P{n},Li,p{n}@example.com,permanent" for n in range(200))
+        page.set_input_files(
+            "#file", {"name": "p.csv", "mimeType": "text/csv", "buffer": csv_of(people)}
+        )
+        page.get_by_role("button", name="Upload file").click()
+        page.get_by_role("button", name="Continue").click()
+        page.wait_for_url("**/look")
+        page.get_by_role("button", name="Create 200").click()
+        page.wait_for_url("**/progress")
+        page.get_by_label("Notify me when the import ends").check()
+        server.kill()
+        expect(page.get_by_role("status")).to_contain_text("cannot be reached", timeout=10_000)
+        with PageProcess(environ, tmp_path, server.port):
+            page.wait_for_url("**/result", timeout=60_000)
+            expect(page.locator(".tiles .created b")).to_have_text("200")
+            assert "p.csv: Import completed" == page.evaluate("localStorage.told")
+        context.close()

@@ -9,11 +9,11 @@ from __future__ import annotations
 import gettext
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cache
 from io import BytesIO
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, ClassVar
 from zoneinfo import ZoneInfo
@@ -25,8 +25,6 @@ from babel.messages.pofile import read_po
 from babel.numbers import format_decimal
 
 from connector.catalog import CATALOG
-from connector.catalog.field import Field
-from connector.catalog.value import Kind
 from connector.engine.push_plan import Problem
 from connector.errors import ConnectorError, SpreadsheetError
 from connector.page.marks import N_, N_PLURAL
@@ -59,6 +57,7 @@ OUTCOMES: Mapping[str, str] = {
     "created": N_("Created"),
     "updated": N_("Updated"),
     "converted": N_("Converted"),
+    "undone": N_("Undone"),
     "unchanged": N_("No changes"),
     "duplicate": N_("Duplicates"),
     "invalid": N_("Not imported"),
@@ -259,10 +258,13 @@ class PageLanguage:
     def shown(self, value: Any, resource: str = "", name: str = "") -> str:
         """A value as people write it; one of a field's choices as they call it."""
         field = CATALOG[resource].fields.get(name) if resource else None
-        value = _typed(field, value) if field is not None and isinstance(value, str) else value
+        read = field.read(value)[0] if field is not None else None
+        value = value if read is None else read
         shown = value if isinstance(value, str) else str(value)
-        if value in (None, "", "(empty)"):
+        if value in (None, "", []):
             shown = self.gettext("empty")
+        elif isinstance(value, datetime):
+            shown = self.moment(value)
         elif isinstance(value, bool):
             shown = self.gettext(_YES if value else _NO)
         elif isinstance(value, int | float):
@@ -279,14 +281,22 @@ class PageLanguage:
         """The name of a record, or what else identifies it."""
         names = [record.get(name) for name in ("first_name", "last_name")]
         whole = " ".join(str(each) for each in names if each)
-        others = (record.get(name) for name in ("name", "title", "reference_code", "id"))
+        others = (
+            record.get(name) for name in ("name", "title", "company_name", "reference_code", "id")
+        )
         return whole or next((str(each) for each in others if each), "")
+
+    def details(self, record: Mapping[str, Any], resource: str) -> str:
+        """What tells a record from others of the same name."""
+        known = self.record(record)
+        found = ((name, value) for name in _DETAILS if (value := record.get(name)) != known)
+        return " · ".join(self.shown(value, resource, name) for name, value in found if value)
 
     def changes(self, changes: Any, resource: str) -> list[list[str]]:
         """Fields with their values from and to, of a preview or of an undo."""
         found = changes.items() if isinstance(changes, Mapping) else ((n, p) for n, *p in changes)
         return [
-            [name, *(self.shown(each, resource, name)[:_SHOWN_CHARACTERS] for each in pair)]
+            [name, *_cut(*(self.shown(each, resource, name) for each in pair))]
             for name, pair in found
         ]
 
@@ -357,14 +367,13 @@ class PageLanguage:
         return sorted(found, key=lambda each: each[1])
 
 
-def _typed(field: Field, text: str) -> Any:
-    """The value of a text that a preview has of a truth value or a number."""
-    if field.kind is Kind.BOOL:
-        return {"True": True, "False": False}.get(text, text)
-    if field.kind in (Kind.NUMBER, Kind.INTEGER):
-        with suppress(ValueError):
-            return float(text)
-    return text
+def _cut(now: str, then: str) -> tuple[str, str]:
+    """Two texts, cut to be shown. Of long ones the beginning that both have is left out."""
+    same = takewhile(lambda pair: pair[0] == pair[1], zip(now, then, strict=False))
+    alike = sum(1 for _ in same) - _KEPT_CHARACTERS
+    if max(len(now), len(then)) > _SHOWN_CHARACTERS and alike > 0:
+        now, then = f"…{now[alike:]}", f"…{then[alike:]}"
+    return now[:_SHOWN_CHARACTERS], then[:_SHOWN_CHARACTERS]
 
 
 def field_words(name: str) -> str:
@@ -373,7 +382,8 @@ def field_words(name: str) -> str:
     return f"{plain[:1].upper()}{plain[1:]}"
 
 
-_SHOWN_CHARACTERS = 80
+_DETAILS = ("company_name", "city", "current_job_title", "status")
+_SHOWN_CHARACTERS, _KEPT_CHARACTERS = 80, 20
 _YES, _NO = N_("yes"), N_("no")
 _SHORT = re.compile(r"\b(?:ai|cv|id|ir35|url)\b")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d\Z")

@@ -111,10 +111,29 @@ def test_errors_are_told_in_the_language(code: str, kind: str, error: ConnectorE
 
 
 def test_values_before_and_after_are_in_the_language() -> None:
-    changes = (("willing_to_relocate", "False", "True"), ("expected_salary", "122625.0", "38000"))
+    changes = (
+        ("willing_to_relocate", False, True),
+        ("expected_salary", 122625.0, 38000),
+        ("available_from", None, "2026-12-01"),
+    )
     shown = language("fr").changes(changes, "candidates")
-    assert ["willing_to_relocate", "non", "oui"] == shown[0]
-    assert ["expected_salary", "122 625", "38 000"] == [" ".join(each.split()) for each in shown[1]]
+    assert [
+        ["willing_to_relocate", "non", "oui"],
+        ["expected_salary", "122 625", "38 000"],
+        ["available_from", "vide", "1 décembre 2026"],
+    ] == [[" ".join(each.split()) for each in change] for change in shown]
+    # An undo has the same values by field.
+    by_field = {name: values for name, *values in changes}
+    assert shown == language("fr").changes(by_field, "candidates")
+
+
+def test_of_long_texts_the_end_that_differs_is_shown() -> None:
+    before = "Called on Monday. " * 10
+    ((_, now, then),) = language("en").changes(
+        {"notes": (before, f"{before}\n\nMet.")}, "candidates"
+    )
+    assert now.startswith("…")
+    assert then.endswith("Met.")
 
 
 def test_the_browser_chooses(tmp_path: Path) -> None:

@@ -20,6 +20,9 @@ PAGE_ROWS = 25
 DISTINCT_MAX = 200
 """Different cells of one problem in one column that are remembered."""
 
+TAKEN_BACK = "undone"
+"""Code of a row that was undone, which is its outcome then."""
+
 Kind = tuple[str, str, str | None]
 """What rows are listed by: ("outcome" or "code", its name, None), or ("problem" or "warning", code,
 column).
@@ -84,7 +87,8 @@ class RowIndex:
         """Take in one row."""
         place, result = self._rows.add(row), row.result
         self._places[row.number] = place
-        self._note(("outcome", result.outcome, None), place)
+        outcome = TAKEN_BACK if result.code == TAKEN_BACK else result.outcome
+        self._note(("outcome", outcome, None), place)
         self._note(("code", result.code or "", None), place)
         for kind, problem in _problems_of(result):
             self.problems.setdefault(kind, problem)

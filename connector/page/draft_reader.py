@@ -21,8 +21,8 @@ from connector.errors import ConnectorError
 from connector.ledger.journal import Journal
 from connector.ledger.journal_reads import RowRecord
 from connector.ledger.ledger import Ledger
-from connector.page.drafts import RECORD, DraftFolder, ImportDraft
-from connector.page.row_index import IndexedRow, RowIndex
+from connector.page.drafts import RECORD, DraftFolder, Edits, ImportDraft
+from connector.page.row_index import TAKEN_BACK, IndexedRow, RowIndex
 from connector.pushes.dry_run import Preview, PushFile, at_its_column, open_file, preview, target_of
 from connector.pushes.file_questions import saved_before
 from connector.pushes.push import note_seen
@@ -195,6 +195,24 @@ class DraftReader:
         with WarehouseLookups(_prepared(self._settings), folded) as lookups:
             return {id: each.record for id, each in lookups.landed(resource, ids).items()}
 
+    def rows_lost(self, draft: ImportDraft) -> int:
+        """The number of rows above the headings that a report of the draft's file leaves out."""
+        return _lost(open_file(self.push_file(draft)))
+
+    def without_done(self, draft: ImportDraft, rest: ImportDraft) -> Edits:
+        """Edits of `rest`, the report of a draft, that skip all rows but those to correct."""
+        assert draft.batch is not None
+        lost = rest.shift - draft.shift
+        with Ledger(self._settings.folder) as ledger:
+            wanted = {
+                each.number - lost
+                for each in Journal(ledger).rows(draft.batch)
+                if each.outcome in TO_CORRECT
+            }
+        table = open_file(self.push_file(rest))
+        numbers = (row.number for row in table.rows() if not row.is_left_out)
+        return {str(number): None for number in numbers if number not in wanted}
+
     def _key(self, draft: ImportDraft) -> str:
         """What a draft's rows depend on: its answers, and what was pushed before them."""
         with Ledger(self._settings.folder) as ledger:
@@ -298,9 +316,7 @@ class DraftReader:
         # The report asks for a result after its row.
         given = iter(lambda: results.popleft() if results else None, None)
         write_report(path, replace(table, _read=rows), given)
-        # A workbook's copy keeps the numbers of the rows; in a text they are counted.
-        is_text = table.kind in ("csv", "tsv") and not table.is_report
-        lost = table.place.first_row - 1 if is_text else 0
+        lost = _lost(table)
         with self._drafts.changing(draft.id, draft.changed_by) as now:
             later = {row: edit for row, edit in now.edits.items() if edits.get(row) != edit}
             now.edits = {str(int(row) - lost): edit for row, edit in later.items()}
@@ -311,6 +327,16 @@ class DraftReader:
         return now
 
 
+def _lost(table: Spreadsheet) -> int:
+    """The number of rows at a table's top that its report does not have."""
+    # A workbook's report keeps the numbers of the rows; in a text they are counted.
+    is_text = table.kind in ("csv", "tsv") and not table.is_report
+    return table.place.first_row - 1 if is_text else 0
+
+
+TO_CORRECT = frozenset(("invalid", "rejected", "conflict"))
+"""Outcomes of rows that were not written and that a person can correct."""
+
 READ_OPTIONS = ("sheet", "encoding", "delimiter", "header_row")
 _PLACE_OPTIONS = (*READ_OPTIONS, "match", "content_type", "clear")
 
@@ -320,10 +346,6 @@ def _ended_row(row: RowRecord, columns: ColumnMap) -> RowResult:
     problems = tuple(at_its_column(each, columns) for each in row.problems)
     code = TAKEN_BACK if row.undone_at is not None else row.code or None
     return RowResult(row.number, row.outcome, problems, code, row.record_id)
-
-
-TAKEN_BACK = "undone"
-"""Code of a row that was undone."""
 
 
 def _prepared(settings: Settings) -> Warehouse:

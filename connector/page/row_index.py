@@ -25,6 +25,9 @@ PAGE_ROWS = 25
 DISTINCT_MAX = 200
 """Different cells of one problem in one column that are remembered."""
 
+TAKEN_BACK = "undone"
+"""Code of a row that was undone, which is its outcome then."""
+
 Kind = tuple[str, str, str | None]
 """What rows are listed by: ("outcome" or "code", its name, None), or ("problem" or "warning", code,
 column).
@@ -92,7 +95,8 @@ class RowIndex:
     def _add(self, result: RowResult, columns: dict[str, int]) -> None:
         place = len(self._result_offsets)
         self._result_offsets.append(self._results.add(result))
-        self._note(("outcome", result.outcome, None), place)
+        outcome = TAKEN_BACK if result.code == TAKEN_BACK else result.outcome
+        self._note(("outcome", outcome, None), place)
         self._note(("code", result.code or "", None), place)
         for kind, problem in _problems_of(result):
             self.problems.setdefault(kind, problem)

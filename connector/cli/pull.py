@@ -462,7 +462,10 @@ def _print_plan(terminal: Terminal, report: PlanReport) -> None:
         terminal.say(f"To be loaded for the first time: {', '.join(first)}.")
     cost = _about(report.requests, report.month)
     if report.minutes is not None:
-        cost += f", {report.minutes:,.1f} minutes at {report.limit_per_minute:,} a minute"
+        minutes = f"{report.minutes:,.1f}" if report.minutes >= 1 else "less than 1"
+        cost += f", {minutes} {'minutes' if report.minutes >= 1 else 'minute'}"
+        if report.minutes >= 1:
+            cost += f" at {report.limit_per_minute:,} requests a minute"
     terminal.say(f"A pull now: {cost}. This plan took {count_noun(report.spent, 'request')}.")
     schedule = report.schedule
     if schedule is not None:

@@ -70,8 +70,8 @@ $(READERS)/%:
 demo: install  ## pull a made-up agency through Dagster, on this machine alone
 	$(BIN)/connector demo
 
-# By file, so that the fixtures of a file are built once.
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --durations 15
+# By file, so that the fixtures of a file are built once; tests/conftest.py decides the order.
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 15
 
 test: install  ## run the fast tests; WORKERS=1 uses one process instead of one more than cores
 	$(PYTEST) -m "not slow"

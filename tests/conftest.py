@@ -7,6 +7,7 @@ from __future__ import annotations
 import gc
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -45,6 +46,16 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_xdist_auto_num_workers() -> int:
     """One worker more than cores: many tests wait for a socket or a process."""
     return (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start the files with the most slow tests first, so that no worker ends long after the others.
+
+    `--dist loadfile` gives a whole file to one worker.
+    """
+    slow = Counter(each.path for each in items if each.get_closest_marker("slow"))
+    items.sort(key=lambda each: -slow[each.path])
 
 
 @pytest.hookimpl(wrapper=True)

@@ -23,7 +23,8 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 from connector.errors import Misused, SettingsError, naming_file_errors
-from connector.page.words import N_, PageRefusal
+from connector.page.marks import N_
+from connector.page.words import PageRefusal
 from connector.system.atomic_files import replacing
 
 SESSION_HOURS = 12

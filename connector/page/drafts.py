@@ -21,8 +21,9 @@ from threading import Lock
 from typing import Any, BinaryIO, Literal
 
 from connector.errors import ConnectorError, naming_file_errors
+from connector.page.marks import N_
 from connector.page.row_index import IndexedRow
-from connector.page.words import N_, PageRefusal
+from connector.page.words import PageRefusal
 from connector.pushes.options import PushOptions
 from connector.settings.layers import IMPORTS_FOLDER
 from connector.spreadsheet.mapping_file import SavedMap, load_map, save_map

@@ -26,11 +26,11 @@ from connector.ledger.journal import Journal
 from connector.ledger.ledger import Ledger
 from connector.page import screens
 from connector.page.access import AccessDenied, AccessRules, PageAccess
-from connector.page.draft_reader import READ_OPTIONS, TAKEN_BACK, CheckedFile
+from connector.page.draft_reader import READ_OPTIONS, CheckedFile
 from connector.page.draft_sender import DraftSender
 from connector.page.drafts import ImportDraft, whole_number
 from connector.page.preparing import NotReady, PreparingScreens, ready
-from connector.page.row_index import RowIndex
+from connector.page.row_index import TAKEN_BACK, RowIndex
 from connector.page.screens import pages, problem_kinds
 from connector.page.site import Guarded, PageCall, PageDoor, Screen, failure, redirect, render
 from connector.page.words import ABOUT, MODES, OUTCOMES, QUESTIONS, UNDONE, PageRefusal, language_of
@@ -46,8 +46,12 @@ UNDONE_MAX = 200
 """Rows of an undo that are shown one by one."""
 
 _HERE = Path(__file__).parent
-_ENDED = ("created", "updated", "converted", "held", "conflict", "rejected", "not_applied")
+_ENDED = (
+    *("created", "updated", "converted", TAKEN_BACK, "held", "conflict", "rejected"),
+    *("not_applied", "duplicate", "invalid", "unchanged", "not_sent"),
+)
 _FORESEEN = ("create", "update", "convert", "duplicate", "invalid", "unchanged", "conflict")
+_CONVERTING = ("convert", "converted")
 _MEGABYTE = 1024 * 1024
 _FORM_BYTES = 2 * _MEGABYTE
 _LOGIN_BYTES = 10_000
@@ -286,15 +290,7 @@ class ImportPage(PreparingScreens):
         if draft.batch is None:
             return redirect(f"/imports/{call.id}/look")
         ended, columns = self._ended(draft)
-        return self.show(
-            call,
-            "result.html",
-            draft,
-            undone=ended.count(("code", TAKEN_BACK, None)),
-            **self._listed(
-                call, ended, (*_ENDED, "duplicate", "invalid", "unchanged", "not_sent"), columns
-            ),
-        )
+        return self.show(call, "result.html", draft, **self._listed(call, ended, _ENDED, columns))
 
     def _ended(self, draft: ImportDraft) -> tuple[RowIndex, ColumnMap]:
         """The rows of a draft that was sent, and what its columns were taken for."""
@@ -313,8 +309,10 @@ class ImportPage(PreparingScreens):
         show = show if show in counts else next(urgent, "")
         found = rows.page(("outcome", show, None), call.page())
         meant = self.reader.meant(of, found) if show == "create" else {}
+        ids = {row.result.record_id or "" for row in found if show in _CONVERTING}
         return {
             "meant": meant,
+            "records": self.reader.records(columns.resource, ids),
             "counts": counts,
             "show": show,
             "rows": [(each, screens.who(each, columns)) for each in found],
@@ -327,20 +325,22 @@ class ImportPage(PreparingScreens):
         }
 
     def begin_rest(self, call: PageCall) -> Response:
-        """Begin another import with the report: what is in the system is not sent again."""
+        """Begin another import with the rows of the report that a person has to correct."""
         draft, person = self.drafts.load(call.id), call.session.person
         if draft.report is None:
             raise PageRefusal("This import has no report.")
         said = {"resource": draft.resource, "mode": draft.mode, "made_by": person}
         options = {n: v for n, v in draft.options.items() if n not in _OF_ONE_FILE}
+        shift = self.reader.rows_lost(draft)
         path = self.drafts.path(draft.id) / draft.report
         with path.open("rb") as content:
             begun = self.drafts.begin(
-                path.name, content, options=options, shift=draft.shift, **said
+                path.name, content, options=options, shift=draft.shift + shift, **said
             )
         with self.drafts.changing(begun.id, person) as begun:
             self.drafts.save_map(begun, self.drafts.saved_map(draft) or SavedMap(draft.resource))
             begun.confirmed = ["table", "columns"]
+            begun.edits = self.reader.without_done(draft, begun)
         return redirect(f"/imports/{begun.id}")
 
     def resolve(self, call: PageCall) -> Response:

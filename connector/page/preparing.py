@@ -291,6 +291,7 @@ class PreparingScreens:
             opened=opened,
             choices=screens.column_choices(opened, found),
             fields=screens.field_names(opened.target, found),
+            long_texts=screens.long_texts(opened.target),
             missing=screens.missing_fields(opened.target, found),
             constants={column.name: text for column, text, _ in found.constants},
             is_remembered=is_remembered and "columns" not in draft.confirmed,

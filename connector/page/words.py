@@ -9,11 +9,11 @@ from __future__ import annotations
 import gettext
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cache
 from io import BytesIO
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, ClassVar
 from zoneinfo import ZoneInfo
@@ -25,10 +25,10 @@ from babel.messages.pofile import read_po
 from babel.numbers import format_decimal
 
 from connector.catalog import CATALOG
-from connector.catalog.field import Field
-from connector.catalog.value import Kind
 from connector.engine.push_plan import Problem
-from connector.errors import ConnectorError
+from connector.errors import ConnectorError, SpreadsheetError
+from connector.page.marks import N_, N_PLURAL
+from connector.page.problem_words import wording, words_of
 from connector.settings.layers import IMPORTS_FOLDER
 from connector.spreadsheet.contacts import REGIONS
 from connector.spreadsheet.problems import fix_of, message_of
@@ -37,16 +37,6 @@ LANGUAGES = ("en", "de", "fr")
 """Languages of the page; the first is that of whoever speaks none of them."""
 
 _LOCALE_FOLDER = Path(__file__).parent / "locale"
-
-
-def N_(text: str) -> str:  # noqa: N802 # the mark of gettext
-    """Mark a text that is translated where it is shown."""
-    return text
-
-
-def N_PLURAL(one: str, many: str) -> tuple[str, str]:  # noqa: N802 # the mark of gettext
-    """Mark a noun and its plural, which are translated where they are counted."""
-    return one, many
 
 
 MODES: Mapping[str, tuple[str, str]] = {
@@ -67,6 +57,7 @@ OUTCOMES: Mapping[str, str] = {
     "created": N_("Created"),
     "updated": N_("Updated"),
     "converted": N_("Converted"),
+    "undone": N_("Undone"),
     "unchanged": N_("No changes"),
     "duplicate": N_("Duplicates"),
     "invalid": N_("Not imported"),
@@ -130,6 +121,9 @@ COUNTED: Mapping[str, tuple[str, str]] = {
 ERRORS: Mapping[str, str] = {
     "failed": N_("an unexpected error occurred"),
     "spreadsheet": N_("the file cannot be read as a table"),
+    "not_a_spreadsheet": N_("the file is not a spreadsheet"),
+    "damaged_spreadsheet": N_("the file is damaged"),
+    "report_refused": N_("the report cannot be written"),
     "password_protected": N_("the workbook is protected with a password"),
     "unsafe_workbook": N_("the workbook is too large or links to other files"),
     "encoding_unknown": N_("the text encoding of the file is not clear"),
@@ -141,7 +135,12 @@ ERRORS: Mapping[str, str] = {
     "misused": N_("these settings do not go together"),
     "unknown_name": N_("a name is unknown"),
     "warehouse": N_("the folder with the connector's data cannot be used"),
+    "warehouse_busy": N_("the connector's data is in use by another program"),
     "disk_full": N_("the disk is full"),
+    "unauthorized": N_("the API key was rejected"),
+    "quota_spent": N_("the monthly quota of requests is used up"),
+    "rate_limited": N_("too many requests were sent"),
+    "restored_unpulled": N_("the connector's data must be updated first"),
     "denied": N_("the application does not allow the connector to do this"),
     "refused": N_("the application rejected the request"),
     "try_again": N_("the application cannot be reached or is busy"),
@@ -149,8 +148,8 @@ ERRORS: Mapping[str, str] = {
     "stopped": N_("the limit of requests is reached"),
     "lease_held": N_("another import is running"),
 }
-"""What has happened, by the code of an error or of what it is a kind of. English has the error's
-own sentence, which says more.
+"""What has happened, by the code of an error or of what it is a kind of. Of a file that cannot be
+read, English has the error's own sentence, which says more.
 """
 
 ACTIONS: Mapping[str, str] = {
@@ -166,12 +165,16 @@ ACTIONS: Mapping[str, str] = {
     "warehouse": N_("Ask your administrator."),
     "denied": N_("Ask your administrator."),
     "try_again": N_("Wait a minute, then try again."),
+    "warehouse_busy": N_("Wait a minute, then try again."),
+    "quota_spent": N_("Continue next month, or ask your administrator."),
+    "restored_unpulled": N_("Ask your administrator."),
     "stopped": N_("Continue later. Rows that were sent are not sent again."),
     "ambiguous_date": N_("Answer the question about this column, or enter a date like 2026-05-01."),
     "two_digit_year": N_("Answer the question about this column, or enter four digits."),
     "ambiguous_number": N_("Answer the question about this column, or enter digits alone."),
     "record_ambiguous": N_("Choose the record."),
     "duplicate_in_file": N_("Choose the row to import."),
+    "word_for_nothing": N_("Enter a value, or choose “Keep this text” under “Values”."),
     "duplicate_in_warehouse": N_(
         "Not imported. To update the record, start an import with “Create and update”."
     ),
@@ -255,10 +258,13 @@ class PageLanguage:
     def shown(self, value: Any, resource: str = "", name: str = "") -> str:
         """A value as people write it; one of a field's choices as they call it."""
         field = CATALOG[resource].fields.get(name) if resource else None
-        value = _typed(field, value) if field is not None and isinstance(value, str) else value
+        read = field.read(value)[0] if field is not None else None
+        value = value if read is None else read
         shown = value if isinstance(value, str) else str(value)
-        if value in (None, "", "(empty)"):
+        if value in (None, "", []):
             shown = self.gettext("empty")
+        elif isinstance(value, datetime):
+            shown = self.moment(value)
         elif isinstance(value, bool):
             shown = self.gettext(_YES if value else _NO)
         elif isinstance(value, int | float):
@@ -275,14 +281,22 @@ class PageLanguage:
         """The name of a record, or what else identifies it."""
         names = [record.get(name) for name in ("first_name", "last_name")]
         whole = " ".join(str(each) for each in names if each)
-        others = (record.get(name) for name in ("name", "title", "reference_code", "id"))
+        others = (
+            record.get(name) for name in ("name", "title", "company_name", "reference_code", "id")
+        )
         return whole or next((str(each) for each in others if each), "")
+
+    def details(self, record: Mapping[str, Any], resource: str) -> str:
+        """What tells a record from others of the same name."""
+        known = self.record(record)
+        found = ((name, value) for name in _DETAILS if (value := record.get(name)) != known)
+        return " · ".join(self.shown(value, resource, name) for name, value in found if value)
 
     def changes(self, changes: Any, resource: str) -> list[list[str]]:
         """Fields with their values from and to, of a preview or of an undo."""
         found = changes.items() if isinstance(changes, Mapping) else ((n, p) for n, *p in changes)
         return [
-            [name, *(self.shown(each, resource, name)[:_SHOWN_CHARACTERS] for each in pair)]
+            [name, *_cut(*(self.shown(each, resource, name) for each in pair))]
             for name, pair in found
         ]
 
@@ -294,8 +308,22 @@ class PageLanguage:
         """What people call a value of a choice, with the value itself where that differs."""
         return self.gettext(value.replace("_", " "))
 
+    def place(self, problem: Problem) -> str:
+        """The column of a problem, or the field where the file has no column of it."""
+        if problem.field is not None and problem.column in (None, problem.field):
+            return self.field(problem.field)
+        return problem.column or ""
+
+    def told(self, problem: Problem) -> str:
+        """What is wrong, with the column in front."""
+        place = self.place(problem)
+        return f"{place}: {self.wrong(problem)}" if place else self.wrong(problem)
+
     def wrong(self, problem: Problem) -> str:
-        """What is wrong, by the problem's code; its own words where the code has none."""
+        """What is wrong, by the problem's code."""
+        if (words := words_of(problem)) is not None:
+            values = {"found": problem.found or "", "said": problem.message}
+            return self.gettext(wording(words, values)) % values
         known = message_of(problem.code)
         return (
             problem.message if known is None or self.code == LANGUAGES[0] else self.gettext(known)
@@ -308,6 +336,8 @@ class PageLanguage:
 
     def cure(self, problem: Problem) -> str:
         """What to do about it."""
+        if (words := words_of(problem)) is not None:
+            return self.gettext(words.cure) if words.cure else ""
         if problem.code in ACTIONS:
             return self.gettext(ACTIONS[problem.code])
         fix = fix_of(problem.code) or problem.fix
@@ -322,13 +352,13 @@ class PageLanguage:
     def note(self, note: Sequence[str]) -> tuple[str, str]:
         """An error that a draft has kept, likewise."""
         message, action, *codes = note
-        # English has the error's own words; what to do is said in ours, which name no option.
-        kinds = codes[:1] if self.code == LANGUAGES[0] else codes
-        action = next((ACTIONS[code] for code in kinds if code in ACTIONS), action)
-        if self.code == LANGUAGES[0] or not codes:
+        if not codes:
             return _sentence(self.gettext(message)), self.gettext(action)
+        action = self.gettext(next(ACTIONS[code] for code in codes if code in ACTIONS))
+        if self.code == LANGUAGES[0] and SpreadsheetError.code in codes:
+            return _sentence(message), action
         said = self.gettext(next(ERRORS[code] for code in codes if code in ERRORS))
-        return f"{_sentence(said)} ({message})", self.gettext(action)
+        return _sentence(f"{said[:1].upper()}{said[1:]}"), action
 
     def regions(self) -> list[tuple[str, str]]:
         """The countries of telephone numbers, by name."""
@@ -337,14 +367,13 @@ class PageLanguage:
         return sorted(found, key=lambda each: each[1])
 
 
-def _typed(field: Field, text: str) -> Any:
-    """The value of a text that a preview has of a truth value or a number."""
-    if field.kind is Kind.BOOL:
-        return {"True": True, "False": False}.get(text, text)
-    if field.kind in (Kind.NUMBER, Kind.INTEGER):
-        with suppress(ValueError):
-            return float(text)
-    return text
+def _cut(now: str, then: str) -> tuple[str, str]:
+    """Two texts, cut to be shown. Of long ones the beginning that both have is left out."""
+    same = takewhile(lambda pair: pair[0] == pair[1], zip(now, then, strict=False))
+    alike = sum(1 for _ in same) - _KEPT_CHARACTERS
+    if max(len(now), len(then)) > _SHOWN_CHARACTERS and alike > 0:
+        now, then = f"…{now[alike:]}", f"…{then[alike:]}"
+    return now[:_SHOWN_CHARACTERS], then[:_SHOWN_CHARACTERS]
 
 
 def field_words(name: str) -> str:
@@ -353,7 +382,8 @@ def field_words(name: str) -> str:
     return f"{plain[:1].upper()}{plain[1:]}"
 
 
-_SHOWN_CHARACTERS = 80
+_DETAILS = ("company_name", "city", "current_job_title", "status")
+_SHOWN_CHARACTERS, _KEPT_CHARACTERS = 80, 20
 _YES, _NO = N_("yes"), N_("no")
 _SHORT = re.compile(r"\b(?:ai|cv|id|ir35|url)\b")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d\Z")

@@ -255,7 +255,7 @@ class PreviewRows:
             self._take(checked.row, ended)
             return
         assert checked.task is not None
-        changes = tuple((n, _text(now), _text(then)) for n, (now, then) in checked.changes.items())
+        changes = tuple((name, now, then) for name, (now, then) in checked.changes.items())
         operation, warnings = checked.task.operation, checked.warnings
         sent = RowResult(number, operation, (), None, shown, changes, warnings)
         self._take(checked.row, sent)
@@ -398,10 +398,6 @@ def _verdict(result: RowResult) -> Verdict | None:
         case _:
             assert result.outcome in OPERATIONS, result.outcome
             return None
-
-
-def _text(value: Any) -> str:
-    return "(empty)" if value is None else str(value)
 
 
 # -- Foresee ---------------------------------------------------------------------------------------

@@ -31,7 +31,14 @@ from connector.spreadsheet.matching import (
     with_article,
 )
 from connector.spreadsheet.meanings import ColumnMeanings
-from connector.spreadsheet.problems import COLUMN_MISSING, DUPLICATES, Cell, SheetRow, problem_of
+from connector.spreadsheet.problems import (
+    COLUMN_MISSING,
+    DUPLICATES,
+    UNSENT,
+    Cell,
+    SheetRow,
+    problem_of,
+)
 from connector.spreadsheet.row_reader import RowDraft, RowReader
 from connector.spreadsheet.target_columns import (
     CONTENT_PREFIX,
@@ -152,22 +159,23 @@ class _Checking:
         values, afterwards = self._create.apply(draft, _NOTHING)
         # A row that is wrong claims nothing: corrected, it may be another record.
         if any(problem.code not in DUPLICATES for problem in draft.problems):
+            self._doubt(draft, values)
             return _ended(draft, "invalid")
         self._claim(draft, self._keys(draft, values))
         number, parent, identity = draft.row.number, self._target.parent, draft.identity
         fields = _nested(values) if parent else values
         task = Task(number, "create", self._resource, fields, parent, afterwards, identity=identity)
+        self._doubt(draft, values)
         if not draft.problems:
-            self._doubt(draft, values)
             return CheckedRow(draft.row, None, (), task, warnings=draft.warnings)
         is_first = all(each.code == "duplicate_in_warehouse" for each in draft.problems)
-        kept = task if is_first else None
-        return CheckedRow(draft.row, "duplicate", draft.problems, kept, draft.record_id)
+        return replace(_ended(draft, "duplicate"), task=task if is_first else None)
 
     def _updated(self, draft: RowDraft) -> CheckedRow:
         landed = draft.landed
         values, _ = self._update.apply(draft, _NOTHING if landed is None else landed.record)
         if landed is None or draft.problems:
+            self._doubt(draft, values)
             return _ended(draft, "invalid")
         difference = self._comparison.difference(values, landed)
         if difference.unread is not None:
@@ -326,7 +334,8 @@ def _amounts(columns: ColumnMap) -> tuple[tuple[str, float, float], ...]:
 
 
 def _ended(draft: RowDraft, outcome: RowOutcome) -> CheckedRow:
-    warnings = draft.warnings if outcome == "invalid" else ()
+    # A row that is corrected, or chosen of several, is sent with its warnings.
+    warnings = draft.warnings if outcome in UNSENT else ()
     return CheckedRow(draft.row, outcome, draft.problems, None, draft.record_id, warnings=warnings)
 
 

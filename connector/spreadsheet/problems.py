@@ -264,6 +264,10 @@ WARNINGS: Mapping[str, str] = MappingProxyType(
 """By code, as `PROBLEMS`: what a person should know of a row that is sent once they agree."""
 
 DUPLICATES = frozenset(("duplicate_in_file", "duplicate_in_warehouse"))
+
+UNSENT = frozenset(("invalid", "duplicate"))
+"""Outcomes of rows that are not sent as they are, and may be once a person corrects them."""
+
 """Codes of rows that are no mistake in themselves."""
 
 

@@ -24,7 +24,7 @@ from connector.engine.push_plan import Problem
 from connector.engine.push_states import PreviewOutcome
 from connector.errors import DiskFull, NotASpreadsheet, ReportRefused, SpreadsheetError, closed
 from connector.spreadsheet.columns import REPORT_HEADINGS
-from connector.spreadsheet.problems import Cell, SheetRow, fix_of, text_of
+from connector.spreadsheet.problems import UNSENT, Cell, SheetRow, fix_of, text_of
 from connector.spreadsheet.table import TEXT_SUFFIXES, WORKBOOK_SUFFIX, Spreadsheet
 from connector.spreadsheet.texts import EMPTY, MISSING, NOT_CALCULATED, mark
 from connector.system import atomic_files
@@ -37,7 +37,7 @@ class RowResult:
     """Result of one row, reached or foreseen.
 
     `code` says why, and `record_id` is the id of its record, where known. `changes` are a foreseen
-    update's fields, each with its text as it is and as it would be. `warnings` are what a person
+    update's fields, each with its value as it is and as it would be. `warnings` are what a person
     should know of a row that is sent.
     """
 
@@ -46,7 +46,7 @@ class RowResult:
     problems: tuple[Problem, ...] = ()
     code: str | None = None
     record_id: str | None = None
-    changes: tuple[tuple[str, str, str], ...] = ()
+    changes: tuple[tuple[str, Any, Any], ...] = ()
     warnings: tuple[Problem, ...] = ()
 
 
@@ -132,7 +132,7 @@ class Summary:
         """Take in one row more."""
         self.counts[result.outcome] += 1
         # A row that is not sent needs no consent.
-        if result.warnings and result.outcome != "invalid":
+        if result.warnings and result.outcome not in UNSENT:
             self.warned += 1
             _group(self.warnings, result.number, result.warnings)
         if result.problems:
@@ -158,7 +158,7 @@ def report_cells(result: RowResult) -> tuple[int, str, str, str, str, str]:
     found = (*result.problems, *result.warnings)
     codes = dict.fromkeys([result.code, *(each.code for each in found)])
     fixes = dict.fromkeys(each.fix for each in found)
-    changes = [f"{name}: {now} -> {then}" for name, now, then in result.changes]
+    changes = [f"{name}: {_told(now)} -> {_told(then)}" for name, now, then in result.changes]
     return (
         result.number,
         result.outcome,
@@ -167,6 +167,10 @@ def report_cells(result: RowResult) -> tuple[int, str, str, str, str, str]:
         "\n".join([*(closed(fix) for fix in fixes if fix), *changes]),
         result.record_id or "",
     )
+
+
+def _told(value: Any) -> str:
+    return "(empty)" if value is None else str(value)
 
 
 def _in_one_line(problem: Problem) -> str:

@@ -110,6 +110,7 @@ def test_without_a_published_file_it_says_what_to_do(tmp_path: Path) -> None:
         assert (1, True) == (called.status, "nothing was published yet" in called.err)
 
 
+@pytest.mark.slow
 def test_a_check_that_blocks_ends_with_1(tmp_path: Path) -> None:
     with opened(land(tmp_path).work) as connection:
         connection.execute("INSERT INTO landing.leads FROM landing.leads")

@@ -278,6 +278,7 @@ def test_all_accounts_are_pulled_and_one_that_cannot_be_stops_no_other(tmp_path:
     assert (2, True) == (shared.status, "would be that of every account" in shared.err)
 
 
+@pytest.mark.slow
 def test_pull_warns_once_of_own_models_that_are_not_declared(tmp_path: Path) -> None:
     own = tmp_path / "own"
     own.mkdir()

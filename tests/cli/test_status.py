@@ -104,6 +104,7 @@ def test_status_never_says_that_nothing_is_to_do_where_something_failed(
     assert "Nothing to do" not in said
 
 
+@pytest.mark.slow
 def test_status_works_while_a_pull_runs(tmp_path: Path) -> None:
     seen: list[Called] = []
 

@@ -1,4 +1,4 @@
-"""Files as recruiters bring them: a German export of new candidates, a French list of changes."""
+"""Files as recruiters bring them: new candidates in German, changes in French, leads in English."""
 
 from __future__ import annotations
 
@@ -107,4 +107,28 @@ def french_list(path: Path, people: list[dict[str, Any]]) -> Path:
     for row in rows:
         sheet.append(row)
     book.save(path)
+    return path
+
+
+LEADS = 200
+MISTYPED = (20, 77, 130)
+"""Places of leads in the English list whose email address is not theirs."""
+
+
+def english_leads(path: Path, leads: list[dict[str, Any]]) -> Path:
+    """A list of leads to convert, one of them twice, with columns that are not needed."""
+    rows = [
+        [
+            f"{each['first_name'] or ''} {each['last_name'] or ''}".strip(),
+            each["company_name"] or "",
+            each["email"].replace("@", "@old-") if place in MISTYPED else each["email"],
+            *("3/11/2026", "Kim", "Won"),
+        ]
+        for place, each in enumerate(leads[:LEADS])
+    ]
+    rows.append([*rows[5][:2], rows[5][2].upper(), *rows[5][3:]])
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(("Full Name", "Company", "Email Address", "Last Touch", "Owner", "Stage"))
+        writer.writerows(rows)
     return path

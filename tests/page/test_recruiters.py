@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,7 +14,15 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
-from tests.page.recruiters import PEOPLE, WRONG_EMAILS, french_list, german_export
+from tests.page.recruiters import (
+    LEADS,
+    MISTYPED,
+    PEOPLE,
+    WRONG_EMAILS,
+    english_leads,
+    french_list,
+    german_export,
+)
 from tests.page.serving import served
 from tests.pushes.pushing import settings_of
 
@@ -152,3 +162,52 @@ def test_a_french_list_loses_no_row_to_a_length_of_time(
             if each["city"] in ("Lyon", "Grenoble")
         }
         assert {0, 15, 30, 42, 90} <= notice
+
+
+def test_an_english_list_of_leads_is_converted(browser: Browser, tmp_path: Path) -> None:
+    with Sandbox(counts={"leads": 260}) as sandbox:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(asyncio.run, pull(settings_of(sandbox, tmp_path), ["leads"])).result()
+        found = sandbox.store.records("leads").values()
+        count = Counter(each["email"].lower() for each in found if each["email"])
+        opened = [each for each in found if count[(each["email"] or "").lower()] == 1]
+        with (
+            served(sandbox, tmp_path) as (served_page, address),
+            browser.new_context(locale="en-GB") as context,
+        ):
+            page = context.new_page()
+            hand = Hand(page)
+            page.goto(address + served_page.access.new_link())
+            hand.click(page.locator("input[name=resource][value=leads]"))
+            hand.click(page.locator("input[name=mode][value=convert]"))
+            page.set_input_files("#file", english_leads(tmp_path / "leads_to_convert.csv", opened))
+            hand.click(page.locator("button.go"))
+            page.wait_for_url("**/columns")
+            hand.click(page.locator("button[name=rest]"))
+            page.wait_for_url("**/rows")
+            with page.expect_navigation():
+                hand.click(page.locator("button[name=later]"))
+            with page.expect_navigation():
+                hand.button("Keep the first row of each")
+            hand.button("Continue")
+            page.wait_for_url("**/look")
+            expect(page.locator(".tiles .convert b")).to_have_text(str(LEADS - len(MISTYPED)))
+            expect(page.locator(".tiles .invalid b")).to_have_text(str(len(MISTYPED)))
+            first, company = opened[0], opened[0]["company_name"]
+            shown = page.locator("ul.list.rows > li").first
+            expect(shown).to_contain_text(f"{first['first_name']} {first['last_name']}")
+            if company:
+                expect(shown).to_contain_text(company)
+            assert page.get_by_text("undo this import").count() == 0
+            page.goto(f"{page.url}?show=convert&page=8")
+            expect(page.locator(".found").last).to_contain_text(re.compile(" · (lead|prospect)"))
+            send = page.get_by_role("button", name="Convert 197 leads")
+            send.click()
+            assert "/look" in page.url, "the conversion is not confirmed"
+            hand.click(page.get_by_label("A conversion cannot be undone."))
+            hand.click(send)
+            page.wait_for_url("**/result", timeout=120_000)
+            expect(page.locator(".tiles .converted b")).to_have_text(str(LEADS - len(MISTYPED)))
+            assert page.locator("[href*=undo], [action*=undo]").count() == 0
+            assert hand.clicks <= CLICKS_MAX, hand.clicks
+            assert hand.typed == 0

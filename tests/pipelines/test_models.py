@@ -128,6 +128,7 @@ def test_every_main_figure_is_of_a_mart(folder: Path) -> None:
     assert {"holidays"} == set(figures["dim_days"])
 
 
+@pytest.mark.slow
 def test_a_subset_is_built_alone(folder: Path) -> None:
     result = dg.materialize(
         [models], selection=[key_of(PROJECT, "stg_leads")], resources={"account": account(folder)}

@@ -120,6 +120,7 @@ def test_a_lost_list_is_taken_from_the_receipts(agency: PopulatedAgency, how: st
     assert ["ok"] == [each["state"] for each in found if each["name"] == "erasures"]
 
 
+@pytest.mark.slow
 def test_a_push_without_a_pull_knows_them_too(agency: PopulatedAgency) -> None:
     agency.lose("emptied")
 
@@ -174,9 +175,9 @@ def test_a_missing_receipt_is_named_and_written_again(agency: PopulatedAgency) -
     hashes = json.loads(receipt.read_text())["hashes"]
     receipt.unlink()
 
-    health, checked = agency.call("health", "--json"), agency.call("doctor", "--json")
+    health, checked = agency.call("status", "--check", "--json"), agency.call("doctor", "--json")
 
-    (wrong,) = health.object["accounts"][0]["wrong"]
+    (wrong,) = health.object["accounts"][0]["problems"]
     (check,) = (each for each in checked.object["checks"] if each["name"] == "erasures")
     assert (1, "warning") == (health.status, check["state"])
     for told in (wrong, check["found"]):
@@ -190,16 +191,16 @@ def test_a_missing_receipt_is_named_and_written_again(agency: PopulatedAgency) -
 
     assert 0 == agency.call("doctor", "--repair").status
     assert hashes == json.loads(receipt.read_text())["hashes"]
-    assert 0 == agency.call("health").status
+    assert 0 == agency.call("status", "--check").status
     agency.lose("removed")
     assert 0 == agency.call("pull", "candidates", "--full").status
     assert [] == agency.traces()
 
 
-def test_health_names_a_lost_key(agency: PopulatedAgency) -> None:
+def test_the_status_check_names_a_lost_key(agency: PopulatedAgency) -> None:
     (agency.data / "suppression.key").unlink()
 
-    called = agency.call("health")
+    called = agency.call("status", "--check")
 
     assert 1 == called.status
     assert "suppression.key is lost: people were erased here" in called.out
@@ -217,7 +218,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", first_fast([*DAMAGES]))
 def test_a_damaged_key_is_never_taken_for_the_key(agency: PopulatedAgency, damage: str) -> None:
     path = agency.data / "suppression.key"
     before = path.read_bytes()
@@ -247,6 +248,7 @@ def test_a_receipt_of_another_account_is_named(agency: PopulatedAgency) -> None:
     assert agency.before == len(agency.sandbox.log)
 
 
+@pytest.mark.slow
 def test_released_people_stay_released(agency: PopulatedAgency) -> None:
     assert 0 == agency.call("erase", "--release", EMAIL).status
     agency.lose("removed")

@@ -86,6 +86,7 @@ def agency(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agency]:
         yield Agency(sandbox, tmp_path_factory.mktemp("agency"))
 
 
+@pytest.mark.slow
 def test_quiet_pull_finds_nothing_new(agency: Agency) -> None:
     report = agency.pull()
 

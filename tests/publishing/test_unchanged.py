@@ -80,14 +80,18 @@ def test_nothing_is_published_if_nothing_has_changed(agency: Agency) -> None:
 
 @pytest.mark.parametrize(
     "sql",
-    [
-        MOVE_PROOF.format("2026-03-04T14:59:00Z"),
-        f"UPDATE landing.jobs SET _seen_at = '{NOON}'",
-        "UPDATE history.jobs SET _observed_to = _observed_to + INTERVAL 1 HOUR",
-        "INSERT INTO sync.runs (run_id, started_at, outcome) VALUES ('r2', now(), 'done'); "
-        "INSERT INTO sync.run_resources SELECT * REPLACE ('r2' AS run_id) FROM sync.run_resources",
-        "INSERT INTO sync.quota VALUES (current_date, current_date, 'pull', 'list', 12)",
-    ],
+    first_fast(
+        [
+            MOVE_PROOF.format("2026-03-04T14:59:00Z"),
+            f"UPDATE landing.jobs SET _seen_at = '{NOON}'",
+            "UPDATE history.jobs SET _observed_to = _observed_to + INTERVAL 1 HOUR",
+            "INSERT INTO sync.runs (run_id, started_at, outcome) VALUES ('r2', now(), 'done'); "
+            "INSERT INTO sync.run_resources SELECT * REPLACE ('r2' AS run_id) "
+            "FROM sync.run_resources",
+            "INSERT INTO sync.quota VALUES (current_date, current_date, 'pull', 'list', 12)",
+        ],
+        2,
+    ),
 )
 def test_verifying_again_is_no_change(agency: Agency, sql: str) -> None:
     run_sql(agency, sql)
@@ -118,7 +122,7 @@ def test_verifying_again_is_no_change(agency: Agency, sql: str) -> None:
             "UPDATE sync.run_resources SET proven = false, outcome = 'partial'",
             "UPDATE sync.run_resources SET total = 3",
         ],
-        6,
+        3,
     ),
 )
 def test_a_change_of_the_records_or_their_state_is_published(agency: Agency, sql: str) -> None:
@@ -128,6 +132,7 @@ def test_a_change_of_the_records_or_their_state_is_published(agency: Agency, sql
     assert "unchanged" == outcome_of(agency)
 
 
+@pytest.mark.slow
 def test_a_new_day_of_the_account_is_published(agency: Agency) -> None:
     """Models compare days with today's: 23:30 in UTC is the next day in Berlin."""
     berlin = {"CONNECTOR_TIME_ZONE": "Europe/Berlin"}
@@ -149,13 +154,16 @@ def test_an_interview_that_has_begun_since_is_published(agency: Agency) -> None:
 
 @pytest.mark.parametrize(
     "given",
-    [
-        {"CONNECTOR_PUBLISH_PERSONAL": "drop"},
-        {"CONNECTOR_PUBLISH_PERSONAL": "hash", "CONNECTOR_PUBLISH_HASH_KEY": "k" * 32},
-        {"CONNECTOR_PUBLISH_WITHOUT": "history"},
-        {"CONNECTOR_TIME_ZONE": "Europe/Madrid"},
-        {"CONNECTOR_MODELS": "off"},
-    ],
+    first_fast(
+        [
+            {"CONNECTOR_PUBLISH_PERSONAL": "drop"},
+            {"CONNECTOR_PUBLISH_PERSONAL": "hash", "CONNECTOR_PUBLISH_HASH_KEY": "k" * 32},
+            {"CONNECTOR_PUBLISH_WITHOUT": "history"},
+            {"CONNECTOR_TIME_ZONE": "Europe/Madrid"},
+            {"CONNECTOR_MODELS": "off"},
+        ],
+        2,
+    ),
 )
 def test_a_changed_setting_is_published(agency: Agency, given: dict[str, str]) -> None:
     assert "published" == outcome_of(agency, **given)
@@ -189,6 +197,7 @@ def test_a_changed_own_model_or_seed_is_published(agency: Agency) -> None:
         assert "published" == outcome_of(agency, **given), path
 
 
+@pytest.mark.slow
 def test_another_version_publishes(agency: Agency, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(publishing, "program_version", lambda: "9.9.9")
 
@@ -225,7 +234,9 @@ def _select(agency: Agency) -> None:
     agency.publish(select=("fct_jobs",))
 
 
-@pytest.mark.parametrize("harm", [_lose_file, _bring_back_older_file, _fail, _crash, _select])
+@pytest.mark.parametrize(
+    "harm", first_fast([_lose_file, _bring_back_older_file, _fail, _crash, _select], 2)
+)
 def test_a_file_that_does_not_show_everything_is_replaced(
     agency: Agency, harm: Callable[[Agency], None]
 ) -> None:
@@ -234,6 +245,7 @@ def test_a_file_that_does_not_show_everything_is_replaced(
     assert "published" == outcome_of(agency)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("without", ["sync", "sync,push"])
 def test_a_file_without_its_own_record_is_left_as_well(agency: Agency, without: str) -> None:
     given = {"CONNECTOR_PUBLISH_WITHOUT": without}

@@ -159,6 +159,7 @@ def test_a_server_that_vanishes_ends_the_run_and_keeps_what_landed(tmp_path: Pat
         assert [] == differences(sandbox, published(tmp_path))
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_up_is_named_and_the_old_copy_stays(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS) as sandbox:
         pulled(sandbox, tmp_path, "jobs")

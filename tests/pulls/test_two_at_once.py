@@ -18,6 +18,7 @@ from tests.cli.calling import KEY, call, start, variables
 from tests.pulls.landed import differences, pulled, settings_of
 
 
+@pytest.mark.slow
 def test_the_second_pull_sends_nothing(tmp_path: Path) -> None:
     reached, go_on = Event(), Event()
 

@@ -18,6 +18,7 @@ from connector.sandbox.server import Sandbox
 from tests.cli.calling import KEY, call, variables
 from tests.faults.network_faults import Edited
 from tests.faults.simulated_time import Time, pulled, work_rows
+from tests.tiers import first_fast
 
 CANDIDATES = "/api/v1/candidates"
 REPEAT = "Run the same command again"
@@ -88,6 +89,7 @@ def test_a_record_that_stays_unreadable_is_named_with_other_advice(tmp_path: Pat
     assert "not_proven" not in after.out
 
 
+@pytest.mark.slow
 def test_another_run_of_the_same_record_is_counted_once(tmp_path: Path) -> None:
     """A record that is queued and changed is read twice in a run, by the queue and by the walk."""
     time = Time()
@@ -152,6 +154,7 @@ def make_second_page_odd(document: dict[str, Any]) -> None:
         make_odd(document)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("simulated_waits")
 def test_an_unreadable_list_does_not_blame_an_address_that_answered_before(tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": 3, "jobs": 3}, keys={KEY: ("*",)}) as sandbox:
@@ -175,6 +178,7 @@ def test_an_unreadable_list_does_not_blame_an_address_that_answered_before(tmp_p
     assert ["done", "yes"] == called.row("candidates")[1:3]
 
 
+@pytest.mark.slow
 def test_a_list_is_compared_with_the_answers_of_the_same_run(tmp_path: Path) -> None:
     time = Time()
     with Sandbox(counts={"candidates": 101, "jobs": 3}, clock=time.servers) as sandbox:
@@ -193,7 +197,7 @@ def test_a_list_is_compared_with_the_answers_of_the_same_run(tmp_path: Path) -> 
 # -- Redirects -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("is_relative", [False, True])
+@pytest.mark.parametrize("is_relative", first_fast([False, True]))
 def test_a_redirect_that_only_adds_a_slash_is_reported_as_that(
     tmp_path: Path, *, is_relative: bool
 ) -> None:
@@ -263,7 +267,7 @@ def test_an_id_that_no_path_can_contain_is_refused_by_name(tmp_path: Path, odd: 
     assert "--help" not in called.err
 
 
-@pytest.mark.parametrize("odd", ODD_IDS, ids=["slash", "long"])
+@pytest.mark.parametrize("odd", first_fast(ODD_IDS), ids=["slash", "long"])
 def test_a_record_whose_id_no_path_can_contain_is_named_and_harms_no_other(
     tmp_path: Path, odd: str
 ) -> None:

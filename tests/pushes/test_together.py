@@ -57,6 +57,7 @@ def told(reports: list[PushReport]) -> dict[str, list[tuple[str, str | None]]]:
     }
 
 
+@pytest.mark.slow
 def test_records_of_earlier_files_are_foreseen(tmp_path: Path) -> None:
     files = [
         PushFile("bookings", written(tmp_path, "bookings.csv", BOOKINGS), "create"),

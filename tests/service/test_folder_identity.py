@@ -230,7 +230,7 @@ def test_a_ledger_that_is_not_the_folders_own_stops_pulls_and_pushes(
         assert "ledger.sqlite" in called.err
         assert "restore" in called.err
         assert "--new-ledger" in called.err
-    assert 1 == call(["health"], environ).status
+    assert 1 == call(["status", "--check"], environ).status
     assert before == len(sandbox.log)
     assert "failed" == checks(call(["doctor", "--json"], environ))["ledger"]["state"]
 
@@ -279,6 +279,7 @@ def test_a_published_file_that_is_not_the_folders_own_is_replaced(
     assert [(sandbox.base_url,)] == found
 
 
+@pytest.mark.slow
 def test_history_is_not_taken_from_a_published_file_of_another_folder(
     data: Path, elsewhere: Path, sandbox: Sandbox
 ) -> None:
@@ -292,6 +293,7 @@ def test_history_is_not_taken_from_a_published_file_of_another_folder(
     assert not (data / "work.duckdb").exists()
 
 
+@pytest.mark.slow
 def test_a_new_ledger_keeps_the_counted_requests(data: Path, sandbox: Sandbox) -> None:
     environ = variables(sandbox.base_url, data)
     before = call(["status", "--json"], environ).object["month"]["used"]
@@ -303,6 +305,7 @@ def test_a_new_ledger_keeps_the_counted_requests(data: Path, sandbox: Sandbox) -
     assert 0 == call(["pull"], environ).status
 
 
+@pytest.mark.slow
 def test_new_ledger_leaves_a_ledger_in_order_alone(data: Path, sandbox: Sandbox) -> None:
     before = (data / "ledger.sqlite").stat().st_ino
     called = call(["doctor", "--new-ledger", "--json"], variables(sandbox.base_url, data))
@@ -314,6 +317,7 @@ def test_new_ledger_leaves_a_ledger_in_order_alone(data: Path, sandbox: Sandbox)
 # -- Version ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_files_name_the_version_that_wrote_them(data: Path, sandbox: Sandbox) -> None:
     with closing(sqlite3.connect(data / "ledger.sqlite")) as ledger, ledger:
         ledger.execute("UPDATE identity SET written_by = '0.0.1'")
@@ -363,6 +367,7 @@ def folders(environ: dict[str, str], account: str) -> tuple[str, str, str]:
     return found["state"], found["found"], found["action"]
 
 
+@pytest.mark.slow
 def test_doctor_says_how_a_folder_gets_the_name_of_its_account(
     tmp_path: Path, sandbox: Sandbox, another: Sandbox
 ) -> None:
@@ -384,6 +389,7 @@ def test_doctor_says_how_a_folder_gets_the_name_of_its_account(
     assert COUNTS["candidates"] == live(new)
 
 
+@pytest.mark.slow
 def test_doctor_asks_which_of_two_folders_of_one_account_is_kept(
     tmp_path: Path, sandbox: Sandbox
 ) -> None:

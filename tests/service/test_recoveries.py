@@ -92,6 +92,7 @@ def site(tmp_path: Path, pattern: tuple[Path, int]) -> Iterator[Site]:
         yield Site(sandbox, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_backup", first_fast([True, False]))
 def test_a_work_file_that_is_none(site: Site, has_backup: bool) -> None:
     site.work.write_bytes(b"no database any more")

@@ -71,6 +71,7 @@ def test_seeds_in_which_a_wrong_total_was_believed(name: str, seed: int) -> None
     assert [] == run(name, seed).wrong
 
 
+@pytest.mark.slow
 def test_one_deletion_costs_eight_requests() -> None:
     mirror = Mirror(World(0, replace(_QUIET, records=0, per_page_max=100)), judge=judge)
     world, server = mirror.world, mirror.world.server

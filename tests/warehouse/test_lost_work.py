@@ -152,6 +152,7 @@ def test_processes_that_begin_together_make_it_once(site: Site) -> None:
         assert [(1,)] == connection.execute(counted).fetchall()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("made_the_real_way")
 @pytest.mark.parametrize("has_published", only_fast([False, True], [True]))
 def test_a_disk_that_fills_while_the_file_is_made(site: Site, has_published: bool) -> None:

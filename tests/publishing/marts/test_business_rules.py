@@ -147,6 +147,7 @@ def test_a_completed_contract_neither_runs_nor_earns_on(world: World) -> None:
 # -- estimates, rankings, counters -----------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "median"), [(19, None), (20, 3)])
 def test_a_median_of_few_is_no_estimate(world: World, number: int, median: int | None) -> None:
     ids = [f"c{n}" for n in range(number)]
@@ -161,6 +162,7 @@ def test_a_median_of_few_is_no_estimate(world: World, number: int, median: int |
     )
 
 
+@pytest.mark.slow
 def test_days_that_nobody_observed_are_only_at_least(world: World) -> None:
     old = {**BORN, "updated": "2025-12-01 09:00", "status": "screening"}
     world.look("2026-02-01 09:00", candidates={"old": old})
@@ -183,6 +185,7 @@ def test_days_that_nobody_observed_are_only_at_least(world: World) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_client_of_whom_nothing_is_filled_stays_in_the_ranking(world: World) -> None:
     opened = {**BORN, "published_at": "2026-02-04T00:00:00Z", "status": "published"}
     world.look(
@@ -200,6 +203,7 @@ def test_a_client_of_whom_nothing_is_filled_stays_in_the_ranking(world: World) -
     assert [1] == shown.row("marts.sum_time_to_fill", "group_by = 'all'", "openings_open")
 
 
+@pytest.mark.slow
 def test_deleting_leads_raises_no_rate(world: World) -> None:
     world.seed("lead_statuses", "id,name,outcome", "s1,New,open", "s2,Won,won")
     lead = {**BORN, "status": "lead", "lead_status_id": "s1"}
@@ -213,6 +217,7 @@ def test_deleting_leads_raises_no_rate(world: World) -> None:
     )
 
 
+@pytest.mark.slow
 def test_counters_are_compared_only_if_read_after_the_last_change(world: World) -> None:
     counters = {**BORN, "jobs_count": 1, "active_jobs_count": 1, "placements_count": 0}
     job = {**BORN, "status": "published"}
@@ -249,6 +254,7 @@ def test_counters_are_compared_only_if_read_after_the_last_change(world: World) 
     )
 
 
+@pytest.mark.slow
 def test_a_currency_is_a_code_of_three_letters(world: World) -> None:
     world.look(
         "2026-02-01 09:00",

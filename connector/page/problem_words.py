@@ -1,0 +1,150 @@
+"""Words for the problems of rows that were sent or undone, by code.
+
+The check's own problems have their words in `connector.spreadsheet.problems`. Here are those of a
+push and of an undo, which the command tells with its options and the API's names of fields.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from connector.catalog.value import VALUE_ERASED
+from connector.engine.push_plan import Problem
+from connector.errors import ConnectorError
+from connector.errors_api import Answered, TryAgain
+from connector.page.marks import N_
+from connector.spreadsheet.problems import message_of
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemWords:
+    """What is wrong, in one or two wordings, and what to do about it.
+
+    A wording is used if the problem has every value that it names. The values are those of
+    `Problem`; `said` is the API's own message.
+    """
+
+    wordings: tuple[str, ...]
+    cure: str = ""
+
+
+_LOOK = N_("Check the record in the application.")
+_SEARCH = N_("Search for the record in the application, then choose an action.")
+_NO_ANSWER = N_("No response was received, and no matching record was found.")
+_ERASED = N_("The value was erased for privacy.")
+_REJECTED = (N_("The application rejected the value: “%(said)s”"), N_("Correct the value."))
+_FAILED = (N_("The application did not respond correctly."), N_("Try again."))
+
+SENT: Mapping[str, ProblemWords] = {
+    # Rows that were sent and whose fate is unknown.
+    "not_found": ProblemWords((_NO_ANSWER,), _SEARCH),
+    "not_converted": ProblemWords(
+        (N_("No response was received, and the lead does not look converted."),), _SEARCH
+    ),
+    "attempts_spent": ProblemWords(
+        (N_("The row was sent several times without a response."),), _SEARCH
+    ),
+    "look_incomplete": ProblemWords(
+        (N_("No response was received, and the list of records could not be read completely."),),
+        _SEARCH,
+    ),
+    "several_matches": ProblemWords(
+        (N_("No response was received, and several records match this row."),), _SEARCH
+    ),
+    "look_alike": ProblemWords(
+        (N_("No response was received, and a similar record was found."),), _SEARCH
+    ),
+    "created_twice": ProblemWords(
+        (N_("The row was sent twice, and both requests created a record."),),
+        N_("Delete one of the two records in the application."),
+    ),
+    "twins_unknown": ProblemWords(
+        (N_("The row was sent twice. A second record may have been created."),), _SEARCH
+    ),
+    "in_doubt_elsewhere": ProblemWords(
+        (N_("A row of another import is about the same record and is unconfirmed."),),
+        N_("Resolve that row first, then import this row again."),
+    ),
+    # Rows that were not applied, or not as wanted.
+    "changed_elsewhere": ProblemWords(
+        (
+            N_("Changed by someone else. The value is now “%(found)s”."),
+            N_("Changed by someone else. The value is now empty."),
+        ),
+        N_("Check which value is correct."),
+    ),
+    "values_differ": ProblemWords(
+        (N_("Saved as “%(found)s”."), N_("Saved without this value.")), _LOOK
+    ),
+    "record_gone": ProblemWords((N_("This record no longer exists."),), _LOOK),
+    "already_there": ProblemWords((N_("Someone else has created this record."),), _LOOK),
+    "same_row": ProblemWords((N_("This row is the same as an earlier row."),)),
+    "unfit": ProblemWords((N_("A value of this row cannot be sent."),), N_("Correct the value.")),
+    # Rows whose changes cannot be undone.
+    "not_ours": ProblemWords((N_("This record was not created by this import."),), _LOOK),
+    "changed_since": ProblemWords(
+        (
+            N_("Changed by someone else. The value is now “%(found)s”."),
+            N_("Changed by someone else. The value is now empty."),
+        ),
+        _LOOK,
+    ),
+    "never_shown": ProblemWords((N_("The previous value is not known."),), _LOOK),
+    "not_accepted": ProblemWords(
+        (N_("The application does not accept the previous value."),), _LOOK
+    ),
+    "not_settled": ProblemWords(
+        (N_("This row is unconfirmed."),), N_("Resolve the row first, then undo the import.")
+    ),
+    "never_known": ProblemWords((N_("It is not known whether this row was saved."),), _LOOK),
+    "written_elsewhere": ProblemWords(
+        (N_("Another import saved the same values."),), N_("Undo that import.")
+    ),
+    "irreversible": ProblemWords((N_("A conversion cannot be undone."),)),
+    "declared": ProblemWords(
+        (N_("You chose the record of this row yourself, so it is not deleted."),), _LOOK
+    ),
+    # Answers of the API: its own words say what it rejects.
+    "refused": ProblemWords((_REJECTED[0],), _REJECTED[1]),
+    "answered": ProblemWords((_FAILED[0],), _FAILED[1]),
+}
+"""Words by the code of a problem."""
+
+ERASED_FIELD = ProblemWords((_ERASED,), _LOOK)
+"""Words for a field of a record, and not for a cell, that an erasure has changed."""
+
+
+def _refusals() -> Iterator[str]:
+    """Codes of the errors with which the API rejects a request in its own words."""
+    left: list[type[ConnectorError]] = [Answered]
+    while left:
+        error = left.pop()
+        left += error.__subclasses__()
+        if not issubclass(error, TryAgain):
+            yield error.code
+
+
+_REFUSALS = frozenset(_refusals())
+
+
+def words_of(problem: Problem) -> ProblemWords | None:
+    """Return the words of a problem of a push or an undo; None for one of the check."""
+    if problem.code == VALUE_ERASED and problem.field is not None:
+        return ERASED_FIELD
+    if message_of(problem.code) is not None:
+        return None
+    kind = "refused" if problem.code in _REFUSALS else "answered"
+    return SENT.get(problem.code) or SENT[kind]
+
+
+def wording(words: ProblemWords, values: Mapping[str, str]) -> str:
+    """Return the first wording of which every value is known, or the last one."""
+    for each in words.wordings:
+        if all(values.get(name) for name in _PLACES.findall(each)):
+            return each
+    return words.wordings[-1]
+
+
+_PLACES = re.compile(r"%\((\w+)\)s")

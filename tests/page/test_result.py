@@ -1,0 +1,77 @@
+"""The result of an import: what became of the rows, and which of them are corrected next."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from connector.pulls.run import pull
+from connector.sandbox.server import Sandbox
+from tests.page.serving import signed_in
+from tests.pushes.pushing import settings_of
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def sandbox() -> Iterator[Sandbox]:
+    """An API with nobody in it."""
+    with Sandbox() as opened:
+        yield opened
+
+
+def text_of(page: str) -> str:
+    """The text of a page, without its tags."""
+    return " ".join(unescape(re.sub("<[^>]+>", " ", page)).split())
+
+
+def test_only_rows_to_correct_are_prepared_again(sandbox: Sandbox, tmp_path: Path) -> None:
+    body = {"last_name": "Li", "employment_type": "permanent"}
+    names = ("al", "bo", "cy")
+    made = [
+        sandbox.store.create(
+            "candidates", {**body, "first_name": name, "email": f"{name}@example.com"}
+        ).record
+        for name in names
+    ]
+    asyncio.run(pull(settings_of(sandbox, tmp_path), ["candidates"]))
+    lines = [
+        "A list",
+        "",
+        "Email,City,Phone,Notes",
+        *(f"{name}@example.com,York,," for name in names),
+    ]
+    lines += ["di,York,,", "nobody@example.com,York,,", "al@example.com,Bath,,", "Total,6,,"]
+    with signed_in(sandbox, tmp_path) as (page, ann):
+        path = ann.begin("changes.csv", "\n".join(lines).encode(), mode="update")
+        ann.post(f"{path}/columns", {"c:0": "email", "c:1": "city", "rest": "-", "match": "email"})
+        invalid = text_of(ann.see(f"{path}/look?show=invalid").text)
+        assert "10 Total" not in invalid
+        sandbox.store.update("candidates", made[1]["id"], {"city": "Ely"})
+        ann.post(f"{path}/send")
+        ann.see(f"{path}/progress")
+        ann.see(f"{path}/result")
+        ann.post(f"{path}/undo")
+        ann.see(f"{path}/undo")
+        ann.post(f"{path}/undo", {"go": "on"})
+        ann.see(f"{path}/undo")
+        shown = text_of(ann.see(f"{path}/result").text)
+        assert "2 Undone" in shown
+        assert "Updated" not in shown
+        assert "Undo import" not in shown
+        ann.post(f"{path}/rest")
+        rest = re.search(r"/imports/\w+", ann.shown.url.path)
+        assert rest is not None
+        assert path != rest[0]
+        shown = text_of(ann.see(f"{rest[0]}/look").text)
+        assert "5 bo@example.com" in shown
+        assert "City Ely becomes York" in shown.replace("→", "becomes")
+        assert "al@example.com" not in shown
+        assert "7 di" in text_of(ann.see(f"{rest[0]}/look?show=invalid").text)
+        draft = page.drafts.load(rest[0].rpartition("/")[2])
+        assert {"invalid": 2, "update": 1} == dict(page.checked(draft).preview.summary.counts)

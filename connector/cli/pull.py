@@ -35,7 +35,13 @@ from connector.operations.verify import VerifyReport
 from connector.operations.verify import verify as run_verify
 from connector.publishing.mask import undeclared
 from connector.publishing.publication import project_of
-from connector.pulls.advice import action_of, describe_anomalies, difference, explain
+from connector.pulls.advice import (
+    action_of,
+    describe_anomalies,
+    difference,
+    explain,
+    explain_together,
+)
 from connector.pulls.outcome import WAIT_TOLD_SECONDS_MIN, PullReport
 from connector.pulls.price import PlanReport
 from connector.pulls.price import plan as run_plan
@@ -229,16 +235,19 @@ def reasons(report: PullReport) -> Iterator[str]:
     """
     for notice in report.notices:
         yield f"{notice}; find out why ('connector doctor')"
+    yield from explain_together(
+        [
+            each
+            for each in report.resources.values()
+            if each.outcome not in ("done", "not_started")
+            if report.error is None
+            or each.error_code != report.error.code
+            or action_of(each) != report.error.action
+        ]
+    )
     for name, each in report.resources.items():
-        is_told = (
-            report.error is not None
-            and each.error_code == report.error.code
-            and action_of(each) == report.error.action
-        )
         if each.outcome == "done" and (differs := difference(each)):
             yield differs
-        elif each.outcome not in ("done", "not_started") and not is_told:
-            yield f"{name} is {each.outcome}: {explain(each)}"
         if erased := each.anomalies.get("suppressed"):
             yield (
                 f"{name}: {count_noun(erased, 'record')} of people who were erased, saved without"

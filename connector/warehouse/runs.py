@@ -159,6 +159,15 @@ def last_resource_runs(
     return {each.resource: (run_id, each) for run_id, each in done}
 
 
+def not_started(connection: duckdb.DuckDBPyConnection) -> frozenset[str]:
+    """Return the resources that the latest run ended before."""
+    rows = connection.execute(
+        "SELECT resource FROM sync.run_resources WHERE outcome = 'not_started' AND run_id = "
+        "(SELECT run_id FROM sync.runs ORDER BY started_at DESC, run_id DESC LIMIT 1)"
+    ).fetchall()
+    return frozenset(name for (name,) in rows)
+
+
 def last_run_of(connection: duckdb.DuckDBPyConnection, resource: str) -> ResourceRun | None:
     """Return what the latest run did with the resource; None if no run touched it."""
     found = last_resource_runs(connection, resource)

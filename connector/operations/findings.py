@@ -460,6 +460,7 @@ def look(settings: Settings, now: datetime, alerts: Iterable[AlertRecord] = ()) 
             if settings.lakehouse.value is None:
                 # What was not brought there while there was a lakehouse is nobody's concern now.
                 health = replace(health, shared=None)
+            health = _until(health, now)
     except WarehouseError as error:
         unusable = error
     standing, pushes, ahead = None, None, None
@@ -476,6 +477,16 @@ def look(settings: Settings, now: datetime, alerts: Iterable[AlertRecord] = ()) 
     age = settings.alert_max_age.value
     open_now = tuple(each for each in alerts if each.is_open)
     return FileSnapshot(now, age, health, unusable, standing, pushes, ahead, open_now)
+
+
+def _until(health: Health, now: datetime) -> Health:
+    """Leave out runs from the future: this machine's clock was ahead when they ran."""
+    latest = now + timedelta(seconds=CLOCK_SECONDS_MAX)
+    return replace(
+        health,
+        runs=tuple(each for each in health.runs if each.started_at <= latest),
+        publications=tuple(each for each in health.publications if each.started_at <= latest),
+    )
 
 
 def sight_of(

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from connector.cli.session import Follower
+from connector.ledger.lease import LeaseOwner
+from connector.ledger.ledger import Ledger
 from connector.operations.alert_check import check_alerts
 from connector.operations.findings import JobRun
 from connector.sandbox.faults import (
@@ -131,6 +133,26 @@ def right_workspace(q: Quarter) -> None:
     q.set(base_url=q.sandbox.base_url)
 
 
+def clock(**ahead: float) -> Step:
+    """This machine's clock differs from the server's."""
+    return lambda q: setattr(q.hours, "ahead", timedelta(**ahead))
+
+
+def beside_another(q: Quarter) -> None:
+    """The night's pull finds another one, and the next one runs."""
+
+    def run() -> object:
+        with Ledger(q.home) as ledger:
+            ledger.take_lease("pull", LeaseOwner.of_this_process("another", "pull"), q.hours())
+            refused = q.pull()
+            ledger.release_lease("pull", "another")
+        assert 1 == refused.status, refused
+        assert "another pull is running" in refused.err
+        return q.pull()
+
+    q.instead = run
+
+
 CANDIDATES = "/api/v1/candidates*"
 
 ACME = Plan(
@@ -197,6 +219,23 @@ ACME = Plan(
         Incident(
             *(51, "Candidates", "arrive by half", failing(Truncated(), CANDIDATES)),
             *("not_proven", "tries again", whole, "candidates"),
+        ),
+        Incident(
+            *(56, "A proxy", "answers 200 with its own page", failing(HtmlPage(200))),
+            *("pull_failed", "given readable answers before", whole),
+        ),
+        Calm(59, "Another pull is running when the timer starts one", beside_another),
+        Incident(
+            *(62, "The machine's clock", "is three days ahead", clock(days=3)),
+            *("clock_wrong", "Set the clock", clock()),
+        ),
+        Incident(
+            *(63, "The API", "answers 503 after the clock was corrected", failing(Status(503))),
+            *("pull_failed", "the next pull tries again", whole),
+        ),
+        Incident(
+            *(72, "The machine's clock", "is two days behind", clock(days=-2)),
+            *("clock_wrong", "Set the clock", clock()),
         ),
     ),
 )
@@ -500,6 +539,7 @@ UMBRELLA = Plan(
     ("leads",),
     {"leads": 12},
     (
+        Calm(0, "A new account publishes with models, and no seed is filled in", with_models),
         Incident(
             *(8, "A pushed file", "has an address that is none", push("wrong", "nobody", 3)),
             *("rows_rejected", "push the report", push("wrong", "ada@people.example"), "leads"),
@@ -529,7 +569,7 @@ UMBRELLA = Plan(
             *(36, "A seed", "is saved with semicolons", wrong_seed),
             *("publication_failed", "Correct the place that is named", right_seed),
         ),
-        Calm(42, "A first publication with models, and no seed is filled in", with_models),
+        Calm(42, "Nobody has begun to fill in a seed", with_models),
         Incident(
             *(43, "Leads", "have a status that the seed has no name for"),
             *(both(begin_names, with_models), "checks_warn", "fill in the seed files"),

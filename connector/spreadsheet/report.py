@@ -216,7 +216,7 @@ def new_table(path: Path, what: str) -> Iterator[IO[bytes]]:
             yield file
     except OSError as error:
         if error.errno in _FULL:
-            raise DiskFull(f"there is no room left to write {path}") from error
+            raise DiskFull(f"the disk is full: {path} cannot be written") from error
         raise SpreadsheetError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
@@ -270,7 +270,7 @@ def write_some_rows(
 
     Raises:
         ReportRefused: The path is the input itself.
-        DiskFull: There is no room left on the disk.
+        DiskFull: The disk is full.
     """
     _write(path, table, iter(rows), summary)
 

@@ -218,7 +218,7 @@ def test_what_prevents_writing_is_named(tmp_path: Path, monkeypatch: pytest.Monk
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(DiskFull, match="no room left"):
+    with pytest.raises(DiskFull, match="disk is full"):
         write_report(tmp_path / "report.csv", table, RESULTS)
     assert ["rows.csv"] == [each.name for each in tmp_path.iterdir()]
 

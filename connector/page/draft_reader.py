@@ -22,7 +22,9 @@ from connector.ledger.journal import Journal
 from connector.ledger.journal_reads import RowRecord
 from connector.ledger.ledger import Ledger
 from connector.page.drafts import RECORD, DraftFolder, Edits, ImportDraft
+from connector.page.report_words import report_words
 from connector.page.row_index import TAKEN_BACK, IndexedRow, RowIndex
+from connector.page.words import language
 from connector.pushes.dry_run import Preview, PushFile, at_its_column, open_file, preview, target_of
 from connector.pushes.file_questions import saved_before
 from connector.pushes.push import note_seen
@@ -315,6 +317,7 @@ class DraftReader:
                 for each in changed.rows()
                 if not each.is_left_out
             ),
+            report_words(language(draft.language), draft.resource),
         )
         lost = _lost(table)
         with self._drafts.changing(draft.id, draft.changed_by) as now:

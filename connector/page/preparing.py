@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import timedelta
 from io import BytesIO
@@ -523,9 +523,12 @@ class PreparingScreens:
             draft.stage, draft.ready_by = "open", None
             yield draft
 
-    def changing(self, call: PageCall) -> AbstractContextManager[ImportDraft]:
+    @contextmanager
+    def changing(self, call: PageCall) -> Iterator[ImportDraft]:
         """The draft, to be changed by a form that has seen it as it is."""
-        return self.drafts.changing(call.id, call.session.person, call.seen)
+        with self.drafts.changing(call.id, call.session.person, call.seen) as draft:
+            draft.language = call.language.code
+            yield draft
 
 
 def _may_match(draft: ImportDraft, field: Field) -> bool:

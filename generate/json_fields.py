@@ -80,8 +80,8 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "": "folder resources runs alerts alerts_waiting is_lost? silent? published? unpublished?"
         " lakehouse? left? month? limit_per_minute? leases?",
         "--all": "accounts exit_status?",
+        "--check": "ok at accounts",
     },
-    "health": {"": "well at accounts"},
     "alerts": {"": "accounts exit_status?", "--test": "tests"},
     "metrics": {"": "metrics"},
 }

@@ -164,6 +164,15 @@ class Field:
         return not self.is_prose if self.lines is None else self.lines == "one"
 
     @property
+    def is_long_text(self) -> bool:
+        """Whether the value is a text of several lines that answers show, as notes.
+
+        Such a text is easily lost when it is overwritten, and more text can be appended to it.
+        """
+        is_text = self.kind is Kind.STRING and not self.values and self.format is None
+        return is_text and not self.is_one_line and not self.write_only
+
+    @property
     def is_computed(self) -> bool:
         """Whether the API computes the value for each answer, as a count of other records."""
         return self.kind is Kind.INTEGER and not self.create.accepted

@@ -50,7 +50,6 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     },
     "Operations": {
         "status": "Show loaded records, their verification, recent runs and requests.",
-        "health": "Check in one line that the files are readable and recently verified.",
         "alerts": "Show, send or test alerts.",
         "metrics": "Print an account's metrics for Prometheus.",
         "backup": "Back up an account's folder to one file.",
@@ -78,7 +77,6 @@ _HOMES: Mapping[str, str] = {
     "erase": "privacy",
     "whereis": "privacy",
     "retention": "privacy",
-    "health": "status",
     "metrics": "alerts",
 }
 """The modules of the commands that share one; any other has one of its own name."""

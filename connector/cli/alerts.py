@@ -25,16 +25,15 @@ from connector.settings.accounts import UNNAMED
 from connector.settings.model import Settings
 
 COLUMNS = ("account", "kind", "alert", "about", "state", "since")
-WAITING_COLUMNS = ("account", "to", "alert", "about", "change", "at", "attempts")
 
 Trial = dict[str, str | None]
-"""A test of one sink: `account`, `to`, and why it has not arrived, if it has not, as `failure`."""
+"""Test of one sink: `account`, `to`, and `failure` (None if the message arrived)."""
 
 
 @click.command(
     cls=Command,
     examples=("connector alerts", "connector alerts --send --all", "connector alerts --test"),
-    if_interrupted="What was not sent waits.",
+    if_interrupted="The next check sends the rest.",
 )
 @click.option(
     "--send", "sends", is_flag=True, help="Check, and send all due and undelivered alerts."
@@ -60,7 +59,7 @@ def alerts(session: Session, *, sends: bool, tests: bool, is_for_all: bool) -> i
             terminal.warn(f"{account.title}: {explain(done)}")
             status = max(status, done.exit_status)
             if sends and account.for_alerts is not None:
-                checks.append(check_alerts(account.for_alerts, met=account.error, forces=True))
+                checks.append(check_alerts(account.for_alerts, met=account.error))
         elif isinstance(done, list):
             trials += done
         elif isinstance(done, AlertCheck):
@@ -77,7 +76,7 @@ def _looked_at(settings: Settings) -> AlertCheck:
 
 def _sent(settings: Settings) -> AlertCheck:
     _refuse_nowhere(settings)
-    return check_alerts(settings, forces=True)
+    return check_alerts(settings)
 
 
 def _tried(settings: Settings) -> list[Trial]:
@@ -97,7 +96,7 @@ def _tried(settings: Settings) -> list[Trial]:
 def _refuse_nowhere(settings: Settings) -> None:
     if not sinks_of(settings):
         raise SettingsError(
-            "alerts go nowhere: neither a webhook nor an email is set",
+            "no webhook or email is configured",
             action="Set CONNECTOR_ALERT_WEBHOOK_FILE, or all of CONNECTOR_ALERT_EMAIL_TO,"
             " CONNECTOR_ALERT_EMAIL_FROM and CONNECTOR_ALERT_EMAIL_HOST.",
         )
@@ -108,7 +107,7 @@ def _print_trials(terminal: Terminal, trials: list[Trial]) -> int:
     for each in trials:
         name = each["account"] or UNNAMED
         if each["failure"] is None:
-            terminal.say(f"{name}: a test has arrived by {each['to']}.")
+            terminal.say(f"{name}: the test message arrived by {each['to']}.")
         else:
             terminal.warn(
                 f"{name}: {each['failure']}. Check the alert_* settings: 'connector doctor' shows"
@@ -120,73 +119,64 @@ def _print_trials(terminal: Terminal, trials: list[Trial]) -> int:
 
 def _print(terminal: Terminal, checks: list[AlertCheck], *, sends: bool) -> None:
     terminal.print_object({"accounts": [each.as_json() for each in checks]})
-    rows = [row for each in checks for row in _rows(each, sends=sends)]
+    rows = [row for each in checks for row in _rows(each)]
     if rows:
         terminal.print_table(COLUMNS, rows)
     for check in checks:
         for alert in check.standing:
-            terminal.print_line(f"{alert.code}: {alert.happened} {alert.action}")
-    waiting = [row for each in checks for row in _waiting_rows(each)]
-    if waiting:
-        terminal.print_line()
-        terminal.print_table(WAITING_COLUMNS, waiting)
+            said = f"{alert.title}. {alert.happened}".rstrip()
+            terminal.print_line(f"{alert.code}: {said} What to do: {alert.action}")
     for check in checks:
         name = check.account or UNNAMED
         for failure in check.failures:
             terminal.warn(f"{name}: {failure}.")
         if check.is_skipped:
-            terminal.say(f"{name}: another process checks the alerts at this moment.")
-    said = count_noun(sum(len(each.standing) for each in checks), "alert stands", "alerts stand")
+            terminal.say(f"{name}: another process is checking the alerts.")
+    found = count_noun(sum(len(each.standing) for each in checks), "open alert")
     sent = count_noun(sum(each.delivered for each in checks), "message")
-    terminal.say(f"{said}; {sent} sent." if sends else f"{said}.")
+    terminal.say(f"{found}, {sent} sent." if sends else f"{found}.")
 
 
-def _rows(check: AlertCheck, *, sends: bool) -> Iterator[tuple[object, ...]]:
-    """A row for each alert that stands, would open, or has ended."""
-    changed = {(each.code, each.about) for each in check.changes}
+def _rows(check: AlertCheck) -> Iterator[tuple[object, ...]]:
+    """Return a row for each alert: open, due (not recorded yet), not delivered, or ended."""
     name = check.account or UNNAMED
-    for each in check.standing:
-        is_new = (each.code, each.about) in changed
-        state = ("opened" if sends else "due") if is_new else "stands"
+    waiting = {(each.code, each.about) for each in check.undelivered}
+    due = {(each.code, each.about) for each in check.due} - waiting
+    ended = [each for each in (*check.due, *check.undelivered) if not each.is_open]
+    for each in dict.fromkeys((*check.standing, *ended)):
+        subject = (each.code, each.about)
+        state: str = "not delivered" if subject in waiting else each.change
+        if each.sent_at is not None:
+            state = "open"
+        elif subject in due and not check.delivered:
+            state = "due"
         yield name, ALERTS[each.code].kind, each.code, each.about, state, shown(each.since)
-    for told in check.changes:
-        if told.change == "ended":
-            yield name, ALERTS[told.code].kind, told.code, told.about, "over", shown(told.since)
 
 
-def _waiting_rows(check: AlertCheck) -> Iterator[tuple[object, ...]]:
-    name = check.account or UNNAMED
-    for each in check.undelivered:
-        told = each.message
-        at = shown(told.at)
-        yield name, each.sink, told.code, told.about, told.change, at, each.attempts
-
-
-# -- Beside other things ---------------------------------------------------------------------------
-# How alerts stand, for the commands that show it beside other things. Nothing is sent.
+# -- For other commands ----------------------------------------------------------------------------
 
 
 def lines(what: AlertCheck) -> Iterator[str]:
-    """A line for each alert that stands."""
+    """Return a line for each open alert."""
     for each in what.standing:
-        about = f" ({each.about})" if each.about else ""
-        yield f"Alert since {shown(each.since)}: {each.code}{about}. {each.happened}"
+        about = f"{each.about}: " if each.about else ""
+        said = f"{each.title}. {each.happened}".rstrip()
+        yield f"Alert since {shown(each.since)}: {about}{said} [{each.code}]"
 
 
 def as_json(proof: Proof | None, what: AlertCheck) -> dict[str, object]:
-    """The same as an object."""
+    """Return the same as an object."""
     silent = {} if proof is None else {"silent": proof.sentence}
-    return {"alerts": what.standing, "alerts_waiting": what.waiting, **silent}
+    return {"alerts": what.standing, "alerts_waiting": what.undelivered, **silent}
 
 
 def judge(terminal: Terminal, proof: Proof | None, what: AlertCheck) -> int:
-    """Warn of alerts that do not arrive and of data that is too old: the exit status.
+    """Warn about undelivered alerts and data that is too old, and return the exit status.
 
-    Where a proof was asked for, alerts that cannot arrive make it 1 as well: their silence would
-    mean nothing.
+    With a maximum age, undelivered alerts make it 1 too: their absence would prove nothing.
     """
     for failure in what.failures:
-        terminal.warn(f"{failure}. 'connector alerts --test' says whether they would now.")
+        terminal.warn(f"{failure}. 'connector alerts --test' tries again.")
     if proof is None:
         return 0
     if proof.sentence is not None:

@@ -187,7 +187,9 @@ def _check_alerts(terminal: Terminal, settings: Settings) -> None:
 
     try:
         for failure in check_alerts(settings, met=terminal.failure).failures:
-            terminal.warn(f"{failure}. 'connector alerts' shows them; they are sent again.")
+            terminal.warn(
+                f"{failure}. 'connector alerts' lists the alerts; the next run sends them again."
+            )
     except ConnectorError as error:
         terminal.warn(f"alerts could not be checked: {error}. {error.action}")
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""`connector status` and `connector health`: an account's state, from its files.
+"""`connector status`: an account's state, from its files.
 
 Parses, asks the warehouse and the ledger, prints. No request is spent.
 """
@@ -177,20 +177,32 @@ class AccountStatus:
         "connector status",
         "connector status --account acme --json",
         "connector status --all --max-age 26h",
+        "connector status --all --check",
     ),
+)
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Print one line per account, and exit with status 1 if a file is damaged or missing, or"
+    " if the last verification is older than --max-age (default: alert_max_age).",
 )
 @options.max_age(
     "Exit with status 1 if the last verification is older than AGE (26h, 90min, 2d), or if alerts"
     " cannot be delivered."
 )
 @options.all_accounts
-def status(session: Session, *, max_age: Age | None, is_for_all: bool) -> int:
+def status(session: Session, *, check: bool, max_age: Age | None, is_for_all: bool) -> int:
     """Show loaded records, their verification, recent runs and requests.
 
     Also shows the records still to be read, the time and requests that they need, a running pull,
-    and open alerts. Makes no API requests, and works during a pull. With --max-age it is a watchdog
-    for cron: it checks when the data was last verified, not whether a schedule ran.
+    and open alerts. Makes no API requests, and works during a pull.
+
+    Use --max-age as a watchdog in cron: it checks when the data was last verified, not whether a
+    schedule ran. Use --check as the health check of a container: an account that was never pulled
+    passes it.
     """
+    if check:
+        return _check(session, max_age, is_for_all=is_for_all)
     if is_for_all:
         return _print_accounts(session, max_age)
     settings, terminal, now = session.load(), session.terminal, datetime.now(UTC)
@@ -574,41 +586,24 @@ def _account_values(line: AccountLine | ConnectorError) -> dict[str, Any]:
     }
 
 
-# -- Health ----------------------------------------------------------------------------------------
-# For whatever asks every minute.
+# -- Check -----------------------------------------------------------------------------------------
 
 
-@click.command(
-    cls=Command,
-    examples=(
-        "connector health",
-        "connector health --all --max-age 26h",
-        "connector health --json",
-    ),
-)
-@options.max_age("Maximum age of the last verification (default: alert_max_age).")
-@options.all_accounts
-def health(session: Session, *, max_age: Age | None, is_for_all: bool) -> int:
-    """Check in one line that the files are readable and recently verified.
-
-    Also checks that the receipts of erasures and suppression.key are there. Exits with status 0 if
-    all is well, and with 1 if not. Makes no API requests and changes nothing, so a container can
-    run it every minute. An account that was never pulled is healthy: use
-    'connector status --max-age' to detect that.
-    """
+def _check(session: Session, max_age: Age | None, *, is_for_all: bool) -> int:
+    """Print one line for each account, and return 1 if one has problems."""
     terminal, now = session.terminal, datetime.now(UTC)
     accounts = session.accounts(is_for_all=is_for_all)
-    found = [(each, tuple(_wrong(each, now, max_age))) for each in accounts]
-    is_well = not any(wrong for _, wrong in found)
-    told = [{"account": each.name, "well": not wrong, "wrong": wrong} for each, wrong in found]
-    terminal.print_object({"well": is_well, "at": shown(now), "accounts": told})
-    for account, wrong in found:
-        terminal.print_line(f"{account.title}: {'; '.join(wrong) or 'well'}")
-    return 0 if is_well else 1
+    found = [(each, tuple(_problems(each, now, max_age))) for each in accounts]
+    is_ok = not any(problems for _, problems in found)
+    checked = [{"account": each.name, "ok": not e, "problems": e} for each, e in found]
+    terminal.print_object({"ok": is_ok, "at": shown(now), "accounts": checked})
+    for account, problems in found:
+        terminal.print_line(f"{account.title}: {' '.join(problems) or 'OK'}")
+    return 0 if is_ok else 1
 
 
-def _wrong(account: Configured, now: datetime, max_age: Age | None) -> Iterator[str]:
-    """What is not well with an account, in sentences."""
+def _problems(account: Configured, now: datetime, max_age: Age | None) -> Iterator[str]:
+    """Yield the problems of an account, each as sentences."""
     try:
         line = AccountLine.of(account.required(), now, max_age)
         check_files(account.required())
@@ -619,7 +614,7 @@ def _wrong(account: Configured, now: datetime, max_age: Age | None) -> Iterator[
     yield from (f"{each}. {RECEIPT_MISSING_ACTION}" for each in missing)
     if line.last is not None and line.proof.sentence is not None:
         yield line.proof.sentence
-    yield from line.watched.failures
+    yield from (f"{each}." for each in line.watched.failures)
 
 
 def _missing_receipts(settings: Settings) -> list[MissingReceipt]:

@@ -108,14 +108,14 @@ class Guard:
         samples = sorted(self._waiting | self.contradicted | self.absent)[:SAMPLES_MAX]
         if found is None or not samples:
             return found
-        return replace(found, message=f"{found.message}; among them are {', '.join(samples)}")
+        return replace(found, message=f"{found.message}, for example {', '.join(samples)}")
 
     def check_total(self, total: int) -> None:
         """Refuse a list that is much shorter than it was: the key may see fewer records."""
         self._is_emptied = total == 0 < self._live
         listed, missing = self._listed, self._listed - total
         is_emptied = total == 0 and listed > EMPTIED_MAX
-        message = f"{missing} records are missing at once: {listed} were listed, and now {total}"
+        message = f"{missing} of {listed} listed records are missing"
         refusal = Refusal("list_shrank", message, hides_changes=True)
         self._judge(missing <= self._max and not is_emptied, refusal)
 

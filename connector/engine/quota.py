@@ -26,9 +26,6 @@ SHARERS = 4
 USUAL_DAYS = 14
 """Days whose median is a usual day's number of requests."""
 
-EXHAUSTION_DAYS_MAX = 32
-"""Longest cycle; if the API names a later end, that is not believed."""
-
 UNSETTLED = "unsettled"
 """Kind of requests that were counted for a run which has not ended."""
 
@@ -118,16 +115,25 @@ def block_size(room: int | None, budget_left: int | None) -> int:
     return size if budget_left is None else min(size, budget_left)
 
 
-def blocked_until(now: datetime, told_end: datetime | None, period: Period) -> datetime:
-    """Moment before which no request leaves, after the API called the month spent.
+def month_used_up(month: Month) -> str:
+    """Return the sentences on a monthly limit that leaves no request for a pull."""
+    reserved = f"; {month.reserve:,} reserved" if month.reserve else ""
+    return (
+        f"The monthly limit of {month.limit or 0:,} requests is used up ({month.used:,}"
+        f" used{reserved}). It resets on {month.period.ends}."
+    )
 
-    If the API named an end that a cycle can have, that counts. Otherwise the billing day may be set
-    wrongly, or another program may have used up the minute: then the next request leaves before a
-    day is over.
+
+def blocked_until(now: datetime, told_end: datetime | None, period: Period) -> datetime:
+    """Return the time before which no request leaves, after the API called the month spent.
+
+    An end within the billing cycle counts. Any other end may be wrong, as may be the billing day,
+    or another program may have used up the minute: then a request leaves before a day is over.
     """
-    if told_end is not None and now < told_end <= now + timedelta(days=EXHAUSTION_DAYS_MAX):
+    latest = midnight(period.ends)
+    if told_end is not None and now < told_end <= latest:
         return told_end
-    return min(midnight(period.ends), now + timedelta(hours=RETRY_HOURS))
+    return min(latest, now + timedelta(hours=RETRY_HOURS))
 
 
 def usual_day(by_day: Mapping[date, int], today: date) -> int | None:

@@ -11,7 +11,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Self
@@ -25,6 +25,7 @@ from connector.engine.quota import (
     block_size,
     day_of,
     forecast,
+    month_used_up,
     period_of,
     shown,
     usual_day,
@@ -381,9 +382,5 @@ def _respect(what: Exhaustion | None, now: datetime, allowance: Allowance, today
 
 def _spent(month: Month, *, keeps_reserve: bool) -> QuotaSpent:
     """The error for a cycle whose requests are spent by our own count."""
-    left = f", and the other {month.reserve:,} are left to people"
-    said = f"{month.used:,} of the month's {month.limit:,} requests are spent"
-    return QuotaSpent(
-        f"{said} since {month.period.begins}{left if keeps_reserve and month.reserve else ''}",
-        resets_at=month.period.ends.isoformat(),
-    )
+    counted = month if keeps_reserve else replace(month, reserve=0)
+    return QuotaSpent(month_used_up(counted), resets_at=month.period.ends.isoformat())

@@ -127,27 +127,14 @@ CREATE TABLE suppressed (
 
 -- Alerts --------------------------------------------------------------------------------------
 
--- One row for each alert that stands: what was told when it was opened, and what is so now.
+-- One row for each open alert, and for each ended one whose end is not delivered yet. `causes` is
+-- JSON: an open alert is sent again only for a cause that is not among them.
 CREATE TABLE alerts (
     code TEXT NOT NULL, about TEXT NOT NULL, since TEXT NOT NULL, opened_at TEXT NOT NULL,
-    happened TEXT NOT NULL, action TEXT NOT NULL,
+    change TEXT NOT NULL, changed_at TEXT NOT NULL, title TEXT NOT NULL, happened TEXT NOT NULL,
+    action TEXT NOT NULL, causes TEXT NOT NULL, sent_at TEXT,
     PRIMARY KEY (code, about)
 ) WITHOUT ROWID;
--- One change of an alert's state, as it is told, in order.
-CREATE TABLE alert_messages (
-    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, change TEXT NOT NULL,
-    at TEXT NOT NULL, code TEXT NOT NULL, about TEXT NOT NULL, since TEXT NOT NULL,
-    happened TEXT NOT NULL, action TEXT NOT NULL
-);
--- A message's way to one sink: how often it was tried, and when it arrived.
-CREATE TABLE alert_deliveries (
-    number INTEGER NOT NULL REFERENCES alert_messages, sink TEXT NOT NULL,
-    attempts INTEGER NOT NULL, next_at TEXT NOT NULL, failed_since TEXT, reason TEXT,
-    delivered_at TEXT,
-    PRIMARY KEY (number, sink)
-) WITHOUT ROWID;
-CREATE INDEX alert_deliveries_left ON alert_deliveries (sink)
-WHERE delivered_at IS NULL;
 
 -- Backups -------------------------------------------------------------------------------------
 
@@ -176,14 +163,6 @@ CREATE TABLE relisted (at TEXT NOT NULL, hashes INTEGER NOT NULL);
 CREATE TABLE previews (
     digest TEXT NOT NULL, resource TEXT NOT NULL, at TEXT NOT NULL,
     PRIMARY KEY (digest, resource)
-) WITHOUT ROWID;
-
--- Causes of alerts ----------------------------------------------------------------------------
-
--- What an alert that stands comes of, as JSON: a cause that is not there yet is told of.
-CREATE TABLE alert_causes (
-    code TEXT NOT NULL, about TEXT NOT NULL, causes TEXT NOT NULL,
-    PRIMARY KEY (code, about)
 ) WITHOUT ROWID;
 
 -- Persons -------------------------------------------------------------------------------------

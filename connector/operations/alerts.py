@@ -1,31 +1,33 @@
-"""Alerts: all that there are, and which are due, once per change of state.
+"""Alerts: their types, and which are due, once per change of state.
 
-Pure: the moment is an argument, and nothing is read or sent. `findings.py` says what is not well.
+Pure: the time is an argument, and nothing is read or sent. `findings.py` says what is wrong.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Literal, NamedTuple
 
-from connector.ledger.alert_states import AlertRecord, Change, MessageRecord
+from connector.ledger.alert_states import AlertRecord, Change
 from connector.settings.values import Kind
 
-# -- Declared --------------------------------------------------------------------------------------
+# -- Types -----------------------------------------------------------------------------------------
 # `docs/ALERTS.md` shows this table, and a test holds the two equal.
 
 About = Literal["account", "resource", "job"]
 
-BY_CODE = "What the code of the error asks for (docs/ERRORS.md)."
+BY_CODE = "The action of the error's code ([errors](ERRORS.md))."
 """The action of alerts that pass on the error's own."""
+
+RUNBOOK, ERROR_RUNBOOK = "docs/ALERTS.md#every-alert", "docs/OPERATIONS.md#after-every-error"
 
 
 @dataclass(frozen=True, slots=True)
 class AlertType:
-    """One alert: its meaning, the sentence that says it is over, and what to do next."""
+    """Type of alert: its meaning, the clause that reports its end, and the next action."""
 
     code: str
     kind: Kind
@@ -37,147 +39,147 @@ class AlertType:
 
 _ALL = (
     AlertType(
-        "pull_failed",
-        "failed",
-        "The last pull failed, or was cut off.",
-        "A pull has ended well since.",
+        "pull_failed", "failed", "The last pull failed or was interrupted.", "the pull succeeded"
     ),
     AlertType(
         "publication_failed",
         "failed",
-        "What has landed could not be published, or checks that block have refused it.",
-        "The file for analysts was published since.",
+        "The loaded data could not be published, or a blocking check refused it.",
+        "the file for analysts was published",
     ),
     AlertType(
-        "push_failed",
-        "failed",
-        "The last push failed, or was cut off.",
-        "A push has ended well since.",
+        "push_failed", "failed", "The last push failed or was interrupted.", "the push succeeded"
     ),
     AlertType(
         "files_unusable",
         "failed",
-        "The work file or the ledger cannot be opened, read or written to.",
-        "The account's files are in use again.",
+        "The work file or the ledger cannot be opened, read or written.",
+        "the account's files were usable",
     ),
     AlertType(
         "settings_wrong",
         "failed",
-        "The account's settings cannot be used, so that nothing is done.",
-        "The account's settings are in use again.",
+        "The account's settings are invalid, so no command runs.",
+        "the settings were valid",
     ),
     AlertType(
         "job_failed",
         "failed",
-        "A job of Dagster failed before the connector could write anything down.",
-        "The job has ended well since, or the connector has written down what became of it.",
-        "Look at the run in Dagster; 'connector doctor' checks what a pull needs.",
+        "A Dagster job failed before the connector recorded anything.",
+        "the job succeeded",
+        "Open the failed run in Dagster. 'connector doctor' checks what a pull needs.",
         about="job",
     ),
     AlertType(
         "not_proven",
         "degraded",
-        "The last pull of the resource failed, skipped it, or could not prove it.",
-        "The resource is proven again.",
+        "The last pull failed for the resource, skipped it, or could not verify it.",
+        "verified",
         about="resource",
     ),
     AlertType(
         "deletions_refused",
         "degraded",
-        "So many records were missing that the last pull kept their deletions back.",
-        "The last pull believed what the list shows.",
+        "So many records are missing that the last pull kept their rows.",
+        "the copy agreed with the API",
         about="resource",
     ),
     AlertType(
         "anomalies",
         "degraded",
-        "The resource has what the API's description does not have.",
-        "The resource has nothing odd any more.",
-        "Look at the record that is named, and at sync.events for others; docs/PULL.md says what"
-        " each kind asks for. Nothing is lost: what came is kept as it came.",
+        "The resource has fields or values that the API documentation does not describe.",
+        "no undocumented field or value remained",
+        "Check the record that is named. The table sync.events lists the others, and docs/PULL.md"
+        " explains each kind. No data is lost.",
         about="resource",
     ),
     AlertType(
         "rows_rejected",
         "degraded",
-        "Rows of the resource's last push were refused, or not applied.",
-        "The last push of the resource left no row behind.",
-        "Correct the rows in the push's report, and push the report.",
+        "The resource's last push did not apply every row.",
+        "the last push applied every row",
+        "Correct the rows in the report of the push, then push the report.",
         about="resource",
     ),
     AlertType(
         "rows_in_doubt",
         "degraded",
-        "Rows were sent whose fate is unknown.",
-        "No row is in doubt any more.",
-        "Run 'connector resolve', which lists them; for a push that was cut off, push its file"
+        "Rows were sent, and it is unknown whether the API applied them.",
+        "no row was in doubt",
+        "Run 'connector resolve', which lists the rows. After an interrupted push, push its file"
         " again.",
     ),
     AlertType(
         "checks_warn",
         "degraded",
-        "What was published last has findings of checks that warn.",
-        "What was published last has no findings.",
-        "Run 'connector models test', and correct what it finds, or the seeds.",
+        "Data checks have warnings about the published file.",
+        "the data checks passed",
+        "Run 'connector models test', then correct the records on the platform, or fill in the"
+        " seed files.",
     ),
     AlertType(
         "lakehouse_behind",
         "degraded",
-        "What was published last is not in the shared lakehouse.",
-        "The lakehouse has what was published last.",
+        "The latest publication is not in the shared lakehouse.",
+        "the lakehouse was up to date",
+    ),
+    AlertType(
+        "clock_wrong",
+        "degraded",
+        "This machine's clock differs from the API server's by more than 5 minutes.",
+        "the clock was right",
+        "Set the clock, and check that time synchronisation runs ('timedatectl'). The copy is not"
+        " affected: pulls use the server's clock.",
+    ),
+    AlertType(
+        "api_slow",
+        "degraded",
+        "The API answered the last pull far more slowly than the pulls before it.",
+        "the API answered at its usual speed",
+        "Nothing now: the pull succeeded. If the next nights are slow too, ask the platform's"
+        " support.",
     ),
     AlertType(
         "cost_rising",
         "degraded",
         "The last pull took far more requests than the pulls before it.",
-        "Pulls cost what they did before.",
-        "Run 'connector status' for where they went; a bulk edit explains it, a change in how the"
-        " API sorts or dates its records must be looked into.",
+        "the pull took its usual requests",
+        "Run 'connector status' to see the requests. A bulk edit explains them; otherwise the API"
+        " may sort or date its records differently: ask the platform's support.",
     ),
     AlertType(
         "quota_forecast",
         "degraded",
-        "At the usual pace the billing cycle will take more requests than the plan has.",
-        "The plan's requests will do until the billing cycle ends.",
-        "Pull less often ('connector plan --every' says what that costs), or enlarge the plan and"
-        " set monthly_requests.",
+        "At the usual pace the billing cycle needs more requests than the plan has.",
+        "the forecast was within the plan",
+        "Pull less often ('connector plan --every' shows the cost), or enlarge the plan and set"
+        " monthly_requests.",
     ),
     AlertType(
         "quota_spent",
         "degraded",
-        "The billing cycle's requests are spent, so that no pull sends any.",
-        "Requests may be sent again.",
+        "The monthly limit of requests is used up, so pulls send none.",
+        "pulls could send requests",
         "Wait, or enlarge the plan, set monthly_requests and run 'connector pull --ignore-quota'.",
     ),
     AlertType(
         "silent",
         "silent",
-        "A resource was not proven for longer than alert_max_age, or nothing ever was.",
-        "Everything that is pulled is proven again.",
-        "Check that the schedule runs and look at 'connector status', then run 'connector pull'.",
+        "A resource was not verified for longer than alert_max_age, or never.",
+        "everything was verified",
+        "Check that the schedule runs, then run 'connector pull'.",
     ),
 )
 
 ALERTS: Mapping[str, AlertType] = {each.code: each for each in _ALL}
-"""Every alert by its code, the gravest first."""
+"""Every alert by its code, the most severe first."""
 
 
 # -- Deciding --------------------------------------------------------------------------------------
 
-NOTHING_TO_DO = "Nothing need be done."
-"""The action of an alert that has ended."""
-
-ABOUT_SEPARATOR = ", "
-"""Between the resources that one message is about."""
-
-_TOLD_FIRST: Mapping[Change, int] = {"ended": 0, "changed": 1, "opened": 2, "test": 3}
-
 
 class Subject(NamedTuple):
-    """Subject of an alert: its code, and the resource or job that it is about.
-
-    `about` is empty where it is the account.
-    """
+    """Subject of an alert: its code, and the resource or job (empty for the account)."""
 
     code: str
     about: str = ""
@@ -185,13 +187,14 @@ class Subject(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Something that is not well: since when, what happened, what to do.
+    """A problem: since when (None: from now), its title, a sentence on it, and the next action.
 
-    `since` is None where it begins when it is noticed. `causes` say what it comes of, such as an
-    error's code or a check: one that is new is told of, although the alert stands already.
+    `causes` are codes of errors, names of checks and the like. An open alert is sent again for a
+    new one.
     """
 
     since: datetime | None
+    title: str
     happened: str
     action: str
     causes: tuple[str, ...] = ()
@@ -200,85 +203,158 @@ class Trouble:
 Seen = Iterator[tuple[Subject, Trouble | None]]
 
 Sight = Mapping[Subject, Trouble | None]
-"""What is seen now: a finding, or None where all is well. A subject that is not there could not be
-looked at, and stays as it was.
+"""Result of a check: a problem, or None if there is none. A subject that is missing could not be
+checked, and keeps its state.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """Alerts that stand from now on, and messages: ended, changed, then opened."""
-
-    standing: tuple[AlertRecord, ...]
-    messages: tuple[MessageRecord, ...]
-
-
 def decide(
-    standing: Iterable[AlertRecord],
+    before: Iterable[AlertRecord],
     sight: Sight,
     now: datetime,
     kinds: Collection[Kind],
-    account: str | None = None,
-) -> Decision:
-    """Decide: one open alert a subject at most, none of a kind that is not wanted.
+    zone: tzinfo = UTC,
+) -> tuple[AlertRecord, ...]:
+    """Return the alerts from now on; those without `sent_at` are due.
 
-    An alert that stands and is seen again is told nothing of, unless it has a new cause; it stands
-    with what is so now. One that is of no wanted kind, or of none that there is, ends without a
-    word. Alerts of one name that change together, of the same causes, are one message.
+    An open alert is due again only for a new cause. Alerts of unwanted kinds end without a message.
     """
-    wanted = {code: place for place, code in enumerate(ALERTS) if ALERTS[code].kind in kinds}
-    before = {Subject(each.code, each.about): each for each in standing if each.code in wanted}
-    after = before.copy()
-    changes: dict[tuple[Change, str, tuple[str, ...]], list[AlertRecord]] = {}
+    after = {
+        Subject(each.code, each.about): each
+        for each in before
+        if each.code in ALERTS and ALERTS[each.code].kind in kinds
+    }
     for subject, found in sight.items():
-        alert = before.get(subject)
+        alert = after.get(subject)
         if found is None:
-            if alert is not None:
-                del after[subject]
-                over = replace(alert, happened=ALERTS[alert.code].over, action=NOTHING_TO_DO)
-                changes.setdefault(("ended", alert.code, ()), []).append(over)
-        elif alert is not None:
-            now_so = replace(
-                alert, happened=found.happened, action=found.action, causes=found.causes
-            )
-            after[subject] = now_so
-            if not {*found.causes} <= {*alert.causes}:
-                changes.setdefault(("changed", alert.code, found.causes), []).append(now_so)
-        elif subject.code in wanted:
+            if alert is not None and alert.is_open:
+                title = f"{ALERTS[alert.code].over} at {now.astimezone(zone):%H:%M}"
+                happened = f"Problem: {alert.title}."
+                after[subject] = replace(
+                    alert,
+                    change="ended",
+                    changed_at=now,
+                    title=title,
+                    happened=happened,
+                    action="",
+                    sent_at=None,
+                )
+        elif alert is not None and alert.is_open:
+            after[subject] = _updated(alert, found, now)
+        elif ALERTS[subject.code].kind in kinds:
             since = now if found.since is None else min(found.since, now)
-            alert = AlertRecord(*subject, since, now, found.happened, found.action, found.causes)
-            after[subject] = alert
-            changes.setdefault(("opened", alert.code, found.causes), []).append(alert)
-    messages = [_message(change, each, now, account) for (change, *_), each in changes.items()]
-    messages.sort(key=lambda each: (_TOLD_FIRST[each.change], wanted[each.code], each.about))
-    return Decision(tuple(after.values()), tuple(messages))
+            after[subject] = AlertRecord(
+                *subject,
+                since=since,
+                opened_at=now,
+                change="opened",
+                changed_at=now,
+                title=found.title,
+                happened=found.happened,
+                action=found.action,
+                causes=found.causes,
+            )
+    return tuple(after.values())
 
 
-def _message(
-    change: Change, alerts: Sequence[AlertRecord], at: datetime, account: str | None
-) -> MessageRecord:
-    """Message on all of them. No other has its id: a subject changes once at a moment."""
-    code, about = alerts[0].code, sorted(each.about for each in alerts)
-    named = "-".join(filter(None, (account, code, "+".join(about), change)))
-    return MessageRecord(
-        id=f"{at:%Y%m%dT%H%M%S%fZ}-{named}",
-        change=change,
-        at=at,
-        code=code,
-        about=ABOUT_SEPARATOR.join(about),
-        since=min(each.since for each in alerts),
-        happened=" ".join(dict.fromkeys(each.happened for each in alerts)),
-        action=" ".join(dict.fromkeys(each.action for each in alerts)),
+def _updated(alert: AlertRecord, found: Trouble, now: datetime) -> AlertRecord:
+    updated = replace(
+        alert, title=found.title, happened=found.happened, action=found.action, causes=found.causes
     )
+    if {*found.causes} <= {*alert.causes}:
+        return updated
+    # A problem that was not reported yet is reported as it is now.
+    change: Change = "opened" if alert.sent_at is None and alert.change == "opened" else "changed"
+    return replace(updated, change=change, changed_at=now, sent_at=None)
 
 
-def because(said: str, message: str | None, code: str | None) -> str:
-    """Sentence on what happened and why: a run's own words, and the error's code.
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Message about alerts of one code that changed together, or a test message.
 
-    An alert leaves the machine. The API's own words in an error may name anybody, so that they
-    stay behind; everything else in a record is the connector's own, which never holds a record's
-    contents.
+    `id` is the same when the message is sent again.
+    """
+
+    id: str
+    change: Literal["opened", "changed", "ended", "test"]
+    at: datetime
+    code: str
+    about: tuple[str, ...]
+    since: datetime
+    title: str
+    happened: str
+    action: str
+    causes: tuple[str, ...] = ()
+
+
+def messages_of(
+    alerts: Iterable[AlertRecord], account: str | None
+) -> list[tuple[Message, tuple[AlertRecord, ...]]]:
+    """Return the messages that are due, ended alerts first, each with its alerts."""
+    order = ("ended", "changed", "opened")
+    groups: dict[tuple[int, int, datetime, tuple[str, ...]], list[AlertRecord]] = {}
+    for each in alerts:
+        if each.sent_at is None:
+            causes = () if each.change == "ended" else each.causes
+            place = [*ALERTS].index(each.code)
+            key = (order.index(each.change), place, each.changed_at, causes)
+            groups.setdefault(key, []).append(each)
+    found = []
+    for key in sorted(groups):
+        same = sorted(groups[key], key=lambda each: each.about)
+        first, about = same[0], tuple(each.about for each in same if each.about)
+        named = "-".join(filter(None, (account, first.code, "+".join(about), first.change)))
+        message = Message(
+            id=f"{first.changed_at:%Y%m%dT%H%M%S%fZ}-{named}",
+            change=first.change,
+            at=first.changed_at,
+            code=first.code,
+            about=about,
+            since=min(each.since for each in same),
+            title=_joined(each.title for each in same),
+            happened=_joined(each.happened for each in same),
+            action=_joined(each.action for each in same),
+            causes=first.causes,
+        )
+        found.append((message, tuple(same)))
+    return found
+
+
+def _joined(texts: Iterable[str]) -> str:
+    return " ".join(dict.fromkeys(texts))
+
+
+# -- Words -----------------------------------------------------------------------------------------
+
+
+_REASONS = {
+    "unauthorized": "API key rejected",
+    "forbidden": "the API key lacks a scope",
+    "unreachable": "the API cannot be reached",
+    "no_answer": "the API did not answer completely",
+    "rate_limited": "the API's rate limit is exceeded",
+    "answer_broken": "the API's answer cannot be read",
+    "unreadable_answer": "the address did not answer as the API",
+    "quota_spent": "the monthly limit is used up",
+}
+
+
+def reason_of(message: str | None, code: str | None) -> str:
+    """Return why something failed, in a few words, with a space and in brackets; or nothing."""
+    status = re.search(r" was answered ([0-9]{3})\b", message or "")
+    reason = _REASONS.get(code or "")
+    if reason is None:
+        reason = f"the API answered {status[1]}" if status else (code or "").replace("_", " ")
+    elif status:
+        reason = f"{reason}, {status[1]}"
+    return f" ({reason})" if reason else ""
+
+
+def own_words(message: str | None) -> str:
+    """Return a run's message without the API's own words, as a sentence.
+
+    An alert leaves the machine, and the API's words in an error may name a person. Everything else
+    in a message is the connector's own, which never holds a record's contents.
     """
     own = re.sub(r"(?s)( was answered [0-9]{3})\b.*", r"\1", message or "").strip().rstrip(".")
-    reason = " ".join(filter(None, (own, f"[{code}]" if code else "")))
-    return f"{said}: {reason}." if reason else f"{said}."
+    return f"{own[:1].upper()}{own[1:]}." if own else ""

@@ -1,6 +1,6 @@
-"""Delivery of alerts: a webhook, and email, each with a form of the message.
+"""Delivery of alerts to a webhook and by email.
 
-Nothing that is said of a sink, or logged, holds its address, and none of what it answers.
+No error or log line contains the address of a sink, or anything that it answers.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
 from email.message import EmailMessage
 from email.utils import format_datetime
+from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
 
 from pydantic import SecretStr
 
-from connector.engine.quota import shown
 from connector.errors import NotDelivered
-from connector.ledger.alert_states import MessageRecord
-from connector.operations.alerts import ALERTS
+from connector.operations.alerts import ALERTS, BY_CODE, ERROR_RUNBOOK, RUNBOOK, Message
 from connector.settings.model import Settings
 from connector.settings.values import PORTS, Security, Style
 from connector.system.log import neutralise
@@ -47,15 +48,15 @@ class Sink(Protocol):
     def name(self) -> str:
         """Name of the sink: `webhook` or `email`."""
 
-    def send(self, message: MessageRecord) -> None:
+    def send(self, message: Message) -> None:
         """Send the message; once this returns it has arrived. Raises `NotDelivered`."""
 
 
 def sinks_of(settings: Settings) -> tuple[Webhook | Email, ...]:
-    """The sinks that are set; none where alerts are told to nobody."""
-    account, found = settings.account.value, list[Webhook | Email]()
+    """Return the sinks that are set."""
+    origin, found = Origin.of(settings), list[Webhook | Email]()
     if (address := settings.alert_webhook.value) is not None:
-        found.append(Webhook(address, settings.alert_webhook_style.value, account))
+        found.append(Webhook(address, settings.alert_webhook_style.value, origin))
     host, sender = settings.alert_email_host.value, settings.alert_email_from.value
     if host is not None and sender is not None:
         security = settings.alert_email_security.value
@@ -65,7 +66,7 @@ def sinks_of(settings: Settings) -> tuple[Webhook | Email, ...]:
             security=security,
             sender=sender,
             recipients=settings.alert_email_to.value,
-            account=account,
+            origin=origin,
             user=settings.alert_email_user.value,
             password=settings.alert_email_password.value,
         )
@@ -98,47 +99,71 @@ def _within(seconds: float, act: Callable[[], None], too_late: str) -> None:
 # -- Messages --------------------------------------------------------------------------------------
 
 
-def headline(message: MessageRecord, account: str | None) -> str:
-    """One line: the kind or its end, the account, the code, and the subject."""
-    kind = ALERTS[message.code].kind if message.code in ALERTS else message.code
-    said = {"opened": kind, "changed": f"{kind}, changed", "ended": f"over: {kind}", "test": "test"}
-    what = said[message.change]
-    about = f" ({message.about})" if message.about else ""
-    return f"[{what}] {account or 'the unnamed account'}: {message.code}{about}"
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Origin of an account's messages: its name, its folder, its time zone and this host."""
+
+    account: str | None
+    folder: Path
+    zone: tzinfo = UTC
+    host: str = field(default_factory=socket.gethostname)
+
+    @classmethod
+    def of(cls, settings: Settings) -> Origin:
+        """Origin of the messages about a configured account."""
+        zone = ZoneInfo(settings.time_zone.value)
+        return cls(settings.account.value, settings.folder, zone)
 
 
-def text(message: MessageRecord, account: str | None) -> str:
-    """The headline, what happened, since when, and what to do next."""
-    since = {"ended": "It had been so since {}.", "test": ""}.get(message.change, "Since {}.")
-    lines = (
-        headline(message, account),
-        neutralise(message.happened),
-        since.format(shown(message.since)),
-        f"Next: {neutralise(message.action)}",
-    )
+def headline(message: Message, origin: Origin) -> str:
+    """Return one line: the account, the resources and the title."""
+    about = f"{', '.join(message.about)}: " if message.about else ""
+    end = "Resolved: " if message.change == "ended" else ""
+    return neutralise(f"{origin.account or 'connector'}: {end}{about}{message.title}")
+
+
+def text(message: Message, origin: Origin) -> str:
+    """Return the headline, what happened, since when, the action, the runbook and the code."""
+    lines = [headline(message, origin), neutralise(message.happened)]
+    if message.change != "test":
+        lines.append(f"Started: {message.since.astimezone(origin.zone):%Y-%m-%d %H:%M %Z}.")
+    if message.action:
+        lines += [f"What to do: {neutralise(message.action)}", f"Runbook: {_runbook(message)}"]
+    lines.append(f"Host: {origin.host}, folder {origin.folder}")
+    causes = f" ({', '.join(message.causes)})" if message.causes else ""
+    lines.append(neutralise(f"Code: {message.code}{causes}"))
     return "\n".join(filter(None, lines))
 
 
-def generic(message: MessageRecord, account: str | None) -> Mapping[str, Any]:
-    """The message as an object of its own. A second arrival is known by its `id`."""
+def _runbook(message: Message) -> str:
+    is_by_code = message.code in ALERTS and ALERTS[message.code].action == BY_CODE
+    return ERROR_RUNBOOK if is_by_code else RUNBOOK
+
+
+def generic(message: Message, origin: Origin) -> Mapping[str, Any]:
+    """Return the message as an object. A message that arrives twice has the same `id`."""
     return {
         "id": message.id,
         "change": message.change,
         "kind": ALERTS[message.code].kind if message.code in ALERTS else None,
         "code": message.code,
-        "account": account,
-        "about": message.about or None,
+        "account": origin.account,
+        "about": ", ".join(message.about) or None,
         "at": message.at.isoformat(),
         "since": message.since.isoformat(),
+        "title": headline(message, origin),
         "happened": message.happened,
         "action": message.action,
-        "text": text(message, account),
+        "runbook": _runbook(message),
+        "host": origin.host,
+        "folder": str(origin.folder),
+        "text": text(message, origin),
     }
 
 
-def slack(message: MessageRecord, account: str | None) -> Mapping[str, Any]:
-    """The message as Slack and its like take it, with their markup escaped."""
-    return {"text": html.escape(text(message, account), quote=False)}
+def slack(message: Message, origin: Origin) -> Mapping[str, Any]:
+    """Return the message for Slack and compatible services, with markup escaped."""
+    return {"text": html.escape(text(message, origin), quote=False)}
 
 
 # -- Webhook ---------------------------------------------------------------------------------------
@@ -150,17 +175,17 @@ class Webhook:
 
     address: SecretStr
     style: Style
-    account: str | None
+    origin: Origin
     seconds: float = SEND_SECONDS
     name = "webhook"
 
-    def send(self, message: MessageRecord) -> None:
+    def send(self, message: Message) -> None:
         """Post the message; any answer from 200 to 299 says that it has arrived.
 
         Redirects are not followed. Raises `NotDelivered`.
         """
         shape = generic if self.style == "generic" else slack
-        body = json.dumps(shape(message, self.account)).encode("ascii")
+        body = json.dumps(shape(message, self.origin)).encode("ascii")
         _within(self.seconds, lambda: self._post(body), _SILENT_HOOK)
 
     def reach(self) -> None:
@@ -234,14 +259,14 @@ class Email:
     security: Security
     sender: str
     recipients: tuple[str, ...]
-    account: str | None
+    origin: Origin
     user: str | None = None
     password: SecretStr | None = None
     seconds: float = SEND_SECONDS
     trust: Callable[[], ssl.SSLContext] = ssl.create_default_context
     name = "email"
 
-    def send(self, message: MessageRecord) -> None:
+    def send(self, message: Message) -> None:
         """Hand the message in for all recipients; it has arrived if any of them is taken.
 
         Raises `NotDelivered`.
@@ -256,7 +281,7 @@ class Email:
         with self._naming_errors(), self._connected():
             pass
 
-    def _hand_in(self, message: MessageRecord) -> None:
+    def _hand_in(self, message: Message) -> None:
         with self._naming_errors(), self._connected() as server:
             if self.user is not None and self.password is not None:
                 server.login(self.user, self.password.get_secret_value())
@@ -276,16 +301,16 @@ class Email:
                 raise
         return server
 
-    def _letter(self, message: MessageRecord) -> EmailMessage:
+    def _letter(self, message: Message) -> EmailMessage:
         letter = EmailMessage()
-        letter["Subject"] = headline(message, self.account)
+        letter["Subject"] = headline(message, self.origin)
         letter["From"] = self.sender
         letter["To"] = ", ".join(self.recipients)
         letter["Date"] = format_datetime(message.at)
         # The same for a second sending of the same message, so that programs show it once.
         letter["Message-ID"] = f"<{message.id}@{self.sender.rpartition('@')[2]}>"
         letter["Auto-Submitted"] = "auto-generated"
-        letter.set_content(text(message, self.account))
+        letter.set_content(text(message, self.origin))
         return letter
 
     @contextmanager
@@ -300,6 +325,13 @@ class Email:
             raise NotDelivered(f"the mail server {reason}") from None
         except smtplib.SMTPResponseException as error:
             raise NotDelivered(f"the mail server answered {error.smtp_code}") from None
+        except smtplib.SMTPNotSupportedError:
+            # Of the extensions that are used, STARTTLS and AUTH are the ones a server may lack.
+            raise NotDelivered(
+                "the mail server does not offer STARTTLS or passwords on port"
+                f" {self.port}: set alert_email_security to 'ssl' (port 465), or to 'none' for a"
+                " server on this machine"
+            ) from None
         except TimeoutError:
             raise NotDelivered(f"the mail server has not answered in {self.seconds:g} s") from None
         except (smtplib.SMTPException, OSError, ValueError) as error:

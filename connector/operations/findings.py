@@ -1,7 +1,7 @@
-"""Findings: what is not well by an account's runs, pushes, month and silence.
+"""Findings: problems of an account, by its runs, pushes, quota, clock and silence.
 
-An account's files are looked at once; everything else is pure: records in, findings out. What could
-not be looked at is left out.
+An account's files are read once; everything else is pure: records in, findings out. What could not
+be read is left out.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import takewhile
 from statistics import median
 
 from connector.engine.commands import Event
-from connector.engine.quota import midnight, shown
+from connector.engine.quota import midnight, month_used_up, shown
 from connector.errors import (
     ConnectorError,
     MartsMissing,
@@ -24,11 +24,12 @@ from connector.errors import (
     WarehouseError,
     count_noun,
 )
+from connector.errors_api import TryAgain
 from connector.ledger.alert_states import AlertRecord
 from connector.ledger.journal import PUSH_LEASE
 from connector.ledger.journal_reads import PushHealth, PushRun, read_push_health
 from connector.ledger.ledger import Ledger, LedgerStatus, allowance_of
-from connector.operations.alerts import ALERTS, Seen, Sight, Subject, Trouble, because
+from connector.operations.alerts import ALERTS, Seen, Sight, Subject, Trouble, own_words, reason_of
 from connector.pulls.advice import QUIET_KINDS, action_of, describe_anomalies, may_repeat
 from connector.pulls.workspace import compare_files
 from connector.settings.model import Settings
@@ -37,13 +38,22 @@ from connector.warehouse.runs import Health, Publication, ResourceRun, Run, Shar
 from connector.warehouse.warehouse import Warehouse
 
 COST_PULLS_MIN = 5
-"""So many earlier pulls say what is usual."""
+"""Minimum number of earlier pulls that show what is usual."""
 
 COST_PULLS_MAX = 20
 COST_FACTOR = 3
 COST_REQUESTS_MIN = 100
-"""A pull is dear that takes more than so many times the median of those before it, and at least so
-many requests more."""
+"""A pull is expensive if it takes more than `COST_FACTOR` times the median of the pulls before it,
+and at least so many requests more."""
+
+SLOW_FACTOR = 5
+SLOW_SECONDS_MIN = 1.0
+SLOW_REQUESTS_MIN = 10
+"""An API is slow if a pull of so many requests needs more than a second for each, and more than
+`SLOW_FACTOR` times the median of the pulls before it."""
+
+CLOCK_SECONDS_MAX = 300
+"""Largest difference between the two clocks that is no problem."""
 
 _OF_FIELDS = frozenset(("unknown_field", "unknown_value", "unreadable_value"))
 
@@ -79,21 +89,31 @@ def _of_last(health: Health, ended: Sequence[Run], published: Sequence[Publicati
     if _has_failed(last) and last.run_id not in refused:
         failed = list(takewhile(_has_failed, ended))
         since = failed[-1].ended_at or failed[-1].started_at
-        cut_off = last.outcome in (None, "interrupted")
-        said = f"The last pull {'was cut off' if cut_off else 'failed'}"
-        if len(failed) > 1:
-            said = f"The last {count_noun(len(failed), 'pull')} failed, or were cut off"
-        action = "Run 'connector pull': it goes on where it stopped."
-        if not cut_off:
+        if last.outcome in (None, "interrupted"):
+            title, action = "pull was interrupted", "Run 'connector pull': it continues."
+        else:
             mine = [done for run_id, done in health.resources.values() if run_id == last.run_id]
             same = [action_of(done) for done in mine if done.error_code == last.error_code]
             action = " ".join(dict.fromkeys(same)) or action_of(last.error_code)
+            title = f"pull failed{reason_of(last.message, last.error_code)}"
+        if len(failed) > 1:
+            title = title.replace("pull failed", f"the last {len(failed)} pulls failed")
         causes = {run.error_code or run.outcome or "interrupted" for run in failed}
-        said = because(said, last.message, last.error_code)
-        yield subject, Trouble(since, said, action, tuple(sorted(causes)))
+        said = own_words(last.message)
+        yield subject, Trouble(since, title, said, _unattended(action), tuple(sorted(causes)))
     elif last.outcome != "stopped" or last.requests:
         # A pull that was stopped before its first request has not asked the API anything.
         yield subject, None
+
+
+def _unattended(action: str) -> str:
+    """Return the action for somebody whose schedule runs the command again anyway."""
+    if action != TryAgain.action:
+        return action
+    return (
+        "Nothing now: the next pull tries again. If this lasts for a day, check the network and the"
+        " platform's status page."
+    )
 
 
 def _has_failed(run: Run) -> bool:
@@ -107,33 +127,45 @@ def _of_published(published: Sequence[Publication]) -> Seen:
         yield subject, None
         found = None
         if last.failed_checks:
-            names = ", ".join(last.failed_checks)
-            said = f"{count_noun(len(last.failed_checks), 'check')} found something: {names}."
+            checks = count_noun(len(last.failed_checks), "data check has", "data checks have")
             action = ALERTS["checks_warn"].action
-            found = Trouble(last.ended_at, said, action, tuple(sorted(last.failed_checks)))
+            said = _described(last)
+            causes = tuple(sorted(last.failed_checks))
+            found = Trouble(last.ended_at, f"{checks} warnings", said, action, causes)
         yield Subject("checks_warn"), found
         return
     failed = list(takewhile(lambda each: each.outcome in _REFUSED, published))
     since = failed[-1].ended_at or failed[-1].started_at
-    verb = "was refused" if last.outcome == "refused" else "failed"
-    said = because(f"The publication {verb}", last.message, last.error_code)
-    causes = {each.error_code or verb for each in failed}.union(
+    verb = "refused" if last.outcome == "refused" else "failed"
+    title = f"publication {verb}{reason_of(last.message, last.error_code)}"
+    if verb == "refused" and last.failed_checks:
+        title = f"publication refused ({count_noun(len(last.failed_checks), 'check')} failed)"
+    reasons = {each.error_code or verb for each in failed}.union(
         *(each.failed_checks for each in failed)
     )
-    yield subject, Trouble(since, said, action_of(last.error_code), tuple(sorted(causes)))
+    action = action_of(last.error_code)
+    yield subject, Trouble(since, title, own_words(last.message), action, tuple(sorted(reasons)))
+
+
+def _described(row: Publication) -> str:
+    """Sentence on the failed checks: rows, and the id of one record."""
+    told = []
+    rows = (*row.failed_rows, *[None] * len(row.failed_checks))
+    samples = (*row.failed_samples, *[None] * len(row.failed_checks))
+    for name, count, sample in zip(row.failed_checks, rows, samples, strict=False):
+        counted = "" if count is None else f": {count_noun(count, 'row')}"
+        example = f" (for example {sample})" if sample else ""
+        told.append(f"{name}{counted}{example}")
+    return f"{'; '.join(told)}."
 
 
 def of_shared(last: SharedPublication | None) -> Seen:
-    """Trouble of the latest attempt to bring what was published to the lakehouse.
-
-    None where there was no attempt, or where there is no lakehouse any more.
-    """
+    """Return the problem of the latest publication to the lakehouse, if there was one."""
     found = None
     if last is not None and last.outcome == "failed":
-        said = "What was published is not in the lakehouse"
-        said = because(said, last.message, last.error_code)
-        code = last.error_code
-        found = Trouble(last.ended_at, said, action_of(code), (code or "failed",))
+        code, said = last.error_code, own_words(last.message)
+        title = f"the lakehouse is not up to date{reason_of(last.message, code)}"
+        found = Trouble(last.ended_at, title, said, action_of(code), (code or "failed",))
     yield Subject("lakehouse_behind"), found
 
 
@@ -148,15 +180,17 @@ def _of_resource(
     if done.proven:
         yield Subject("not_proven", resource), None
     elif done.outcome not in ("done", "stopped") and not (is_told or refused):
-        said = because(f"{resource} is {done.outcome}", done.message, done.error_code)
+        verb = "skipped" if done.outcome == "skipped" else "not verified"
+        title = f"{verb}{reason_of(done.message, done.error_code)}"
         # A service that comes and goes fails in many ways, and is one cause.
         causes = ("try_again" if may_repeat(done) else done.error_code or "unproven",)
-        yield Subject("not_proven", resource), Trouble(since, said, action_of(done), causes)
+        said, action = own_words(done.message), _unattended(action_of(done))
+        yield Subject("not_proven", resource), Trouble(since, title, said, action, causes)
     if refused:
-        said = f"{resource}: deletions were not believed"
-        said = because(said, done.message, done.error_code)
+        said = f"{own_words(done.message)} The pull kept their rows."
         code = done.error_code or "deletions_refused"
-        found = Trouble(since, said, action_of(code), (code,))
+        title = "many records are missing"
+        found = Trouble(since, title, said, action_of(code), (code,))
         yield Subject("deletions_refused", resource), found
     elif done.proven:
         yield Subject("deletions_refused", resource), None
@@ -165,16 +199,18 @@ def _of_resource(
         # Of what fields have, each is a cause; other events tell of figures that move.
         met = {f"{e.kind} {e.detail}" if e.kind in _OF_FIELDS else e.kind for e in odd}
         action = ALERTS["anomalies"].action
-        yield Subject("anomalies", resource), Trouble(since, said, action, tuple(sorted(met)))
+        title = "undocumented fields or values"
+        found = Trouble(since, title, said, action, tuple(sorted(met)))
+        yield Subject("anomalies", resource), found
     elif done.proven:
         yield Subject("anomalies", resource), None
 
 
 def of_cost(health: Health, under_way: Collection[str], standing: LedgerStatus) -> Seen:
-    """Trouble of a last pull that is dearer than those before, and than the plan.
+    """Return the problem of a last pull that took far more requests than usual.
 
-    What was spent on looking again is left out, and so are pulls held to a budget. The plan is in
-    danger where pulls that cost as much, as often as until now, would take more than it has.
+    Requests of `--reverify` do not count, and neither do pulls with a limit. It is a problem only
+    if such pulls, as often as until now, would need more requests than the plan has.
     """
     ended = [run for run in health.runs if run.outcome is not None or run.run_id not in under_way]
     whole = [run for run in ended if run.outcome in ("done", "partial") and run.budget is None]
@@ -191,13 +227,59 @@ def of_cost(health: Health, under_way: Collection[str], standing: LedgerStatus) 
         expected = month.used + int(pulls * cost)
         is_dear = cost > max(COST_FACTOR * usual, usual + COST_REQUESTS_MIN - 1)
         if is_dear and expected > month.limit:
+            title = f"the last pull took {cost:,} requests, usually {usual:,.0f}"
             said = (
-                f"The last pull took {cost:,} requests; the median of {len(before)} before it is"
-                f" {usual:,.0f}. If they go on so, the billing cycle takes about {expected:,}"
-                f" requests of the {month.limit:,} that the plan has."
+                f"If pulls continue like this, the billing cycle needs about {expected:,} requests."
+                f" The plan has {month.limit:,}."
             )
-            found = Trouble(last.started_at, said, ALERTS["cost_rising"].action)
+            found = Trouble(last.started_at, title, said, ALERTS["cost_rising"].action)
     yield Subject("cost_rising"), found
+
+
+def of_speed(health: Health, under_way: Collection[str]) -> Seen:
+    """Return the problem of an API that answers far more slowly than usual.
+
+    Pulls that waited for the rate limit do not count.
+    """
+    ended = [run for run in health.runs if run.outcome is not None or run.run_id not in under_way]
+    paces = [
+        (run, run.seconds / run.requests)
+        for run in ended[: COST_PULLS_MAX + 1]
+        if run.outcome in ("done", "partial") and run.seconds and run.requests
+        if (run.waited_seconds or 0.0) < run.seconds / 10
+    ]
+    if not paces or paces[0][0] is not ended[0]:
+        return
+    (last, pace), *before = paces
+    found = None
+    if len(before) >= COST_PULLS_MIN and (last.requests or 0) >= SLOW_REQUESTS_MIN:
+        usual = median(each for _, each in before)
+        if pace > max(SLOW_SECONDS_MIN, SLOW_FACTOR * usual):
+            title = f"the API is slow ({pace:.1f} s per request, usually {usual:.1f} s)"
+            said = f"The last pull took {last.seconds:,.0f} s for {last.requests:,} requests."
+            found = Trouble(last.started_at, title, said, ALERTS["api_slow"].action)
+    yield Subject("api_slow"), found
+
+
+def of_clock(ahead_seconds: float | None) -> Seen:
+    """Return the problem of a clock that differs from the API server's; None if not measured."""
+    if ahead_seconds is None:
+        return
+    found = None
+    if abs(ahead_seconds) > CLOCK_SECONDS_MAX:
+        where = "ahead of" if ahead_seconds > 0 else "behind"
+        length = _length(abs(ahead_seconds))
+        title = f"this machine's clock is {length} {where} the API's"
+        said = "Ages, schedules and alerts about silence use this machine's clock."
+        found = Trouble(None, title, said, ALERTS["clock_wrong"].action)
+    yield Subject("clock_wrong"), found
+
+
+def _length(seconds: float) -> str:
+    for size, unit in ((86_400, "day"), (3600, "hour")):
+        if seconds >= size:
+            return count_noun(round(seconds / size), unit)
+    return count_noun(round(seconds / 60), "minute")
 
 
 # -- Pushes ----------------------------------------------------------------------------------------
@@ -219,42 +301,42 @@ def of_pushes(health: PushHealth, *, is_under_way: bool) -> Seen:
     found = None
     if in_doubt:
         rows = count_noun(sum(each.rows for each in in_doubt), "row")
-        said = f"{rows} sent, and it is not known whether the API applied them."
+        said = "The rows were sent, and it is unknown whether the API applied them."
         since = min(each.since for each in in_doubt)
-        found = Trouble(since, said, ALERTS["rows_in_doubt"].action)
+        found = Trouble(since, f"{rows} in doubt", said, ALERTS["rows_in_doubt"].action)
     yield Subject("rows_in_doubt"), found
 
 
 def _of_last_push(last: PushRun) -> Trouble | None:
-    said = f"The last push (batch {last.batch}, {last.resource})"
+    said = f"Batch {last.batch}, {last.resource}."
     if last.outcome is None:
-        action = "Push the same file again: it goes on where it stopped."
-        return Trouble(last.begun_at, f"{said} was cut off.", action, ("interrupted",))
+        action = "Push the same file again: it continues where it stopped."
+        title = "push was interrupted"
+        return Trouble(last.begun_at, title, said, action, ("interrupted",))
     if last.outcome != "failed":
         return None
-    said = because(f"{said} failed", last.message, last.error_code)
+    title = f"push failed{reason_of(last.message, last.error_code)}"
+    said = f"{said} {own_words(last.message)}".rstrip()
     code = last.error_code
-    return Trouble(last.ended_at, said, action_of(code), (code or "failed",))
+    return Trouble(last.ended_at, title, said, action_of(code), (code or "failed",))
 
 
 def _rejected(last: PushRun) -> Trouble | None:
     if not last.refused:
         return None
-    push = f"of the last push (batch {last.batch})"
-    rows = count_noun(last.refused, f"row {push} was", f"rows {push} were")
-    said = f"{last.resource}: {rows} not applied."
-    return Trouble(last.ended_at, said, ALERTS["rows_rejected"].action, (last.batch,))
+    title = f"{count_noun(last.refused, 'row')} of the last push not applied"
+    said, action = f"Batch {last.batch}.", ALERTS["rows_rejected"].action
+    return Trouble(last.ended_at, title, said, action, (last.batch,))
 
 
 # -- Month -----------------------------------------------------------------------------------------
 
 WELL_SHARE = 0.95
-"""A forecast is well again at this part of the plan, so that one about it does not go to and fro.
-"""
+"""A forecast is no problem any more below this part of the plan, so that it does not alternate."""
 
 
 def of_month(standing: LedgerStatus) -> Seen:
-    """Whether requests are left, and whether they will be."""
+    """Return whether requests are left, and whether they will be."""
     spent = _spent(standing)
     yield Subject("quota_spent"), spent
     limit, expected = standing.month.limit, standing.forecast
@@ -263,28 +345,26 @@ def of_month(standing: LedgerStatus) -> Seen:
         yield subject, None
     elif spent is None and expected is not None:
         if expected > limit:
+            title = f"the billing cycle needs about {expected:,} of {limit:,} requests"
             said = (
-                f"The billing cycle that ends on {standing.month.period.ends} will take about"
-                f" {expected:,} requests at {standing.usual_day:,} a day; the plan has {limit:,}."
+                f"The cycle ends on {standing.month.period.ends}. A usual day takes"
+                f" {standing.usual_day:,} requests."
             )
-            yield subject, Trouble(None, said, ALERTS["quota_forecast"].action)
+            yield subject, Trouble(None, title, said, ALERTS["quota_forecast"].action)
         elif expected <= WELL_SHARE * limit:
             yield subject, None
 
 
 def _spent(standing: LedgerStatus) -> Trouble | None:
     month, word = standing.month, standing.exhaustion
-    action = ALERTS["quota_spent"].action
+    title, action = "the monthly limit of requests is used up", ALERTS["quota_spent"].action
     if word is not None:
-        said = f"The API said that the month's requests are spent: until {shown(word.until)}"
-        return Trouble(word.noted_at, f"{said} nothing is asked of it.", action)
+        until = shown(word.until)
+        said = f"The API reported it. Pulls send no request before {until}."
+        return Trouble(word.noted_at, title, said, action)
     if month.limit is None or month.room(keeps_reserve=True):
         return None
-    said = f"{month.used:,} of the billing cycle's {month.limit:,} requests are spent"
-    if month.reserve:
-        said += f", and {month.reserve:,} are kept for people"
-    ends = shown(midnight(month.period.ends))
-    return Trouble(None, f"{said}: until {ends} no pull sends any.", action)
+    return Trouble(None, title, month_used_up(month), action)
 
 
 # -- Silence ---------------------------------------------------------------------------------------
@@ -334,7 +414,8 @@ def of_silence(health: Health | None, now: datetime, age: Age) -> Seen:
     if proof.oldest is None and first is not None and now - first <= age.length:
         return
     since = proof.oldest or first
-    yield subject, Trouble(since, proof.sentence, ALERTS["silent"].action)
+    title = f"no verified pull for more than {age}" if proof.oldest else "no pull was ever verified"
+    yield subject, Trouble(since, title, proof.sentence, ALERTS["silent"].action)
 
 
 # -- Snapshot --------------------------------------------------------------------------------------
@@ -355,8 +436,8 @@ class FileSnapshot:
     """Snapshot of what an account's files hold.
 
     `health` is None where nothing was ever landed, or where the work file
-    is `unusable`; `standing` and `pushes` are None where there is no ledger. `alerts` are those
-    that stand.
+    is `unusable`; `standing` and `pushes` are None where there is no ledger. `ahead_seconds` is how
+    far this machine's clock was ahead of the API's at the last pull. `alerts` are the open ones.
     """
 
     now: datetime
@@ -365,6 +446,7 @@ class FileSnapshot:
     unusable: WarehouseError | None
     standing: LedgerStatus | None
     pushes: PushHealth | None
+    ahead_seconds: float | None = None
     alerts: tuple[AlertRecord, ...] = ()
 
 
@@ -380,18 +462,20 @@ def look(settings: Settings, now: datetime, alerts: Iterable[AlertRecord] = ()) 
                 health = replace(health, shared=None)
     except WarehouseError as error:
         unusable = error
-    standing, pushes = None, None
+    standing, pushes, ahead = None, None, None
     with Ledger(settings.folder) as ledger:
         if ledger.exists:
             standing = ledger.status(allowance_of(settings), now)
             pushes = read_push_health(ledger)
+            ahead = -ledger.server().offset_seconds
         if unusable is None:
             try:
                 compare_files(ledger, warehouse)
             except WarehouseError as error:
                 unusable = error
     age = settings.alert_max_age.value
-    return FileSnapshot(now, age, health, unusable, standing, pushes, tuple(alerts))
+    open_now = tuple(each for each in alerts if each.is_open)
+    return FileSnapshot(now, age, health, unusable, standing, pushes, ahead, open_now)
 
 
 def sight_of(
@@ -408,7 +492,7 @@ def sight_of(
     return sight
 
 
-_SILENCING = ("pull_failed", "quota_spent", "job_failed", *UNRECORDED)
+_SILENCING = ("pull_failed", "quota_spent", "job_failed", "clock_wrong", *UNRECORDED)
 """Alerts that say why nothing of the account is proven."""
 
 
@@ -438,8 +522,8 @@ def _is_explained(snapshot: FileSnapshot, sight: Sight) -> bool:
 
 def of_files(error: WarehouseError) -> Trouble:
     """Trouble of a work file or a ledger."""
-    said = because("The account's files cannot be used", str(error), error.code)
-    return Trouble(None, said, error.action, (error.code,))
+    title = f"data files cannot be used{reason_of(str(error), error.code)}"
+    return Trouble(None, title, own_words(str(error)), error.action, (error.code,))
 
 
 def _is_told(snapshot: FileSnapshot, met: ConnectorError) -> bool:
@@ -457,8 +541,7 @@ def _of_the_met(snapshot: FileSnapshot, met: ConnectorError | None) -> Seen:
     if isinstance(met, WarehouseError) and not isinstance(met, _PASSING):
         files = files or (None if _is_told(snapshot, met) else met)
     if isinstance(met, SettingsError | UnknownName):
-        said = because("The settings cannot be used", str(met), met.code)
-        wrong = Trouble(None, said, met.action, (str(met),))
+        wrong = Trouble(None, "settings are invalid", own_words(str(met)), met.action, (str(met),))
     recorded = max(_recorded(snapshot), default=None)
     for subject, found in (
         (Subject("files_unusable"), None if files is None else of_files(files)),
@@ -482,9 +565,11 @@ def _seen(
     if snapshot.health is not None:
         running = {each.owner.run_id for each in under_way}
         yield from of_pulls(snapshot.health, running)
+        yield from of_speed(snapshot.health, running)
         yield from of_shared(snapshot.health.shared)
         if snapshot.standing is not None:
             yield from of_cost(snapshot.health, running, snapshot.standing)
+    yield from of_clock(snapshot.ahead_seconds)
     if snapshot.pushes is not None:
         is_pushing = any(each.name == PUSH_LEASE for each in under_way)
         yield from of_pushes(snapshot.pushes, is_under_way=is_pushing)
@@ -492,7 +577,7 @@ def _seen(
         yield from of_month(snapshot.standing)
     recorded = max(_recorded(snapshot), default=None)
     yield from _of_jobs(jobs, recorded)
-    # Whatever wrote something down since, by hand or by another clock, has mended the job.
+    # Anything that was recorded since, by hand or by another schedule, has done the job's work.
     unheard = {alert.about: alert.since for alert in snapshot.alerts if alert.code == "job_failed"}
     for job in unheard.keys() - {each.job for each in jobs}:
         if recorded is not None and recorded >= unheard[job]:
@@ -507,8 +592,8 @@ def _of_jobs(jobs: Sequence[JobRun], recorded: datetime | None) -> Seen:
     for each in jobs:
         found = None
         if each.failed and (recorded is None or recorded < each.started_at):
-            said = f"The job {each.job!r} failed in Dagster (run {each.run_id})."
-            found = Trouble(each.started_at, said, ALERTS["job_failed"].action)
+            said = f"Dagster run {each.run_id}. The connector recorded nothing."
+            found = Trouble(each.started_at, "job failed", said, ALERTS["job_failed"].action)
         yield Subject("job_failed", each.job), found
 
 

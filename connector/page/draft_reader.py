@@ -6,7 +6,7 @@ as good as the answers that it was made with: others make another one.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
@@ -77,16 +77,15 @@ class CheckedFile:
 
 @dataclass(slots=True)
 class ReadingJob(Generic[T]):
-    """Work on a draft under way. `rows` of `total` were read; `future` has what comes."""
+    """Work on a draft under way. `rows` were read so far; `future` has the result."""
 
     key: str
     rows: int = 0
-    total: int | None = None
     future: Future[T] = field(default_factory=Future)
 
-    def tell(self, rows: int, total: int | None = None) -> None:
-        """Note how far it is."""
-        self.rows, self.total = rows, total
+    def tell(self, rows: int) -> None:
+        """Note the number of rows that were read, which never becomes less."""
+        self.rows = max(self.rows, rows)
 
     def run(self, work: Callable[[str, ReadingJob[T]], T], id: str) -> None:
         """Do the work; what goes wrong is raised to whoever asks."""
@@ -267,15 +266,13 @@ class DraftReader:
             job.key = self._key(draft)
         asked, at = self.push_file(draft), datetime.now(UTC)
         opened = open_file(asked)
-        counted = _with_count(opened, job.tell)
+        rows = RowIndex(self._settings.folder)
+        counted = _with_count(opened, rows, job.tell)
         foreseen = preview(
             self._settings, asked, again=bool(draft.options.get("resend")), table=counted
         )
         note_seen(self._settings.folder, foreseen, at)
-        rows, total = RowIndex(self._settings.folder), len(foreseen.results)
-        rows.fill(
-            opened.rows(), foreseen.results, opened.headings, lambda each: job.tell(each, total)
-        )
+        rows.fill(foreseen.results, opened.headings)
         opened.release()
         return CheckedFile(foreseen, rows)
 
@@ -287,8 +284,10 @@ class DraftReader:
         with Ledger(self._settings.folder) as ledger:
             records = list(Journal(ledger).rows(draft.batch))
         results = [_ended_row(each, columns) for each in records]
-        rows, total = RowIndex(self._settings.folder), len(results)
-        rows.fill(table.rows(), results, table.headings, lambda each: job.tell(each, total))
+        rows = RowIndex(self._settings.folder)
+        for _ in _with_count(table, rows, job.tell).rows():
+            pass
+        rows.fill(results, table.headings)
         table.release()
         return rows
 
@@ -300,25 +299,26 @@ class DraftReader:
         asked, edits = self.push_file(draft), draft.edits
         table = open_file(asked)
 
-        def rows() -> Iterator[SheetRow]:
-            for row in table.rows():
-                edit = edits.get(str(row.number), {})
-                # Totals and the like are no rows of the copy.
-                blank = row.is_outside or edit is None
-                yield _blank(row) if blank else edited_row(row, edit or {}, table.headings)
+        results: deque[RowResult] = deque()
 
-        changed = replace(table, _read=rows)
+        def rows() -> Iterator[SheetRow]:
+            for read in table.rows():
+                row, edit = read, edits.get(str(read.number), {})
+                if row.is_outside or edit is None:
+                    # Totals and the like are no rows of the copy.
+                    row = _blank(row)
+                elif edit or row.problems:
+                    row = edited_row(row, edit, table.headings)
+                if not row.is_left_out:
+                    result = RowResult(row.number, "not_sent", record_id=row.record or None)
+                    results.append(result)
+                yield row
+
         path = report_path(table)
-        write_report(
-            path,
-            changed,
-            (
-                RowResult(each.number, "not_sent", record_id=each.record or None)
-                for each in changed.rows()
-                if not each.is_left_out
-            ),
-            report_words(language(draft.language), draft.resource),
-        )
+        # The report asks for a result after its row.
+        given = iter(lambda: results.popleft() if results else None, None)
+        words = report_words(language(draft.language), draft.resource)
+        write_report(path, replace(table, _read=rows), given, words)
         lost = _lost(table)
         with self._drafts.changing(draft.id, draft.changed_by) as now:
             later = {row: edit for row, edit in now.edits.items() if edits.get(row) != edit}
@@ -357,11 +357,11 @@ def _prepared(settings: Settings) -> Warehouse:
     return warehouse
 
 
-def _with_count(table: Spreadsheet, tell: Callable[[int], None]) -> Spreadsheet:
-    """The table, which tells how many of its rows were read."""
+def _with_count(table: Spreadsheet, index: RowIndex, tell: Callable[[int], None]) -> Spreadsheet:
+    """Return the table, whose rows are counted and kept while they are read."""
 
     def rows() -> Iterator[SheetRow]:
-        for count, row in enumerate(table.rows(), 1):
+        for count, row in enumerate(index.keeping(table.rows()), 1):
             if count % 1_000 == 0:
                 tell(count)
             yield row

@@ -119,6 +119,7 @@ class ImportPage(PreparingScreens):
             f"{one}/values": self.take_values,
             f"{one}/rows": self.take_rows,
             f"{one}/group": self.take_group,
+            f"{one}/replace": self.take_replacement,
             f"{one}/twins": self.take_twins,
             f"{one}/send": self.send,
             f"{one}/again": self.send_again,

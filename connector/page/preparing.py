@@ -291,6 +291,7 @@ class PreparingScreens:
             opened=opened,
             choices=screens.column_choices(opened, found),
             fields=screens.field_names(opened.target, found),
+            long_texts=screens.long_texts(opened.target),
             missing=screens.missing_fields(opened.target, found),
             constants={column.name: text for column, text, _ in found.constants},
             is_remembered=is_remembered and "columns" not in draft.confirmed,
@@ -392,6 +393,8 @@ class PreparingScreens:
             group=screens.problem_group(checked, chosen.kind) if chosen and not twins else None,
             twins=screens.twin_groups(checked, chosen.kind, call.page()) if chosen else [],
             later=next((each for each in kinds[place + 1 :] if each.left), None),
+            columns=checked.preview.columns.columns,
+            replaced=whole_number(call.query("replaced")),
             **self._shown_rows(draft, checked, found, chosen.kind if chosen else None),
             page=call.page(),
             pages=pages(len(twins) or chosen.count) if chosen else 1,
@@ -459,7 +462,7 @@ class PreparingScreens:
         return redirect(f"/imports/{call.id}/rows{here}")
 
     def take_group(self, call: PageCall) -> Response:
-        """Take one answer for all rows of a kind, or for all cells of a column."""
+        """Take one answer for all rows of a kind."""
         kind = kind_of(call.form.get("kind", ""))
         _, checked = self._last_checked(call)
         group = screens.problem_group(checked, kind) if kind is not None else None
@@ -468,18 +471,31 @@ class PreparingScreens:
         with self.preparing(call) as draft:
             if "without" in call.form:
                 self.drafts.save_map(draft, without_column(checked.preview.columns, group.heading))
-            elif find := call.form.get("find", ""):
-                replacement = call.form.get("replacement", "")
-                for row in checked.rows.rows():
-                    if find in (text := row.cells[group.index]):
-                        set_cell(draft.edits, row, group.index, text.replace(find, replacement))
-            else:
-                text = "" if "empty" in call.form else call.form.get("fill", "").strip()
+            elif "empty" in call.form or call.form.get("fill", "").strip():
+                text = "" if "empty" in call.form else call.form["fill"].strip()
                 for row in checked.rows.rows(kind):
                     set_cell(draft.edits, row, group.index, text)
         # The whole file is checked again, with these cells in it.
         self.reader.forget(call.id)
         return redirect(f"/imports/{call.id}/rows")
+
+    def take_replacement(self, call: PageCall) -> Response:
+        """Replace a text in all cells of a column."""
+        find, replacement = call.form.get("find", ""), call.form.get("replacement", "")
+        index, kind = whole_number(call.form.get("column", "")), call.form.get("kind", "")
+        if not find or index is None:
+            raise PageRefusal("Enter the text to find.", action="Go back.")
+        _, checked = self._last_checked(call)
+        count = 0
+        with self.preparing(call) as draft:
+            for row in checked.rows.rows():
+                text = row.cells[index] if index < len(row.cells) else ""
+                is_changed = find in text and draft.edits.get(str(row.number), {}) is not None
+                if is_changed:
+                    set_cell(draft.edits, row, index, text.replace(find, replacement))
+                    count += 1
+        self.reader.forget(call.id)
+        return redirect(f"/imports/{call.id}/rows?kind={quote(kind)}&replaced={count}")
 
     def take_twins(self, call: PageCall) -> Response:
         """Take which of the rows that are the same record is imported; the others are skipped."""

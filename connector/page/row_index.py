@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from connector.engine.push_plan import Problem
-from connector.spreadsheet.packed_rows import packed_pair, unpacked_pair
+from connector.spreadsheet.packed_rows import (
+    packed_result,
+    packed_row,
+    unpacked_result,
+    unpacked_row,
+)
 from connector.spreadsheet.problems import SheetRow, text_of
 from connector.spreadsheet.report import RowResult
 from connector.system.spill_file import SpillFile
@@ -50,14 +55,19 @@ class IndexedRow:
 class RowIndex:
     """Every row of a file by what was found of it.
 
-    `kinds` are the places of the rows of each kind, in order; `words` the different cells of each
-    problem, with how often each comes. `patched` are rows that were checked again since. `twins`
-    are, by kind, the numbers of the rows that are duplicates of an earlier row, by its number.
+    Rows are kept while they are checked, and get their results afterwards. The place of a row is
+    its index among them. `kinds` are the places of the rows of each kind, in order; `words` the
+    different cells of each problem, with how often each comes. `patched` are rows that were checked
+    again since. `twins` are, by kind, the numbers of the rows that are duplicates of an earlier
+    row, by its number.
     """
 
     def __init__(self, folder: Path) -> None:
-        self._rows: SpillFile[IndexedRow] = SpillFile(folder, _packed, _unpacked)
+        self._rows: SpillFile[SheetRow] = SpillFile(folder, packed_row, unpacked_row)
+        self._results: SpillFile[RowResult] = SpillFile(folder, packed_result, unpacked_result)
+        self._row_offsets, self._result_offsets = array("Q"), array("Q")
         self._places: dict[int, int] = {}
+        self._last = 0
         self.kinds: dict[Kind, array[int]] = {}
         self.words: dict[tuple[str, str], Counter[str]] = {}
         self.problems: dict[Kind, Problem] = {}
@@ -65,28 +75,26 @@ class RowIndex:
         self.twins: dict[Kind, dict[int, list[int]]] = {}
         self._had: dict[int, set[Kind]] = {}
 
-    def fill(
-        self,
-        rows: Iterable[SheetRow],
-        results: Collection[RowResult],
-        headings: Sequence[str],
-        tell: Callable[[int], None],
-    ) -> None:
-        """Take in the rows with their results; `tell` is given how many there are so far."""
-        left, columns = iter(results), {name: index for index, name in enumerate(headings)}
+    def keeping(self, rows: Iterable[SheetRow]) -> Iterator[SheetRow]:
+        """Yield the rows, and keep each. A row that is read a second time is kept once."""
         for row in rows:
-            if row.is_left_out:
-                continue
-            result = next(left)
-            assert result.number == row.number, "the results are not the file's"
-            self.add(IndexedRow(row, result), columns)
-            if len(self) % 1_000 == 0:
-                tell(len(self))
+            if row.number > self._last:
+                self._last = row.number
+                if not row.is_left_out:
+                    self._places[row.number] = len(self._row_offsets)
+                    self._row_offsets.append(self._rows.add(row))
+            yield row
 
-    def add(self, row: IndexedRow, columns: dict[str, int]) -> None:
-        """Take in one row."""
-        place, result = self._rows.add(row), row.result
-        self._places[row.number] = place
+    def fill(self, results: Iterable[RowResult], headings: Sequence[str]) -> None:
+        """Take in the results of the rows that were kept, in their order."""
+        columns = {name: index for index, name in enumerate(headings)}
+        for result, number in zip(results, self._places, strict=True):
+            assert result.number == number, "the results are not the file's"
+            self._add(result, columns)
+
+    def _add(self, result: RowResult, columns: dict[str, int]) -> None:
+        place = len(self._result_offsets)
+        self._result_offsets.append(self._results.add(result))
         outcome = TAKEN_BACK if result.code == TAKEN_BACK else result.outcome
         self._note(("outcome", outcome, None), place)
         self._note(("code", result.code or "", None), place)
@@ -94,11 +102,11 @@ class RowIndex:
             self.problems.setdefault(kind, problem)
             if problem.code == "duplicate_in_file" and problem.found:
                 twins = self.twins.setdefault(kind, {})
-                twins.setdefault(int(problem.found), []).append(row.number)
+                twins.setdefault(int(problem.found), []).append(result.number)
             heading = problem.column or ""
             if self._note(kind, place) and (index := columns.get(heading)) is not None:
                 words = self.words.setdefault((problem.code, heading), Counter())
-                cells = row.row.cells
+                cells = self._rows.at(self._row_offsets[place]).cells
                 word = text_of(cells[index]).strip() if index < len(cells) else ""
                 if word in words or len(words) < DISTINCT_MAX:
                     words[word] += 1
@@ -107,7 +115,7 @@ class RowIndex:
         """Take in a row that was checked again. It stays listed under the kinds that it had."""
         self.patched[row.number] = row
         place, now = self._places[row.number], kinds_of(row)
-        had = self._had.setdefault(row.number, kinds_of(self._rows.at(place)))
+        had = self._had.setdefault(row.number, kinds_of(self._at(place)))
         for kind in now - had:
             self.kinds.setdefault(kind, array("Q")).append(place)
         for kind, problem in _problems_of(row.result):
@@ -132,7 +140,11 @@ class RowIndex:
         return is_new
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._result_offsets)
+
+    def _at(self, place: int) -> IndexedRow:
+        row = self._rows.at(self._row_offsets[place])
+        return IndexedRow(row, self._results.at(self._result_offsets[place]))
 
     def count(self, kind: Kind) -> int:
         """How many rows are of the kind."""
@@ -142,13 +154,13 @@ class RowIndex:
         """The rows of one page, counted from 1, as they were last checked."""
         start = (max(1, number) - 1) * PAGE_ROWS
         places = self.kinds.get(kind, array("Q"))[start : start + PAGE_ROWS]
-        return [self._rows.at(place) for place in places]
+        return [self._at(place) for place in places]
 
     def rows(self, kind: Kind | None = None) -> Iterator[IndexedRow]:
         """Yield the rows as last checked. With a kind, only rows that still have its problem."""
         places = range(len(self)) if kind is None else self.kinds.get(kind, ())
         for place in places:
-            row = self._rows.at(place)
+            row = self._at(place)
             row = self.patched.get(row.number, row)
             if kind is None or kind in kinds_of(row):
                 yield row
@@ -156,7 +168,7 @@ class RowIndex:
     def row(self, number: int) -> IndexedRow | None:
         """One row by its number; None where there is none."""
         place = self._places.get(number)
-        return None if place is None else self._rows.at(place)
+        return None if place is None else self._at(place)
 
 
 def _problems_of(result: RowResult) -> Iterator[tuple[Kind, Problem]]:
@@ -168,11 +180,3 @@ def _problems_of(result: RowResult) -> Iterator[tuple[Kind, Problem]]:
 def kinds_of(row: IndexedRow) -> set[Kind]:
     """The kinds of the row's problems and warnings."""
     return {kind for kind, _ in _problems_of(row.result)}
-
-
-def _packed(indexed: IndexedRow) -> str:
-    return packed_pair((indexed.row, indexed.result))
-
-
-def _unpacked(text: str) -> IndexedRow:
-    return IndexedRow(*unpacked_pair(text))

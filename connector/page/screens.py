@@ -13,7 +13,7 @@ from connector.catalog.value import Kind as FieldKind
 from connector.engine.push_plan import Problem
 from connector.page.draft_reader import CheckedFile, OpenedFile
 from connector.page.row_index import PAGE_ROWS, IndexedRow, Kind, RowIndex
-from connector.spreadsheet.cells import CellOptions, reader
+from connector.spreadsheet.cells import CellOptions, ColumnPolicy, reader, usual_policy
 from connector.spreadsheet.mapping import WHOLE_NAME, ColumnMap, MappedColumn, saved_from
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import COLUMN_MISSING, NotedValue, Unreadable
@@ -42,6 +42,7 @@ _WHO_CHARACTERS = 120
 class ColumnChoice:
     """One column of the file, and what it is taken for.
 
+    `policy` is empty where no field is chosen.
     `chosen` is a field's name, `LEFT_OUT`, or empty where nobody knows yet: then it is `perhaps`
     one of these, by the heading or by the cells.
     """
@@ -62,16 +63,26 @@ def column_choices(opened: OpenedFile, columns: ColumnMap) -> list[ColumnChoice]
     for index, heading in enumerate(opened.table.headings):
         samples, place = opened.samples[index], mapped.get(index)
         if place is not None:
-            chosen, policy = place.target.name, place.options.policy
+            chosen, policy = place.target.name, _policy_of(place)
             choice = ColumnChoice(index, heading, samples, chosen, policy)
         elif (left := unmapped.get(heading)) is not None:
             names = [name for name, _ in left.suggestions]
             perhaps = tuple(dict.fromkeys([*names, *_fitting(samples, opened.target)]))
-            choice = ColumnChoice(index, heading, samples, "", "overwrite", perhaps)
+            choice = ColumnChoice(index, heading, samples, "", "", perhaps)
         else:
-            choice = ColumnChoice(index, heading, samples, LEFT_OUT, "overwrite")
+            choice = ColumnChoice(index, heading, samples, LEFT_OUT, "")
         found.append(choice)
     return found
+
+
+def _policy_of(place: MappedColumn) -> ColumnPolicy:
+    """The policy that a person chose for the column, or the usual one."""
+    return place.options.policy if place.how == "given" else usual_policy(place.target)
+
+
+def long_texts(target: PushTarget) -> set[str]:
+    """The fields that are long texts, by name."""
+    return {each.name for each in target.columns if each.field.is_long_text}
 
 
 def _fitting(samples: Sequence[str], target: PushTarget) -> Iterator[str]:
@@ -114,6 +125,8 @@ def chosen_map(
     """
     before = saved_from(columns)
     options = {each.heading: each.options for each in columns.columns}
+    shown = {(each.heading, each.target.name): _policy_of(each) for each in columns.columns}
+    usual = {each.name: usual_policy(each) for each in opened.target.columns}
     chosen: dict[str, tuple[str, CellOptions]] = {}
     ignored, undecided, twins = [], [], []
     first: dict[str, str] = {}
@@ -126,8 +139,8 @@ def chosen_map(
                 twins.append((first[name], heading))
             first.setdefault(name, heading)
             kept = options.get(heading, before.options)
-            policy: Any = form.get(f"p:{index}", kept.policy)
-            chosen[heading] = name, replace(kept, policy=policy)
+            policy: Any = form.get(f"p:{index}") or shown.get((heading, name)) or usual.get(name)
+            chosen[heading] = name, replace(kept, policy=policy or "overwrite")
         elif opened.samples[index]:
             undecided.append(heading)
     constants = {

@@ -48,10 +48,16 @@ from connector.spreadsheet.word_lists import (
     spelt,
 )
 
-ColumnPolicy = Literal["overwrite", "fill", "never"]
-"""Policy of a column for records that exist: write over what is there, fill only what is empty,
-or nothing. A record that is created takes the column's value in any case.
+ColumnPolicy = Literal["overwrite", "fill", "append", "never"]
+"""Policy of a column for records that exist: overwrite the value, fill it only if it is empty,
+append to a long text, or leave it alone. A record that is created takes the column's value in any
+case.
 """
+
+
+def usual_policy(column: TargetColumn) -> ColumnPolicy:
+    """The policy that is proposed to a user: a long text is not overwritten."""
+    return "fill" if column.field.is_long_text else "overwrite"
 
 
 Immediately = Literal["today", "empty"]

@@ -306,6 +306,11 @@ def _check_options(options: CellOptions, column: TargetColumn, target: PushTarge
             " empty",
             action="Say 'overwrite' or 'never'.",
         )
+    if options.policy == "append" and not column.field.is_long_text:
+        raise Misused(
+            f"the policy of {column.name} is 'append', but {column.name} is not a long text",
+            action="Use 'overwrite', 'fill' or 'never'.",
+        )
     for cell, text in options.values.items():
         _value(text, column, target, f"the value {cell!r} of {column.name} is mapped to {text!r}")
 

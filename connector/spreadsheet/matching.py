@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from connector.catalog import CATALOG
-from connector.engine.lookup import is_same
+from connector.engine.lookup import composed, is_same
 from connector.engine.push_plan import Problem
 from connector.engine.push_states import LandedRecord
 from connector.spreadsheet.cells import ColumnPolicy
@@ -265,10 +265,34 @@ class LandedComparison:
             now, is_known = _landed_value(column, landed)
             if not is_known:
                 unread = unread or key
-            elif not _is_alike(column, now, value) and (policy == "overwrite" or _is_empty(now)):
-                seen = landed if landed.seen is None else LandedRecord(landed.seen)
-                wanted[key], base[key] = value, _landed_value(column, seen)[0]
+                continue
+            then = appended(now, value) if policy == "append" else value
+            if _is_alike(column, now, then) or (policy == "fill" and not _is_empty(now)):
+                continue
+            seen = landed if landed.seen is None else LandedRecord(landed.seen)
+            wanted[key], base[key] = then, _landed_value(column, seen)[0]
         return Difference(wanted, base, unread)
+
+
+APPENDED_AFTER = "\n\n"
+"""Separates an appended text from the text before it."""
+
+
+def appended(now: Any, text: Any) -> Any:
+    """The long text with another one appended, or as it is if it has these lines already.
+
+    So a file that is sent again appends nothing.
+    """
+    if _is_empty(now) or _is_empty(text):
+        return text if _is_empty(now) else now
+    if f"\n{_lines_of(text)}\n" in f"\n{_lines_of(now)}\n":
+        return now
+    return f"{str(now).rstrip()}{APPENDED_AFTER}{text}"
+
+
+def _lines_of(text: Any) -> str:
+    """The lines of a text that are not blank, without outer blanks."""
+    return "\n".join(line for each in str(text).splitlines() if (line := composed(each)))
 
 
 def _landed_value(column: TargetColumn, landed: LandedRecord) -> tuple[Any, bool]:

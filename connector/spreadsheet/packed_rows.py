@@ -49,25 +49,35 @@ def unpacked_result(text: str) -> RowResult:
 def packed_pair(pair: tuple[SheetRow, RowResult]) -> str:
     """Return a row and its result as one line."""
     row, result = pair
-    form = [list(map(_plain_cell, row.cells)), list(map(astuple, row.problems)), dict(row.flaws)]
-    marks = (row.is_hidden, row.may_be_split, row.record)
-    return json.dumps([packed_result(result), row.missing, marks, *form])
+    return json.dumps([packed_result(result), packed_row(row)])
 
 
 def unpacked_pair(text: str) -> tuple[SheetRow, RowResult]:
     """Return the row and the result of a line."""
-    packed, missing, (is_hidden, may_be_split, record), cells, problems, flaws = json.loads(text)
-    result = unpacked_result(packed)
-    found = tuple(Problem(*each) for each in problems)
-    known = {int(index): (kind, what) for index, (kind, what) in flaws.items()}
-    read = tuple(map(_cell, cells))
-    row = SheetRow(
-        *(result.number, read, found, known, missing),
+    result, row = json.loads(text)
+    return unpacked_row(row), unpacked_result(result)
+
+
+def packed_row(row: SheetRow) -> str:
+    """Return a row as one line."""
+    form = [list(map(_plain_cell, row.cells)), list(map(astuple, row.problems)), dict(row.flaws)]
+    marks = (row.is_hidden, row.may_be_split, row.record)
+    return json.dumps([row.number, row.missing, marks, *form])
+
+
+def unpacked_row(text: str) -> SheetRow:
+    """Return the row of a line."""
+    number, missing, (is_hidden, may_be_split, record), cells, problems, flaws = json.loads(text)
+    return SheetRow(
+        number,
+        tuple(map(_cell, cells)),
+        tuple(Problem(*each) for each in problems),
+        {int(index): (kind, what) for index, (kind, what) in flaws.items()},
+        missing,
         is_hidden=is_hidden,
         may_be_split=may_be_split,
         record=record,
     )
-    return row, result
 
 
 def _plain_cell(cell: Cell) -> Any:

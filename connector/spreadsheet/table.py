@@ -57,6 +57,9 @@ _FLAW_CODES = {
     "not_calculated": "formula_without_value",
     "unreadable": "unreadable_cell",
 }
+_SIGNS = frozenset("'(")
+"""First characters of cells that a report has changed."""
+
 _NO_FLAWS: Mapping[int, Flaw] = {}
 
 
@@ -353,12 +356,19 @@ class RowForm:
         self, number: int, cells: Sequence[Cell], flaws: Mapping[int, Flaw] | None
     ) -> SheetRow:
         own, count = len(self.columns.headings), self.columns.count
-        if len(cells) == count and not flaws and not self.columns.is_report:
+        record = ""
+        if self.columns.is_report and len(cells) >= count:
+            record = unmark(text_of(cells[count - 1])).strip()
+        if len(cells) == count and not flaws:
             # The plain case comes first: there may be a million of them.
-            kept = tuple(cells)
-            is_long = _length(kept) > CELL_CHARACTERS_MAX
-            problems = self._too_long(kept) if is_long else ()
-            return SheetRow(number, kept, problems, _NO_FLAWS)
+            found: dict[int, Flaw] = {}
+            kept = tuple(
+                self._originals([*cells[:own]], found) if self.columns.is_report else cells
+            )
+            if not found and len(kept) == own:
+                is_long = _length(kept) > CELL_CHARACTERS_MAX
+                problems = self._too_long(kept) if is_long else ()
+                return SheetRow(number, kept, problems, _NO_FLAWS, record=record)
         if is_blank(cells):
             return SheetRow(number, ("",) * own, (), _NO_FLAWS)
         behind = list(cells[count:])
@@ -366,9 +376,8 @@ class RowForm:
             while behind and behind[-1] == "":
                 behind.pop()
         mine = [*cells[:own], *behind]
-        kinds, record = dict(flaws or {}), ""
+        kinds = dict(flaws or {})
         if self.columns.is_report:
-            record = unmark(text_of(cells[count - 1])).strip() if len(cells) >= count else ""
             mine = self._originals(mine, kinds)
         width = len(mine)
         missing = max(0, own - width)
@@ -381,18 +390,16 @@ class RowForm:
         while cells and cells[-1] == MISSING:
             cells.pop()
         own = len(self.columns.headings)
-        originals: list[Cell] = []
         for index, cell in enumerate(cells):
-            original = cell
-            if isinstance(cell, str) and index not in flaws:
+            if isinstance(cell, str) and cell[:1] in _SIGNS and index not in flaws:
                 original = unmark(cell)
                 if cell == EMPTY and index >= own:
                     original = ""
                 elif cell.startswith(NOT_CALCULATED):
                     original = cell.removeprefix(NOT_CALCULATED)
                     flaws[index] = ("not_calculated", original)
-            originals.append(original)
-        return originals
+                cells[index] = original
+        return cells
 
     def _width(self, width: int) -> Iterator[Problem]:
         own = len(self.columns.headings)

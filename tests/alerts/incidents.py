@@ -143,14 +143,14 @@ ACME = Plan(
         Calm(4, "A 429 with the right reset", failing(Limited(), times=1)),
         Incident(
             *(5, "The API", "answers everything with 503", failing(Status(503))),
-            *("pull_failed", "Run the command again later", whole),
+            *("pull_failed", "the next pull tries again", whole),
         ),
         Incident(
             *(9, "The key", "is revoked", revoke, "pull_failed", "generate a new key", new_key)
         ),
         Incident(
             *(14, "The API", "answers with 503 for two nights", failing(Status(503))),
-            *("pull_failed", "Run the command again later"),
+            *("pull_failed", "the next pull tries again"),
             over=2,
         ),
         Incident(
@@ -169,10 +169,13 @@ ACME = Plan(
             command("pull", "candidates", "--accept-deletes"),
             "candidates",
         ),
-        Calm(24, "A server whose Date is an hour ahead", failing(DateSkew(3600)), whole),
+        Incident(
+            *(24, "The machine's clock", "is an hour behind the server's", failing(DateSkew(3600))),
+            *("clock_wrong", "Set the clock", whole),
+        ),
         Incident(
             *(26, "A proxy", "answers with its own page", failing(HtmlPage(502))),
-            *("pull_failed", "later", whole),
+            *("pull_failed", "next pull", whole),
         ),
         Incident(
             *(31, "The API", "has moved", failing(Redirect("https://new.example/"))),
@@ -189,11 +192,11 @@ ACME = Plan(
         ),
         Incident(
             *(46, "The network", "cuts every answer off", failing(Drop())),
-            *("pull_failed", "again", whole),
+            *("pull_failed", "tries again", whole),
         ),
         Incident(
             *(51, "Candidates", "arrive by half", failing(Truncated(), CANDIDATES)),
-            *("not_proven", "again", whole, "candidates"),
+            *("not_proven", "tries again", whole, "candidates"),
         ),
     ),
 )
@@ -230,7 +233,7 @@ GLOBEX = Plan(
         Calm(25, "Thirty jobs in one bulk edit", touch("jobs", count=30)),
         Incident(
             *(33, "All jobs", "change in one bulk edit, which the plan cannot take daily"),
-            *(touch("jobs", count=120), "cost_rising", "a bulk edit explains it"),
+            *(touch("jobs", count=120), "cost_rising", "A bulk edit explains them"),
         ),
         Calm(40, "Eighty jobs change", touch("jobs", count=80)),
         Incident(
@@ -326,7 +329,7 @@ HOOLI = Plan(
         Incident(
             *(41, "The API", "is away in a night in which the webhook is, too"),
             both(failing(Status(503)), lambda q: q.receiver.go_down()),
-            *("pull_failed", "later", whole),
+            *("pull_failed", "next pull", whole),
             dawn=lambda q: q.receiver.go_up(),
         ),
         Incident(
@@ -340,7 +343,7 @@ HOOLI = Plan(
         ),
         Incident(
             *(65, "Dagster", "fails before it comes to the connector", dagster_fails),
-            *("job_failed", "Look at the run in Dagster"),
+            *("job_failed", "Open the failed run in Dagster"),
             resource="pull",
         ),
         Incident(
@@ -473,6 +476,16 @@ def right_seed(q: Quarter) -> None:
     (q.home / "seeds" / "lead_statuses.csv").unlink()
 
 
+def begin_names(q: Quarter) -> None:
+    """A person names one status and groups one source; the names of the others are missing."""
+    seeds = q.home / "seeds"
+    seeds.mkdir(exist_ok=True)
+    (seeds / "lead_statuses.csv").write_text(f"id,name,outcome\n{STATUS},New,open\n")
+    command("models", "seeds", "--write", "source_groups")(q)
+    with (seeds / "source_groups.csv").open("a") as file:
+        file.write("Our own page,Own page\n")
+
+
 def name_all(q: Quarter) -> None:
     """A person fills in what the seeds have no name for."""
     command("models", "seeds", "--write")(q)
@@ -516,15 +529,16 @@ UMBRELLA = Plan(
             *(36, "A seed", "is saved with semicolons", wrong_seed),
             *("publication_failed", "Correct the place that is named", right_seed),
         ),
+        Calm(42, "A first publication with models, and no seed is filled in", with_models),
         Incident(
-            *(43, "Leads", "have a status that the seed has no name for", with_models),
-            *("checks_warn", "or the seeds"),
+            *(43, "Leads", "have a status that the seed has no name for"),
+            *(both(begin_names, with_models), "checks_warn", "fill in the seed files"),
             over=2,
         ),
         Incident(
             *(44, "A lead", "comes from a source that nobody has grouped"),
             both(touch("leads", {"source": "Stand at the fair"}), with_models),
-            *("checks_warn", "or the seeds"),
+            *("checks_warn", "fill in the seed files"),
             name_all,
             change="changed",
             over=None,

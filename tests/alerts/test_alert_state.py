@@ -1,15 +1,17 @@
-"""Deciding: at most one alert stands for a subject, each is told once, and each ends."""
+"""Deciding: one open alert for a subject, one message for its start and one for its end."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connector.ledger.alert_states import AlertRecord
-from connector.operations.alerts import Decision, Sight, Subject, Trouble, decide
+from connector.operations.alerts import Message, Sight, Subject, Trouble, decide, messages_of
 from connector.settings.values import KINDS, Kind
 
 START = datetime(2026, 11, 21, tzinfo=UTC)
@@ -20,80 +22,95 @@ SUBJECTS = (
     Subject("quota_spent"),
     Subject("silent"),
 )
-BAD = Trouble(None, "It is not well.", "Do something.")
+BAD = Trouble(None, "a problem", "It happened.", "Do something.")
+Alerts = tuple[AlertRecord, ...]
 
 looks = st.dictionaries(st.sampled_from(SUBJECTS), st.sampled_from([BAD, None]))
 
 
-def test_an_alert_is_told_once_and_keeps_its_beginning() -> None:
+def sent(alerts: Iterable[AlertRecord]) -> tuple[list[Message], Alerts]:
+    """Deliver what is due: the messages, and the alerts that remain."""
+    alerts = tuple(alerts)
+    messages = [each for each, _ in messages_of(alerts, "acme")]
+    left = tuple(replace(e, sent_at=START) for e in alerts if e.is_open)
+    return messages, left
+
+
+def check(before: Alerts, sight: Sight, hour: float = 0.0) -> tuple[list[Message], Alerts]:
+    """Decide so many hours after the start, and deliver what is due."""
+    return sent(decide(before, sight, START + timedelta(hours=hour), KINDS))
+
+
+def test_one_outage_is_one_message_and_its_end_is_another() -> None:
     subject, began = SUBJECTS[0], START - timedelta(hours=3)
-    first = decide((), {subject: Trouble(began, "Once.", "Do.")}, START, KINDS, "acme")
-    later = START + timedelta(hours=1)
-    again = decide(first.standing, {subject: Trouble(later, "Twice.", "Do.")}, later, KINDS)
-    over = decide(again.standing, {subject: None}, later, KINDS)
+    first, alerts = check((), {subject: replace(BAD, since=began)})
+    again, alerts = check(alerts, {subject: replace(BAD, title="another title")}, 1)
+    over, alerts = check(alerts, {subject: None}, 2.25)
 
-    assert [("opened", began, "Once.")] == told(first)
-    assert [(began, START, "Twice.")] == [
-        (each.since, each.opened_at, each.happened) for each in again.standing
-    ]
-    assert [] == told(again)
-    assert [("ended", began, "A pull has ended well since.")] == told(over)
-    assert () == over.standing
+    assert [("opened", began, "a problem")] == told(first)
+    assert [] == again
+    assert [("ended", began, "the pull succeeded at 02:15")] == told(over)
+    assert ["Problem: another title."] == [each.happened for each in over]
+    assert () == alerts
 
 
-def test_a_new_cause_is_told_while_the_alert_stands() -> None:
-    subject = SUBJECTS[0]
-    standing: tuple[AlertRecord, ...] = ()
+def test_a_new_cause_is_reported_while_the_alert_is_open() -> None:
+    alerts: Alerts = ()
     changes = []
     for hour, causes in enumerate([("a",), ("a", "b"), ("b",), ("c",), None]):
-        found = causes and Trouble(None, f"It is {causes}.", "Do.", causes)
-        decision = decide(standing, {subject: found}, START + timedelta(hours=hour), KINDS)
-        standing = decision.standing
-        changes.append([(each.change, each.happened) for each in decision.messages])
+        found = causes and replace(BAD, title=f"{causes}", causes=causes)
+        messages, alerts = check(alerts, {SUBJECTS[0]: found}, hour)
+        changes.append([(each.change, each.title) for each in messages])
 
     assert [
-        [("opened", "It is ('a',).")],
-        [("changed", "It is ('a', 'b').")],
+        [("opened", "('a',)")],
+        [("changed", "('a', 'b')")],
         [],
-        [("changed", "It is ('c',).")],
-        [("ended", "A pull has ended well since.")],
+        [("changed", "('c',)")],
+        [("ended", "the pull succeeded at 04:00")],
     ] == changes
+
+
+def test_an_outage_that_ended_before_anybody_heard_of_it_is_one_message() -> None:
+    opened = decide((), {SUBJECTS[0]: BAD}, START, KINDS)
+    ended = decide(opened, {SUBJECTS[0]: None}, START + timedelta(hours=1), KINDS)
+    unheard = decide(ended, {SUBJECTS[0]: None}, START + timedelta(hours=2), KINDS)
+
+    assert ended == unheard
+    assert [("ended", START, "the pull succeeded at 01:00")] == told(sent(unheard)[0])
 
 
 def test_alerts_of_one_cause_are_one_message() -> None:
     names = [Subject("not_proven", name) for name in ("jobs", "leads", "candidates")]
     causes = (("try_again",), ("forbidden",), ("try_again",))
     sight = {
-        subject: Trouble(None, f"{subject.about} is failed.", "Do.", each)
+        subject: replace(BAD, happened=f"About {subject.about}.", causes=each)
         for subject, each in zip(names, causes, strict=True)
     }
-    first = decide((), sight, START, KINDS)
-    over = decide(first.standing, dict.fromkeys(names), START + timedelta(hours=1), KINDS)
+    first, alerts = check((), sight)
+    over, _ = check(alerts, dict.fromkeys(names), 1)
 
     assert [
-        ("candidates, jobs", "jobs is failed. candidates is failed.", "Do."),
-        ("leads", "leads is failed.", "Do."),
-    ] == [(each.about, each.happened, each.action) for each in first.messages]
-    assert {"candidates", "jobs", "leads"} == {each.about for each in first.standing}
-    assert [("ended", "candidates, jobs, leads")] == [
-        (each.change, each.about) for each in over.messages
-    ]
+        (("leads",), "About leads.", "Do something."),
+        (("candidates", "jobs"), "About candidates. About jobs.", "Do something."),
+    ] == sorted(((e.about, e.happened, e.action) for e in first), key=lambda each: len(each[0]))
+    assert [("ended", ("candidates", "jobs", "leads"))] == [(e.change, e.about) for e in over]
 
 
-def test_what_could_not_be_looked_at_stays_as_it_was() -> None:
-    first = decide((), {SUBJECTS[0]: BAD}, START, KINDS)
+def test_a_subject_that_could_not_be_checked_keeps_its_state() -> None:
+    _, alerts = check((), {SUBJECTS[0]: BAD})
 
-    assert Decision(first.standing, ()) == decide(first.standing, {}, START, KINDS)
+    assert ([], alerts) == check(alerts, {}, 1)
 
 
-def test_kinds_that_are_not_wanted_open_nothing_and_end_without_a_word() -> None:
+def test_unwanted_kinds_open_nothing_and_end_without_a_message() -> None:
     silent: tuple[Kind, ...] = ("silent",)
-    first = decide((), dict.fromkeys(SUBJECTS, BAD), START, KINDS)
-    second = decide(first.standing, dict.fromkeys(SUBJECTS, BAD), START, silent)
+    _, alerts = check((), dict.fromkeys(SUBJECTS, BAD))
+    left = decide(alerts, dict.fromkeys(SUBJECTS, BAD), START, silent)
 
-    assert ["silent"] == [each.code for each in second.standing]
-    assert () == second.messages
-    assert () == decide((), {SUBJECTS[0]: BAD}, START, silent).messages
+    assert ["silent"] == [each.code for each in left]
+    assert [] == messages_of(left, None)
+    assert () == decide((), {SUBJECTS[0]: BAD}, START, silent)
 
 
 @settings(max_examples=100)
@@ -101,29 +118,28 @@ def test_kinds_that_are_not_wanted_open_nothing_and_end_without_a_word() -> None
 def test_any_sequence_opens_at_most_one_alert_for_a_subject_and_ends_each(
     sequence: list[Sight],
 ) -> None:
-    standing: tuple[AlertRecord, ...] = ()
+    alerts: Alerts = ()
     changes: list[tuple[Subject, str]] = []
     ids: Counter[str] = Counter()
     for hour, sight in enumerate([*sequence, dict.fromkeys(SUBJECTS, None)]):
-        decision = decide(standing, sight, START + timedelta(hours=hour), KINDS)
-        standing = decision.standing
+        messages, alerts = check(alerts, sight, hour)
         changes += [
             (Subject(each.code, about), each.change)
-            for each in decision.messages
-            for about in each.about.split(", ")
+            for each in messages
+            for about in each.about or ("",)
         ]
-        ids.update(each.id for each in decision.messages)
-        stands = [Subject(each.code, each.about) for each in standing]
-        assert len(set(stands)) == len(stands)
+        ids.update(each.id for each in messages)
+        is_open = [Subject(each.code, each.about) for each in alerts]
+        assert len(set(is_open)) == len(is_open)
         for subject in SUBJECTS:
             mine = [change for about, change in changes if about == subject]
             assert ["opened", "ended"] * (len(mine) // 2) + ["opened"] * (len(mine) % 2) == mine
-            assert (subject in stands) == (len(mine) % 2 == 1)
+            assert (subject in is_open) == (len(mine) % 2 == 1)
 
-    assert () == standing
+    assert () == alerts
     assert set(ids.values()) <= {1}
 
 
-def told(decision: Decision) -> list[tuple[str, datetime, str]]:
+def told(messages: Iterable[Message]) -> list[tuple[str, datetime, str]]:
     """The messages, in short."""
-    return [(each.change, each.since, each.happened) for each in decision.messages]
+    return [(each.change, each.since, each.title) for each in messages]

@@ -50,7 +50,7 @@ def test_a_pull_tells_when_it_fails_and_when_it_is_well(tmp_path: Path, receiver
     assert [("opened", "pull_failed", ""), ("ended", "pull_failed", "")] == told(receiver)
     assert [1, 1, 0] == [each.status for each in (*failed, well)]
     assert "done" == well.object["outcome"]
-    assert (0, ["(unnamed)", "failed", "pull_failed", "-", "stands"]) == (
+    assert (0, ["(unnamed)", "failed", "pull_failed", "-", "open"]) == (
         shown.status,
         shown.row("(unnamed)")[:5],
     )
@@ -84,9 +84,10 @@ def test_an_api_that_is_away_is_told_once_and_a_revoked_key_beside_it(
     changes = ("opened", "changed", "ended")
     assert [(change, "pull_failed", "") for change in changes] == told(receiver)
     first, second, _ = receiver.received
-    assert "was answered 503 [server_failed]." in first["happened"]
-    assert "Run the command again later" in first["action"]
-    assert "was answered 401 [unauthorized]." in second["happened"]
+    assert "was answered 503." in first["happened"]
+    assert "the API answered 503" in first["title"]
+    assert "the next pull tries again" in first["action"]
+    assert "was answered 401." in second["happened"]
     place = f"Check api_key ({revoked}, named by CONNECTOR_API_KEY_FILE): generate a new key"
     assert place in second["action"]
     assert place in refused.err
@@ -155,14 +156,17 @@ def test_a_webhook_that_is_down_fails_no_pull(tmp_path: Path) -> None:
         tried = call(["alerts", "--test"], environ)
 
     assert (3, "partial") == (pulled.status, pulled.object["outcome"])
-    said = "1 alert has not arrived since "
+    said = "1 alert was not delivered since "
     assert all(said in each.err for each in (pulled, status, watched, sent))
     assert [0, 1, 1, 1] == [each.status for each in (status, watched, sent, tried)]
-    assert "not_proven (jobs). jobs is skipped: GET /api/v1/jobs was answered 403" in status.out
+    assert (
+        "jobs: skipped (the API key lacks a scope, 403). GET /api/v1/jobs was answered 403."
+        in status.out
+    )
     assert None is watched.object["silent"]
     (waiting,) = watched.object["alerts_waiting"]
-    assert ("webhook", 1, "the webhook answered 503") == (
-        *(waiting["sink"], waiting["messages"], waiting["reason"]),
+    assert ("not_proven", "jobs", None) == (
+        *(waiting["code"], waiting["about"], waiting["sent_at"]),
     )
     assert "the webhook answered 503" in tried.err
     assert "planted" not in pulled.err + status.err + sent.err + tried.err
@@ -256,8 +260,8 @@ def test_alerts_of_all_accounts_are_sent_once(three: Path, receiver: Receiver) -
     sent = [call(["alerts", "--all", "--send"], environ) for _ in range(2)]
 
     assert ["globex", "silent", "silent", "-", "due"] == shown.row("globex")[:5]
-    assert ["globex", "silent", "silent", "-", "opened"] == sent[0].row("globex")[:5]
-    assert ["globex", "silent", "silent", "-", "stands"] == sent[1].row("globex")[:5]
+    assert ["globex", "silent", "silent", "-", "open"] == sent[0].row("globex")[:5]
+    assert ["globex", "silent", "silent", "-", "open"] == sent[1].row("globex")[:5]
     assert [("globex", "silent"), ("initech", "settings_wrong")] == [
         (each["account"], each["code"]) for each in receiver.received
     ]

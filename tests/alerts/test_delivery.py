@@ -1,49 +1,48 @@
-"""Delivering: what is due arrives, waits where nobody is, and never arrives again once it has."""
+"""Delivery: what is due arrives once, and is sent again by the next check if nobody took it."""
 
 from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from datetime import timedelta
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
 
 from connector.errors import NotDelivered
-from connector.ledger.alert_states import AlertStates, Change, MessageRecord
+from connector.ledger.alert_states import read_alerts
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
 from connector.operations.alert_check import (
     ALERT_LEASE,
-    KEPT,
-    RETRY_MAX,
     AlertCheck,
     check_alerts,
+    open_alerts,
     trial_message,
 )
-from connector.operations.delivery import Webhook, sinks_of
+from connector.operations.alerts import Message
+from connector.operations.delivery import Origin, Webhook, sinks_of
 from connector.settings.model import Settings
-from tests.alerts.agency import START, Clock, settings_of
+from tests.alerts.agency import START, Agency, Clock, settings_of
 from tests.alerts.receivers import Receiver
 
 
 class Recorder:
     """A sink in this process that fails as often as it is told to, and keeps what arrives."""
 
-    name = "webhook"
-
-    def __init__(self) -> None:
-        self.arrived: list[MessageRecord] = []
+    def __init__(self, name: str = "webhook") -> None:
+        self.name = name
+        self.arrived: list[Message] = []
         self.attempts = self.fails = 0
         self.is_cut_off = False
 
-    def send(self, message: MessageRecord) -> None:
+    def send(self, message: Message) -> None:
         """Keep it, or fail."""
         self.attempts += 1
         if self.fails:
             self.fails -= 1
-            raise NotDelivered("the webhook answered 503")
+            raise NotDelivered(f"the {self.name} answered 503")
         self.arrived.append(message)
         if self.is_cut_off:
             raise KeyboardInterrupt
@@ -61,50 +60,59 @@ def settings(tmp_path: Path) -> Settings:
     return settings_of(tmp_path, "acme")
 
 
-def check(settings: Settings, clock: Clock, sink: Recorder, **options: bool) -> AlertCheck:
+def check(settings: Settings, clock: Clock, *sinks: Recorder) -> AlertCheck:
     """One check."""
-    return check_alerts(settings, sinks=(sink,), now=clock, **options)  # type: ignore[arg-type]
+    return check_alerts(settings, sinks=sinks, now=clock)
 
 
-def test_waits_grow_and_what_waits_arrives_once(settings: Settings, clock: Clock) -> None:
-    sink, tried = Recorder(), []
-    sink.fails = 6
-    for minute in range(48):
-        before = sink.attempts
-        done = check(settings, clock, sink)
-        if sink.attempts > before:
-            tried.append(minute)
-        assert (minute < tried[0] + 45) == bool(done.failures)
-        clock.pass_time(minutes=1)
+def test_a_message_that_nobody_took_is_sent_again_by_the_next_check(
+    settings: Settings, clock: Clock
+) -> None:
+    sink = Recorder()
+    sink.fails = 2
+    found = []
+    for _ in range(4):
+        found.append(check(settings, clock, sink))
+        clock.pass_time(minutes=2)
 
-    assert [0, 1, 3, 7, 15, 30, 45] == tried
-    assert timedelta(minutes=15) == RETRY_MAX
+    failure = "1 alert was not delivered since 2026-11-20 22:00:00Z: the webhook answered 503"
+    assert [(failure,), (failure,), (), ()] == [each.failures for each in found]
+    assert [0, 0, 1, 0] == [each.delivered for each in found]
     assert [("opened", "silent", START)] == [(e.change, e.code, e.at) for e in sink.arrived]
 
 
-def test_a_person_need_not_wait(settings: Settings, clock: Clock) -> None:
+def test_one_channel_that_takes_it_is_enough_and_the_other_is_reported(
+    settings: Settings, clock: Clock
+) -> None:
+    webhook, email = Recorder(), Recorder("email")
+    webhook.fails = 1
+    first = check(settings, clock, webhook, email)
+    second = check(settings, clock, webhook, email)
+
+    assert ("alerts reach one channel only: the webhook answered 503",) == first.failures
+    assert (1, 0, ()) == (first.delivered, second.delivered, second.failures)
+    assert (0, 1) == (len(webhook.arrived), len(email.arrived))
+
+
+def test_an_alert_that_has_ended_is_forgotten_once_its_end_is_delivered(
+    settings: Settings, clock: Clock
+) -> None:
     sink = Recorder()
+    check(settings, clock, sink)
+    Agency(settings, clock).pull()
     sink.fails = 1
     check(settings, clock, sink)
+    with Ledger(settings.folder) as ledger:
+        waiting = read_alerts(ledger)
+        check(settings, clock, sink)
+        left = read_alerts(ledger)
 
-    assert 0 == check(settings, clock, sink).delivered
-    assert 1 == check(settings, clock, sink, forces=True).delivered
-
-
-def test_failure_says_since_when_and_why(settings: Settings, clock: Clock) -> None:
-    """A failing sink is told with its last reason, and since when it fails."""
-    sink = Recorder()
-    sink.fails = 9
-    check(settings, clock, sink)
-    clock.pass_time(minutes=2)
-
-    (failure,) = check(settings, clock, sink).failures
-
-    said = "1 alert has not arrived since 2026-11-20 22:00:00Z: the webhook answered 503"
-    assert said == failure
+    assert [("silent", "ended", None)] == [(e.code, e.change, e.sent_at) for e in waiting]
+    assert () == left
+    assert ["opened", "ended"] == [each.change for each in sink.arrived]
 
 
-def test_killed_between_sending_and_writing_it_down_sends_it_once_more(
+def test_killed_between_sending_and_recording_sends_it_again_under_its_id(
     settings: Settings, clock: Clock
 ) -> None:
     sink = Recorder()
@@ -132,43 +140,8 @@ def test_one_check_at_a_time(settings: Settings, clock: Clock) -> None:
 
 def test_without_a_sink_nothing_is_made(settings: Settings, clock: Clock) -> None:
     assert 0 == check_alerts(settings, now=clock).delivered
+    assert () == open_alerts(settings).failures
     assert not settings.folder.exists()
-
-
-def test_messages_about_one_thing_arrive_in_their_order(settings: Settings, clock: Clock) -> None:
-    settings.make_folder()
-    changes: list[tuple[Change, str]] = [
-        *(("opened", "a"), ("opened", "b"), ("ended", "a"), ("ended", "b"))
-    ]
-    messages = [
-        MessageRecord(f"{n}", change, START, "pull_failed", about, START, "It failed.", "Do.")
-        for n, (change, about) in enumerate(changes)
-    ]
-    with Ledger(settings.folder) as ledger:
-        AlertStates(ledger).record((), messages, ("webhook",))
-    sink = Recorder()
-    sink.fails = 1
-    for _ in range(4):
-        check(settings, clock, sink)
-        clock.pass_time(seconds=20)
-
-    arrived = [each.id for each in sink.arrived if each.code == "pull_failed"]
-    assert ["1", "3", "0", "2"] == arrived
-
-
-def test_what_has_arrived_is_forgotten_in_the_end(settings: Settings, clock: Clock) -> None:
-    sink = Recorder()
-    check(settings, clock, sink)
-    settings.make_folder()
-    with Ledger(settings.folder) as ledger:
-        book = AlertStates(ledger)
-        late = trial_message(START)
-        book.record(book.alerts(), [late], ("email",))
-        book.forget(START + KEPT)
-        with ledger.reading() as connection:
-            left = connection.execute("SELECT id FROM alert_messages").fetchall()
-
-    assert [(late.id,)] == left
 
 
 # -- a webhook ------------------------------------------------------------------------------------
@@ -196,19 +169,28 @@ def test_generic_webhook_gets_the_whole_message(
         "about": None,
         "at": START.isoformat(),
         "since": START.isoformat(),
+        "title": "connector: no pull was ever verified",
         "happened": "No pull was ever proven, and one must be at most 26h old.",
-    } == {name: value for name, value in got.items() if name not in ("action", "text")}
-    assert got["text"].startswith("[silent] the unnamed account: silent\nNo pull was ever proven")
-    assert got["text"].endswith(f"\nNext: {got['action']}")
+        "action": "Check that the schedule runs, then run 'connector pull'.",
+        "runbook": "docs/ALERTS.md#every-alert",
+        "host": socket.gethostname(),
+        "folder": str(tmp_path),
+    } == {name: value for name, value in got.items() if name != "text"}
+    assert [
+        got["title"],
+        got["happened"],
+        "Started: 2026-11-20 22:00 UTC.",
+        f"What to do: {got['action']}",
+        f"Runbook: {got['runbook']}",
+        f"Host: {got['host']}, folder {tmp_path}",
+        "Code: silent",
+    ] == got["text"].splitlines()
 
 
 def test_slack_gets_a_text_without_markup(tmp_path: Path, clock: Clock, receiver: Receiver) -> None:
     settings = settings_of(tmp_path, alert_webhook=receiver.address, alert_webhook_style="slack")
     (sink,) = sinks_of(settings)
-    message = MessageRecord(
-        "1", "opened", START, "pull_failed", "", START, "<!channel> & <https://x|y>.", "Do."
-    )
-    sink.send(message)
+    sink.send(replace(trial_message(START), happened="<!channel> & <https://x|y>."))
 
     (got,) = receiver.received
     assert ["text"] == list(got)
@@ -247,6 +229,8 @@ def test_a_webhook_that_never_answers_costs_no_more_than_its_time() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = SecretStr(f"http://127.0.0.1:{silent.getsockname()[1]}/")
         with pytest.raises(NotDelivered) as caught:
-            Webhook(address, "generic", None, seconds=0.05).send(trial_message(START))
+            Webhook(address, "generic", Origin(None, Path()), seconds=0.05).send(
+                trial_message(START)
+            )
 
     assert "the webhook has not answered in 0.05 s" == str(caught.value)

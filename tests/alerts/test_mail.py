@@ -14,7 +14,7 @@ from pydantic import SecretStr
 
 from connector.errors import NotDelivered
 from connector.operations.alert_check import check_alerts, trial_message
-from connector.operations.delivery import Email
+from connector.operations.delivery import Email, Origin
 from connector.settings.values import Security
 from tests.alerts.agency import START, Clock, settings_of
 from tests.alerts.receivers import PostOffice
@@ -42,7 +42,7 @@ EMAIL = Email(
     security="none",
     sender="connector@acme.example",
     recipients=TO,
-    account="acme",
+    origin=Origin("acme", Path("/srv/acme"), host="night.example"),
     seconds=5.0,
     trust=trust,
 )
@@ -64,8 +64,8 @@ def test_a_letter_arrives_over_a_proven_connection(security: Security) -> None:
     (letter,) = office.letters
     assert [True] == office.protected
     assert [list(TO)] == office.recipients
-    assert "[test] acme: test" == letter["Subject"]
-    assert "This is a test: alerts of this account arrive here." in str(letter.get_payload())
+    assert "acme: test of the alerts" == letter["Subject"]
+    assert "Alerts of this account arrive here." in str(letter.get_payload())
     assert letter["Message-ID"].startswith("<20261120T220000000000Z-test-")
     assert "auto-generated" == letter["Auto-Submitted"]
     if security == "starttls":
@@ -107,9 +107,10 @@ def test_a_server_that_never_ends_its_answer_is_given_up() -> None:
 
 
 def test_a_server_without_starttls_gets_nothing() -> None:
-    with PostOffice(password=PASSWORD) as office, pytest.raises(NotDelivered):
+    with PostOffice(password=PASSWORD) as office, pytest.raises(NotDelivered) as caught:
         email(office, "starttls").send(trial_message(START))
 
+    assert "does not offer STARTTLS or passwords on port" in str(caught.value)
     assert ["EHLO"] == office.commands[:1]
     assert not {"AUTH", "MAIL"} & set(office.commands)
 
@@ -157,5 +158,5 @@ def test_settings_lead_to_the_mail_server(tmp_path: Path) -> None:
 
     (letter,) = office.letters
     assert (1, ()) == (done.delivered, done.failures)
-    assert "[silent] the unnamed account: silent" == letter["Subject"]
+    assert "connector: no pull was ever verified" == letter["Subject"]
     assert [] == [f for f in settings.folder.iterdir() if b"acme.example" in f.read_bytes()]

@@ -82,8 +82,8 @@ def test_sensor_checks_every_account(
 ) -> None:
     said = [look(account, instance) for _ in range(2)]
 
-    assert "Messages sent: 1; alerts that stand: 1. globex: billing_day is 99" in said[0]
-    assert "Messages sent: 0; alerts that stand: 1." in said[1]
+    assert "Messages sent: 1; open alerts: 1. globex: billing_day is 99" in said[0]
+    assert "Messages sent: 0; open alerts: 1." in said[1]
     (got,) = receiver.received
     assert ("globex", "settings_wrong") == (got["account"], got["code"])
     assert "it must be a whole number from 1 to 31" in got["happened"]
@@ -99,10 +99,9 @@ def test_a_run_that_left_no_trace_is_told_once(
     failed_run(instance, **{PARTITION_TAG: "acme"})
     said = [look(account, instance) for _ in range(2)]
 
-    assert [
-        "Messages sent: 1; alerts that stand: 2.",
-        "Messages sent: 0; alerts that stand: 2.",
-    ] == [each[:39] for each in said]
+    assert ["Messages sent: 1; open alerts: 2.", "Messages sent: 0; open alerts: 2."] == [
+        each[:33] for each in said
+    ]
     _, got = receiver.received
     assert ("acme", "job_failed", "pull") == (got["account"], got["code"], got["about"])
 

@@ -19,11 +19,13 @@ from connector.operations.findings import (
     FileSnapshot,
     JobRun,
     look,
+    of_clock,
     of_cost,
     of_month,
     of_pulls,
     of_pushes,
     of_silence,
+    of_speed,
     sight_of,
 )
 from connector.settings.values import read_age
@@ -80,8 +82,8 @@ def test_a_pull_fails_since_the_first_of_those_in_a_row() -> None:
     assert found is not None
     assert START - timedelta(hours=3) == found.since
     assert ("failed", "interrupted", "unreachable") == found.causes
-    said = "The last 3 pulls failed, or were cut off: no connection could be made [unreachable]."
-    assert said == found.happened
+    assert "the last 3 pulls failed (the API cannot be reached)" == found.title
+    assert "No connection could be made." == found.happened
     assert "Check CONNECTOR_BASE_URL" in found.action
 
 
@@ -91,7 +93,7 @@ def test_a_run_under_way_says_nothing_and_one_that_was_cut_off_does() -> None:
     assert [] == bad(of_pulls(health(*runs), {"run-1"}))
     found = seen(of_pulls(health(*runs), ()))["pull_failed"]
     assert found is not None
-    assert "The last pull was cut off." == found.happened
+    assert "pull was interrupted" == found.title
 
 
 def test_a_pull_that_was_stopped_before_its_first_request_tells_nothing() -> None:
@@ -184,11 +186,19 @@ def test_scrubs_budgets_and_other_commands_are_no_cost_to_compare() -> None:
 
 
 def test_checks_that_warn_are_named_while_the_file_has_findings() -> None:
-    warned = Publication("p", START, ended_at=START, outcome="published", failed_checks=("a_b",))
+    warned = Publication(
+        *("p", START),
+        ended_at=START,
+        outcome="published",
+        failed_checks=("a_b", "c_d"),
+        failed_rows=(3, 1),
+        failed_samples=("id-7", None),
+    )
     found = seen(of_pulls(health(run(1), publications=(warned,)), ()))
 
     assert found["checks_warn"] is not None
-    assert "1 check found something: a_b." == found["checks_warn"].happened
+    assert "2 data checks have warnings" == found["checks_warn"].title
+    assert "a_b: 3 rows (for example id-7); c_d: 1 row." == found["checks_warn"].happened
     assert None is found["publication_failed"]
 
 
@@ -254,6 +264,39 @@ def test_month(
     assert expected == {name: each is not None for name, each in found.items()}
 
 
+# -- the API --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ahead", "title"),
+    [
+        (0.0, None),
+        (-300.0, None),
+        (301.0, "this machine's clock is 5 minutes ahead of the API's"),
+        (-2 * 86_400.0, "this machine's clock is 2 days behind the API's"),
+    ],
+)
+def test_a_wrong_clock_is_measured_against_the_servers(ahead: float, title: str | None) -> None:
+    found = seen(of_clock(ahead))["clock_wrong"]
+
+    assert title == (found and found.title)
+    assert {} == seen(of_clock(None))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "requests", "waited", "is_slow"),
+    [(67.0, 35, 0.0, True), (67.0, 5, 0.0, False), (30.0, 35, 0.0, False), (67.0, 35, 60.0, False)],
+)
+def test_a_slow_api_is_reported_by_the_time_of_a_request(
+    seconds: float, requests: int, waited: float, is_slow: bool
+) -> None:
+    usual = [run(n + 1, requests=10, seconds=1.0) for n in range(6)]
+    last = run(0, requests=requests, seconds=seconds, waited_seconds=waited)
+
+    assert (["api_slow"] if is_slow else []) == bad(of_speed(health(last, *usual), ()))
+    assert [] == bad(of_speed(health(last, *usual[:4]), ()))
+
+
 # -- silence --------------------------------------------------------------------------------------
 
 
@@ -307,7 +350,10 @@ def test_a_job_is_told_only_where_the_connector_wrote_nothing_down() -> None:
     assert None is sight_of(recorded, [job])[Subject("job_failed", "pull")]
     assert None is sight_of(silent, [replace(job, failed=False)])[Subject("job_failed", "pull")]
     assert Subject("job_failed", "pull") not in sight_of(silent)
-    stands = AlertRecord("job_failed", "pull", job.started_at, START, "It failed.", "Look.")
+    stands = AlertRecord(
+        *("job_failed", "pull", job.started_at, START, "opened", START),
+        *("job failed", "It failed.", "Look."),
+    )
     mended = replace(recorded, alerts=(stands,))
     assert None is sight_of(mended)[Subject("job_failed", "pull")]
     assert Subject("job_failed", "pull") not in sight_of(replace(silent, alerts=(stands,)))

@@ -60,7 +60,7 @@ MONTH = {"CONNECTOR_MONTHLY_REQUESTS": "500"}
         ("sweep", "", "sweep jobs", {}),
         ("status", "", "status --max-age 1h", MONTH),
         ("status", "--all", "status --all", {}),
-        ("health", "", "health", {}),
+        ("status", "--check", "status --check", {}),
         ("doctor", "", "doctor", {}),
         ("doctor", "--all", "doctor --all", {}),
         ("metrics", "", "metrics", {}),

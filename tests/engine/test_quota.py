@@ -90,7 +90,9 @@ def test_what_is_left_is_never_negative() -> None:
 @pytest.mark.parametrize(
     ("told", "expected"),
     [
-        (NOON + timedelta(days=19), NOON + timedelta(days=19)),
+        (NOON + timedelta(days=5), NOON + timedelta(days=5)),
+        # An end after the billing cycle's does not stop the pulls of every night until then.
+        (NOON + timedelta(days=40), NOON + timedelta(hours=20)),
         (NOON - timedelta(days=1), NOON + timedelta(hours=20)),
         (NOON + timedelta(days=400), NOON + timedelta(hours=20)),
         (None, NOON + timedelta(hours=20)),

@@ -13,7 +13,7 @@ import pytest
 
 from connector.engine.quota import Allowance
 from connector.errors import LedgerDamaged
-from connector.ledger.alert_states import AlertStates
+from connector.ledger.alert_states import read_alerts
 from connector.ledger.erasures import Backups, Erasures
 from connector.ledger.journal import Journal
 from connector.ledger.journal_reads import read_push_health
@@ -74,8 +74,7 @@ READINGS: tuple[Callable[[Ledger, str], object], ...] = (
     lambda ledger, batch: ledger.month(Allowance(None, 0, 1), AT.date()),
     lambda ledger, batch: ledger.uses(),
     lambda ledger, batch: ledger.identity(),
-    lambda ledger, batch: AlertStates(ledger).alerts(),
-    lambda ledger, batch: AlertStates(ledger).undelivered(["a sink"]),
+    lambda ledger, batch: read_alerts(ledger),
     lambda ledger, batch: Erasures(ledger).unended(),
     lambda ledger, batch: Erasures(ledger).relisted(),
     lambda ledger, batch: (Erasures(ledger).listed(), [*Erasures(ledger).all_listed()]),
@@ -105,10 +104,8 @@ FILLED = (
     f"INSERT INTO exhaustion VALUES (1, {_A}, '2027-01-01T00:00:00+00:00', 1)",
     f"INSERT INTO leases VALUES ('pull', 'r', 'pull', 1, '1', 'h', 'b', 's', {_A}, {_A}, 3)",
     f"INSERT INTO erasures VALUES ('e', {_A}, NULL, '[]', '{{}}')",
-    f"INSERT INTO alerts VALUES ('c', 'a', {_A}, {_A}, 'h', 'a')",
-    "INSERT INTO alert_causes VALUES ('c', 'a', '[\"x\"]')",
-    f"INSERT INTO alert_messages VALUES (1, 'i', 'opened', {_A}, 'c', 'a', {_A}, 'h', 'a')",
-    f"INSERT INTO alert_deliveries VALUES (1, 'a sink', 1, {_A}, {_A}, 'r', NULL)",
+    f"INSERT INTO alerts VALUES ('c', 'a', {_A}, {_A}, 'opened', {_A}, 't', 'h', 'a', '[\"x\"]',"
+    f" {_A})",
     f"INSERT INTO backups VALUES ({_A}, '/f', 9)",
     f"INSERT INTO restores VALUES ({_A}, {_A}, 1, '{{}}')",
     f"INSERT INTO relisted VALUES ({_A}, 1)",
@@ -118,8 +115,7 @@ FILLED = (
 """Rows for the tables that the account has none in."""
 
 UNREAD = (
-    "alert_causes.about alert_causes.code alert_deliveries.delivered_at alert_deliveries.sink"
-    " alert_messages.number blocks.id blocks.run_id erasures.ended_at erasures.erasure"
+    "blocks.id blocks.run_id erasures.ended_at erasures.erasure"
     " exhaustion.only identity.only previews.digest previews.resource push_changes.only"
     " push_people.at push_people.batch push_people.deed push_problems.batch"
     " push_problems.change push_problems.number push_problems.place push_rows.fingerprint"

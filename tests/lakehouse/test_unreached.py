@@ -27,8 +27,8 @@ WRONG = "wrong-pass-word"
 
 def alerts_of(settings: Settings) -> list[str]:
     """The alerts that would stand."""
-    decision = due(settings, (), datetime.now(UTC))
-    return [each.code for each in decision.standing if each.code == "lakehouse_behind"]
+    alerts = due(settings, (), datetime.now(UTC))
+    return [each.code for each in alerts if each.code == "lakehouse_behind"]
 
 
 def examined(settings: Settings) -> list[str]:

@@ -101,7 +101,7 @@ class Person:
 
     def _read(self) -> httpx.Response:
         while 'http-equiv="refresh"' in self.shown.text:
-            self.shown = self.client.get(self.shown.url.path)
+            self.shown = self.client.get(self.shown.url)
         return self.shown
 
     def keys(self) -> dict[str, str]:

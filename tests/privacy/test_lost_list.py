@@ -175,9 +175,9 @@ def test_a_missing_receipt_is_named_and_written_again(agency: PopulatedAgency) -
     hashes = json.loads(receipt.read_text())["hashes"]
     receipt.unlink()
 
-    health, checked = agency.call("health", "--json"), agency.call("doctor", "--json")
+    health, checked = agency.call("status", "--check", "--json"), agency.call("doctor", "--json")
 
-    (wrong,) = health.object["accounts"][0]["wrong"]
+    (wrong,) = health.object["accounts"][0]["problems"]
     (check,) = (each for each in checked.object["checks"] if each["name"] == "erasures")
     assert (1, "warning") == (health.status, check["state"])
     for told in (wrong, check["found"]):
@@ -191,16 +191,16 @@ def test_a_missing_receipt_is_named_and_written_again(agency: PopulatedAgency) -
 
     assert 0 == agency.call("doctor", "--repair").status
     assert hashes == json.loads(receipt.read_text())["hashes"]
-    assert 0 == agency.call("health").status
+    assert 0 == agency.call("status", "--check").status
     agency.lose("removed")
     assert 0 == agency.call("pull", "candidates", "--full").status
     assert [] == agency.traces()
 
 
-def test_health_names_a_lost_key(agency: PopulatedAgency) -> None:
+def test_the_status_check_names_a_lost_key(agency: PopulatedAgency) -> None:
     (agency.data / "suppression.key").unlink()
 
-    called = agency.call("health")
+    called = agency.call("status", "--check")
 
     assert 1 == called.status
     assert "suppression.key is lost: people were erased here" in called.out

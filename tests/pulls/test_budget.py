@@ -139,7 +139,7 @@ def test_pulls_leave_the_reserve(tmp_path: Path) -> None:
         report = pulled(sandbox, tmp_path, None, monthly_requests=60)
 
     assert (57, 4) == (report.requests, report.exit_status)
-    assert "the other 3 are left to people" in str(report.error)
+    assert "3 reserved" in str(report.error)
 
 
 def test_a_budget_of_nothing_is_refused(tmp_path: Path) -> None:

@@ -230,7 +230,7 @@ def test_a_ledger_that_is_not_the_folders_own_stops_pulls_and_pushes(
         assert "ledger.sqlite" in called.err
         assert "restore" in called.err
         assert "--new-ledger" in called.err
-    assert 1 == call(["health"], environ).status
+    assert 1 == call(["status", "--check"], environ).status
     assert before == len(sandbox.log)
     assert "failed" == checks(call(["doctor", "--json"], environ))["ledger"]["state"]
 

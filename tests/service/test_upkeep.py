@@ -1,4 +1,4 @@
-"""`doctor` looks at what keeps an account well, and `health` answers in one line."""
+"""`doctor` looks at what keeps an account well, and `status --check` answers in one line."""
 
 from __future__ import annotations
 
@@ -164,20 +164,20 @@ def test_doctor_looks_at_every_account(tmp_path: Path, monkeypatch: pytest.Monke
     assert "failed" == told.object["accounts"][1]["checks"][0]["state"]
 
 
-def test_health_is_one_line_and_a_status(tmp_path: Path) -> None:
+def test_a_status_check_is_one_line_and_an_exit_status(tmp_path: Path) -> None:
     environ = variables(None, tmp_path / "data", None)
-    new = call(["health"], environ)
+    new = call(["status", "--check"], environ)
     assert not (tmp_path / "data").exists()
     settings = settings_of(tmp_path)
     land(settings, datetime.now(UTC) - timedelta(days=3))
-    fresh = call(["health", "--json", "--max-age", "10d"], environ)
-    old = call(["health", "--max-age", "2d"], environ)
+    fresh = call(["status", "--check", "--json", "--max-age", "10d"], environ)
+    old = call(["status", "--check", "--max-age", "2d"], environ)
     settings.folder.joinpath("work.duckdb").write_bytes(b"nothing of ours")
-    broken = call(["health"], environ)
+    broken = call(["status", "--check"], environ)
 
     assert (0, 0, 1, 1) == (new.status, fresh.status, old.status, broken.status)
-    assert "(unnamed): well\n" == new.out
-    assert fresh.object["well"] is True
+    assert "(unnamed): OK\n" == new.out
+    assert fresh.object["ok"] is True
     assert 1 == len(broken.out.splitlines())
     assert "not a DuckDB database" in broken.out
     assert "(unnamed): " in old.out

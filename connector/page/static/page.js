@@ -89,6 +89,22 @@ for (const form of document.querySelectorAll("form[data-ask]")) {
   });
 }
 
+// What happens to a value that a field has already is shown as soon as the field is chosen.
+for (const label of document.querySelectorAll(".columns .policy")) {
+  const field = label.parentElement.querySelector("select");
+  const policy = label.querySelector("select");
+  const show = () => {
+    const chosen = field.selectedOptions[0];
+    label.hidden = !chosen || ["", "-"].includes(chosen.value);
+    policy.querySelector("[value=append]").disabled = !chosen?.hasAttribute("data-long");
+  };
+  field.addEventListener("change", () => {
+    policy.value = field.selectedOptions[0]?.hasAttribute("data-long") ? "fill" : "overwrite";
+    show();
+  });
+  show();
+}
+
 // The grid: the rows whose cells were changed are checked together, one request after another. Nothing leaves the
 // page before its cells are saved.
 for (const grid of document.querySelectorAll("form[data-grid]")) {

@@ -96,6 +96,28 @@ def test_policy_says_what_a_column_may_do(policy: ColumnPolicy, changes: dict[st
     assert (None if changes else "unchanged") == found.outcome
 
 
+@pytest.mark.parametrize(
+    ("there", "cell", "then"),
+    [
+        (None, "Met.", "Met."),
+        ("Called.", "Met.", "Called.\n\nMet."),
+        ("Called.\n", "Met.\nLiked.", "Called.\n\nMet.\nLiked."),
+        ("Called.\r\n\r\nMet.\r\nLiked.", "Met.\nLiked.", None),
+        ("Called.\n\nMet. \n\nMet again.", "Met.", None),
+        ("Called. Met.", "Met.", "Called. Met.\n\nMet."),
+        ("Called.", "", None),
+        ("Called.", "NULL", None),
+    ],
+)
+def test_a_long_text_is_appended_once(there: str | None, cell: str, then: str | None) -> None:
+    saved = SavedMap("candidates", {"notes": ("notes", CellOptions(policy="append"))})
+    said = landing(candidates=[{**ANNA, "notes": there}])
+    target = aimed(mode="update", clear="NULL")
+    (found,) = checked(table({"id": "c1", "notes": cell}), target, said, saved)
+
+    assert ({} if then is None else {"notes": (there, then)}) == found.changes
+
+
 def test_clearing_needs_the_very_text_and_a_field_that_may_be_empty() -> None:
     found = updated(
         {"id": "c1", "city": "NULL", "notes": "NULL", "first_name": ""},

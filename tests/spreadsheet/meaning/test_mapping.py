@@ -151,6 +151,13 @@ def test_policy_fill_is_refused_where_nothing_shows_what_is_there() -> None:
         map_headings(["Notes"], aimed("jobs", "update"), saved=saved)
 
 
+def test_policy_append_is_refused_for_fields_that_are_no_long_texts() -> None:
+    saved = SavedMap("jobs", {"Town": ("location", CellOptions(policy="append"))})
+
+    with pytest.raises(Misused, match="not a long text"):
+        map_headings(["Town"], aimed("jobs", "update"), saved=saved)
+
+
 def test_map_is_the_same_when_saved_and_given_again() -> None:
     headings = ["Forename", "Surname", "Mail", "Perm?", "Salary"]
     found = map_headings(headings, aimed(), ignored=["Perm?"])

@@ -85,7 +85,7 @@ def test_file_wide_manner_holds_for_every_column(tmp_path: Path) -> None:
         (
             "resource = 'jobs'\n[columns.a]\nfield = 'title'\npolicy = 'maybe'",
             r"columns\.a\.policy is 'maybe'",
-            "'overwrite', 'fill', 'never'",
+            "'overwrite', 'fill', 'append', 'never'",
         ),
         (
             "resource = 'jobs'\n[columns.a]\nfield = 'title'\nvalue = 1",

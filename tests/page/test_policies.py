@@ -1,0 +1,126 @@
+"""Values that records have already: long texts are kept, and text can be appended to them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from connector.pulls.run import pull
+from connector.sandbox.server import Sandbox
+from tests.page.serving import Person, served, signed_in
+from tests.pushes.pushing import settings_of
+
+CONTENT = b"Email,City,Comment,Rest\nbo@example.com,York,Met.,x\n"
+BODY = {"first_name": "Bo", "last_name": "Li", "employment_type": "permanent"}
+FIELDS = {"c:0": "email", "c:1": "city", "c:2": "notes", "c:3": "-", "match": "email"}
+
+
+@pytest.fixture
+def sandbox() -> Iterator[Sandbox]:
+    """An API with one candidate in it, who has notes."""
+    with Sandbox() as opened:
+        bo = {**BODY, "email": "bo@example.com", "city": "Bath", "notes": "Called."}
+        opened.store.create("candidates", bo)
+        yield opened
+
+
+def notes(sandbox: Sandbox) -> str:
+    """The candidate's notes."""
+    (found,) = sandbox.store.records("candidates").values()
+    return str(found["notes"])
+
+
+def begun(person: Person, **fields: str) -> str:
+    """An import of the file with these choices, up to the last look; its path."""
+    path = person.begin("changes.csv", CONTENT, mode="update")
+    person.post(f"{path}/columns", {**FIELDS, **fields})
+    person.see(f"{path}/look")
+    return path
+
+
+def test_long_texts_are_only_filled_by_default(sandbox: Sandbox, tmp_path: Path) -> None:
+    with signed_in(sandbox, tmp_path) as (page, ann):
+        path = ann.begin("changes.csv", CONTENT, mode="update")
+        ann.post(f"{path}/columns", FIELDS)
+        (draft,) = page.drafts.all()
+        saved = page.drafts.saved_map(draft)
+        assert saved is not None
+        policies = {name: options.policy for name, options in saved.columns.values()}
+        assert {"email": "overwrite", "city": "overwrite", "notes": "fill"} == policies
+
+
+@pytest.mark.slow
+def test_a_long_text_is_not_overwritten_unless_you_choose_it(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    asyncio.run(pull(settings_of(sandbox, tmp_path), ["candidates"]))
+    with signed_in(sandbox, tmp_path) as (_, ann):
+        path = begun(ann)
+        assert "<del>Bath</del>" in ann.shown.text
+        assert "<del>Called.</del>" not in ann.shown.text
+        ann.see(f"{path}/columns")
+        ann.post(f"{path}/columns", {**FIELDS, "p:2": "overwrite"})
+        assert "<del>Called.</del>" in ann.see(f"{path}/look").text
+
+
+@pytest.mark.slow
+def test_text_is_appended_once_and_undone(sandbox: Sandbox, tmp_path: Path) -> None:
+    asyncio.run(pull(settings_of(sandbox, tmp_path), ["candidates"]))
+    with signed_in(sandbox, tmp_path) as (_, ann):
+        path = begun(ann, **{"p:2": "append"})
+        ann.post(f"{path}/send")
+        ann.see(f"{path}/progress")
+        assert "Called.\n\nMet." == notes(sandbox)
+        begun(ann, **{"p:2": "append"})
+        assert "No changes" in ann.shown.text
+        ann.see(f"{path}/result")
+        ann.post(f"{path}/undo")
+        ann.see(f"{path}/undo")
+        ann.post(f"{path}/undo", {"go": "on"})
+        ann.see(f"{path}/undo")
+        assert "Called." == notes(sandbox)
+
+
+@pytest.mark.slow
+def test_text_is_not_appended_to_what_a_colleague_has_written(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    asyncio.run(pull(settings_of(sandbox, tmp_path), ["candidates"]))
+    with signed_in(sandbox, tmp_path) as (_, ann):
+        path = begun(ann, **{"p:2": "append"})
+        (id,) = sandbox.store.records("candidates")
+        sandbox.store.update("candidates", id, {"notes": "Placed."})
+        ann.post(f"{path}/send")
+        ann.see(f"{path}/progress")
+        assert re.search(r'class="conflict"', ann.see(f"{path}/result").text)
+    assert "Placed." == notes(sandbox)
+
+
+@pytest.mark.slow
+def test_the_policy_is_shown_as_soon_as_a_field_is_chosen(
+    browser: Browser, sandbox: Sandbox, tmp_path: Path
+) -> None:
+    with served(sandbox, tmp_path) as (served_page, address):
+        page = browser.new_page(locale="en-GB")
+        page.goto(address + served_page.access.new_link())
+        page.locator("input[name=mode][value=update]").click()
+        page.set_input_files(
+            "#file", {"name": "changes.csv", "mimeType": "text/csv", "buffer": CONTENT}
+        )
+        page.locator("button.go").click()
+        page.wait_for_url("**/columns")
+        field, policy = page.locator("select[name='c:3']"), page.locator("select[name='p:3']")
+        expect(page.locator("select[name='p:1']")).to_have_value("overwrite")
+        expect(policy).to_be_hidden()
+        field.select_option("notes")
+        expect(policy).to_have_value("fill")
+        expect(policy.locator("[value=append]")).to_be_enabled()
+        field.select_option("source")
+        expect(policy).to_have_value("overwrite")
+        expect(policy.locator("[value=append]")).to_be_disabled()
+        page.close()

@@ -135,8 +135,8 @@ def _value(run: Run, measure: str) -> str:
 
 
 def _why_not(runs: Mapping[str, Mapping[str, Run]], limit: str) -> str:
-    head = ["", "65 changes", "then wrong", "wrong after changes meanwhile"]
-    head += ["wrong after a bulk edit", "refused (429)"]
+    head = ["", "Requests for 65 changes", "Wrong rows: after 65 changes"]
+    head += ["… after a load during edits", "… after a bulk edit", "Rejected (429)"]
     rows = (
         [
             f"**{copier}**" if copier == OURS else copier.replace(", exact", ", full"),

@@ -6,6 +6,7 @@ Parses, calls, prints.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import click
@@ -16,7 +17,7 @@ from connector.cli.terminal import Terminal
 from connector.engine.quota import shown
 from connector.errors import ConnectorError, NotDelivered, SettingsError, count_noun
 from connector.operations.alert_check import AlertCheck, check_alerts, present_alerts, trial_message
-from connector.operations.alerts import ALERTS
+from connector.operations.alerts import ALERTS, messages_of
 from connector.operations.delivery import sinks_of
 from connector.operations.findings import Proof
 from connector.operations.metrics import Point, measure, prometheus_text, unreadable
@@ -157,11 +158,12 @@ def _rows(check: AlertCheck) -> Iterator[tuple[object, ...]]:
 
 
 def lines(what: AlertCheck) -> Iterator[str]:
-    """Return a line for each open alert."""
-    for each in what.standing:
-        about = f"{each.about}: " if each.about else ""
-        said = f"{each.title}. {each.happened}".rstrip()
-        yield f"Alert since {shown(each.since)}: {about}{said} [{each.code}]"
+    """Return a line for each open alert; alerts of one cause have one line."""
+    told = (replace(each, change="opened", sent_at=None) for each in what.standing)
+    for message, _ in messages_of(told, what.account):
+        about = f"{', '.join(message.about)}: " if message.about else ""
+        said = f"{message.title}. {message.happened}".rstrip()
+        yield f"Alert since {shown(message.since)}: {about}{said} [{message.code}]"
 
 
 def as_json(proof: Proof | None, what: AlertCheck) -> dict[str, object]:

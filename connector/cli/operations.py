@@ -56,9 +56,18 @@ from connector.settings.model import Settings
     metavar="ADDRESS",
     help="New address of the workspace whose records are in the data folder.",
 )
+@click.option(
+    "--strict", "is_strict", is_flag=True, help="Exit with status 3 if a check has a warning."
+)
 @options.all_accounts
 def doctor(
-    session: Session, *, repairs: bool, renews_ledger: bool, moved_to: str | None, is_for_all: bool
+    session: Session,
+    *,
+    repairs: bool,
+    renews_ledger: bool,
+    moved_to: str | None,
+    is_strict: bool,
+    is_for_all: bool,
 ) -> int:
     """Check settings, data folder, API key, limits and alerts.
 
@@ -80,10 +89,13 @@ def doctor(
         )
 
     if is_for_all:
-        return _print_all(session.terminal, session.for_each(examined, is_for_all=True))
+        every = list(session.for_each(examined, is_for_all=True))
+        status = _print_all(session.terminal, every)
+        warns = any(isinstance(each, Examination) and each.has_warnings for _, each in every)
+        return 3 if not status and is_strict and warns else status
     found = examined(session.load())
     _print_examination(session.terminal, found)
-    return found.exit_status
+    return 3 if not found.exit_status and is_strict and found.has_warnings else found.exit_status
 
 
 def _print_examination(terminal: Terminal, found: Examination) -> None:

@@ -35,7 +35,13 @@ from connector.operations.verify import VerifyReport
 from connector.operations.verify import verify as run_verify
 from connector.publishing.mask import undeclared
 from connector.publishing.publication import project_of
-from connector.pulls.advice import action_of, describe_anomalies, difference, explain
+from connector.pulls.advice import (
+    action_of,
+    describe_anomalies,
+    difference,
+    explain,
+    explain_together,
+)
 from connector.pulls.outcome import WAIT_TOLD_SECONDS_MIN, PullReport
 from connector.pulls.price import PlanReport
 from connector.pulls.price import plan as run_plan
@@ -192,17 +198,22 @@ def _pull(
 def _print(terminal: Terminal, report: PullReport) -> None:
     """Print the table, a line for each resource that did not end well, and the end."""
     terminal.print_object(report.as_json())
+    terminal.fields["run_id"] = report.run_id
     started = [each for each in report.resources.values() if each.outcome != "not_started"]
     terminal.print_table(COLUMNS, [[getattr(each, name) for name in COLUMNS] for each in started])
     for line in reasons(report):
         terminal.warn(line)
+    if terminal.form == "json":
+        for done in started:
+            said = f"{done.resource} {done.outcome}"
+            terminal.say(said, resource=done.resource, requests=done.requests)
     # What stopped a pull is part of the closing sentence.
     terminal.end(
         None if isinstance(report.error, Stopped) else report.error,
         unpublished=report.unpublished,
         unshared=None if report.published is None else report.published.unshared,
     )
-    terminal.say(_closing(report))
+    terminal.say(_closing(report), requests=report.requests)
     if report.published is not None and report.published.is_unchanged:
         terminal.say(f"Nothing to publish: {report.published.file.name} is up to date.")
 
@@ -229,16 +240,19 @@ def reasons(report: PullReport) -> Iterator[str]:
     """
     for notice in report.notices:
         yield f"{notice}; find out why ('connector doctor')"
+    yield from explain_together(
+        [
+            each
+            for each in report.resources.values()
+            if each.outcome not in ("done", "not_started")
+            if report.error is None
+            or each.error_code != report.error.code
+            or action_of(each) != report.error.action
+        ]
+    )
     for name, each in report.resources.items():
-        is_told = (
-            report.error is not None
-            and each.error_code == report.error.code
-            and action_of(each) == report.error.action
-        )
         if each.outcome == "done" and (differs := difference(each)):
             yield differs
-        elif each.outcome not in ("done", "not_started") and not is_told:
-            yield f"{name} is {each.outcome}: {explain(each)}"
         if erased := each.anomalies.get("suppressed"):
             yield (
                 f"{name}: {count_noun(erased, 'record')} of people who were erased, saved without"
@@ -269,9 +283,13 @@ def _closing(report: PullReport) -> str:
     if report.outcome == "partial":
         done = sum(e.outcome == "done" for e in each)
         return f"Done in part, {done} of {count_noun(len(each), 'resource')}: {brought}"
+    verified = count_noun(sum(e.scrubs for e in each), "record")
+    is_verifying = any(e.scrubs for e in each)
     if not new + changed + deleted:
-        return f"Nothing to do: nothing has changed since the last pull ({cost})."
-    return f"Done: {brought}"
+        if is_verifying:
+            return f"No changes. {verified} re-verified, no differences ({cost})."
+        return f"No changes since the last pull ({cost})."
+    return f"Done: {verified} re-verified, {brought}" if is_verifying else f"Done: {brought}"
 
 
 def _left(report: PullReport) -> str:

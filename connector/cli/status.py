@@ -26,7 +26,7 @@ from connector.ledger.ledger import Ledger, LedgerStatus, allowance_of
 from connector.ledger.receipts import RECEIPT_MISSING_ACTION, MissingReceipt
 from connector.operations.alert_check import AlertCheck, open_alerts, present_alerts
 from connector.operations.findings import Proof, proof_of
-from connector.pulls.advice import explain
+from connector.pulls.advice import explain, explain_together
 from connector.pulls.workspace import check_files
 from connector.settings.accounts import Configured
 from connector.settings.layers import SEEDS_FOLDER
@@ -39,6 +39,7 @@ from connector.warehouse.runs import (
     last_publications,
     last_runs,
     last_shared,
+    not_started,
     published_in,
 )
 from connector.warehouse.state import StreamState
@@ -89,7 +90,7 @@ class AccountStatus:
     `published_at` is None where nothing is published, `published` where the published file does not
     say what it is true of, and `standing` where no request was ever counted. `publications` are the
     latest attempts to publish, and `shared` is the latest to bring what was published to the
-    lakehouse; `watched` is how alerts stand.
+    lakehouse; `watched` are the alerts. `not_started`: not reached by the last run.
     """
 
     warehouse: Warehouse
@@ -102,6 +103,7 @@ class AccountStatus:
     standing: LedgerStatus | None
     watched: AlertCheck
     now: datetime
+    not_started: frozenset[str] = frozenset()
 
     @property
     def unpublished(self) -> Publication | None:
@@ -231,6 +233,7 @@ def status(session: Session, *, check: bool, max_age: Age | None, is_for_all: bo
         _ledger_status(settings, now),
         present_alerts(settings, now),
         now,
+        warehouse.read(not_started),
     )
     proven_at = {each.resource: each.proven_at for each in found.resources}
     proof = proof_of(proven_at, now, max_age) if max_age is not None else None
@@ -268,11 +271,12 @@ def _changed_at(warehouse: Warehouse) -> datetime | None:
 
 
 def _print(terminal: Terminal, found: AccountStatus) -> None:
-    rows = [_resource_row(each, found.now) for each in found.resources]
+    rows = [_resource_row(each, found) for each in found.resources]
     terminal.print_table(RESOURCE_COLUMNS, rows)
-    for each in found.resources:
-        if each.last is not None and each.last.message is not None:
-            terminal.warn(f"{each.resource}: {explain(each.last)}")
+    told = [each.last for each in found.resources if each.last is not None and each.last.message]
+    warnings = tuple(explain_together(told))
+    for line in warnings:
+        terminal.warn(line)
     terminal.print_line()
     runs = [_run_row(each, found.outcome_of(each)) for each in found.runs]
     terminal.print_table(RUN_COLUMNS, runs)
@@ -282,19 +286,21 @@ def _print(terminal: Terminal, found: AccountStatus) -> None:
         terminal.print_line(line)
     for line in (*_first_loads(found.resources), *_next(found)):
         terminal.say(line)
-    for alert in found.watched.standing:
-        terminal.say(f"To be done for {alert.code}: {alert.action}")
+    for action in dict.fromkeys(each.action for each in found.watched.standing):
+        if not any(action in line for line in warnings):
+            terminal.say(f"What to do: {action}")
 
 
-def _resource_row(each: StreamState, now: datetime) -> Sequence[object]:
-    proven_at, oldest, last = each.proven_at, each.oldest_read_at, each.last
+def _resource_row(each: StreamState, found: AccountStatus) -> Sequence[object]:
+    proven_at, oldest, last, now = each.proven_at, each.oldest_read_at, each.last, found.now
+    outcome = None if last is None else last.outcome
     return (
         *(each.resource, each.live, each.listed_only, each.deleted, each.pending),
         None if last is None else last.total,
         None if proven_at is None else shown(proven_at),
         None if proven_at is None else age(now - proven_at),
         None if oldest is None else age(now - oldest),
-        None if last is None else last.outcome,
+        "not started" if each.resource in found.not_started else outcome,
     )
 
 

@@ -287,6 +287,10 @@ class Message:
     causes: tuple[str, ...] = ()
 
 
+HAPPENED_MAX = 2
+"""Resources of one message whose sentences it contains: those of one cause say the same."""
+
+
 def messages_of(
     alerts: Iterable[AlertRecord], account: str | None
 ) -> list[tuple[Message, tuple[AlertRecord, ...]]]:
@@ -312,7 +316,7 @@ def messages_of(
             about=about,
             since=min(each.since for each in same),
             title=_joined(each.title for each in same),
-            happened=_joined(each.happened for each in same),
+            happened=_joined(each.happened for each in same[:HAPPENED_MAX]),
             action=_joined(each.action for each in same),
             causes=first.causes,
         )

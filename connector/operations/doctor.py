@@ -51,6 +51,7 @@ from connector.privacy.receipt import rewrite_receipt
 from connector.pulls.outcome import RequestTally
 from connector.pulls.workspace import check_address, check_files, compare_files, find_known
 from connector.settings.accounts import configured_accounts, unclaimed_folders
+from connector.settings.credentials import OPEN_TO_OTHERS
 from connector.settings.model import Settings
 from connector.settings.values import OFF
 from connector.system.atomic_files import wide
@@ -70,6 +71,9 @@ ROOM_SHARE = 3
 """A run may need so many times the work file's bytes at once: a draft, a fresh file, a log."""
 
 ROOM_BYTES_MIN = 200 * 1024 * 1024
+
+NEARLY_FULL_BYTES = 2**30
+"""A disk with less than a twentieth free is nearly full, unless more than this is free."""
 
 PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 
@@ -112,6 +116,11 @@ class Examination:
     settings: tuple[tuple[str, str, str], ...]
     checks: tuple[Check, ...]
     requests: int
+
+    @property
+    def has_warnings(self) -> bool:
+        """Whether a check has a warning."""
+        return any(check.state == "warning" for check in self.checks)
 
     @property
     def exit_status(self) -> int:
@@ -368,24 +377,31 @@ def _versions() -> Verdict:
 
 
 def _room(settings: Settings) -> Verdict:
-    """The disk has room for what a run may need at once."""
+    """Check that the disk has room for a run, and is not nearly full."""
     folder = settings.folder
     existing = next(each for each in (folder, *folder.parents) if each.exists())
-    free = shutil.disk_usage(existing).free
+    disk = shutil.disk_usage(existing)
+    free = disk.free
     work = Warehouse(folder).work
     needed = max(ROOM_BYTES_MIN, ROOM_SHARE * (work.stat().st_size if work.exists() else 0))
-    found = f"{free / 2**20:,.0f} MiB are free, and a run may need {needed / 2**20:,.0f}"
-    if free >= needed:
-        return _ok(found)
+    found = f"{free / 2**20:,.0f} MiB free; a run may need {needed / 2**20:,.0f} MiB"
     action = "Free some space, or move the data folder to a larger disk before the next run."
-    return _warning(found, action)
+    if free < ROOM_BYTES_MIN // 10:
+        return "failed", found, action
+    if free < max(needed, min(disk.total // 20, NEARLY_FULL_BYTES)):
+        return _warning(found, action)
+    return _ok(found)
 
 
 def _permissions(settings: Settings) -> Verdict:
-    """Nobody else may open what is personal."""
+    """Check that others cannot open the account's files or the files of its secrets."""
     found = list(wide(settings.folder))
+    keys = [each for each in settings.warnings if OPEN_TO_OTHERS in each]
+    if keys:
+        others = f"; {count_noun(len(found), 'other file')}" if found else ""
+        return _warning(keys[0].partition(": ")[0] + others, "Run chmod 600 on the key file.")
     if not found:
-        return _ok("nobody but the owner may open the account's files")
+        return _ok("only the owner can open the account's files and the key files")
     said = "; ".join(map(str, found[:3])) + (f"; {len(found) - 3} more" if len(found) > 3 else "")
     return _warning(said, found[0].action)
 
@@ -411,7 +427,7 @@ def _folders(settings: Settings, environ: Mapping[str, str]) -> Verdict:
     """Every folder in the data folder belongs to an account."""
     found = unclaimed_folders(settings)
     if not found:
-        return _ok("every folder in the data folder belongs to an account")
+        return _ok("every folder belongs to a configured account")
     accounts = configured_accounts(environ, Path.cwd())
     unclaimed = [find_owner(folder, accounts) for folder in found]
     told = "; ".join(map(str, unclaimed))
@@ -443,15 +459,15 @@ def _erasures(settings: Settings) -> Verdict:
     if unended:
         action = "Run 'connector erase --apply', which brings it to its end."
         return _warning(f"{unended} begun and not ended", action)
-    return _ok("no erasure was cut off")
+    return _ok("no interrupted erasures")
 
 
 def _alerts(settings: Settings) -> Verdict:
-    """Alerts go somewhere, and somebody listens there. Nothing is sent."""
+    """Check that a channel is configured and accepts connections. Nothing is sent."""
     sinks = sinks_of(settings)
     if not sinks:
-        found = "neither a webhook nor an email is set: a night that fails tells nobody"
-        return _ok(found, "docs/ALERTS.md says how they are set.")
+        found = "no webhook or email is configured, so nobody is notified when a pull fails"
+        return _warning(found, "Configure a webhook or an email: see docs/ALERTS.md.")
     failed = []
     for sink in sinks:
         try:
@@ -461,7 +477,7 @@ def _alerts(settings: Settings) -> Verdict:
     if failed:
         action = "Check the alert_* settings; 'connector alerts --test' sends one."
         return _warning("; ".join(failed), action)
-    return _ok("somebody listens where they go; nothing was sent")
+    return _ok("the webhook or mail server accepts connections; nothing was sent")
 
 
 def _schedules(settings: Settings) -> Verdict:

@@ -6,7 +6,7 @@ about the run itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from connector.catalog import declaration
 from connector.engine.commands import Event
@@ -48,6 +48,18 @@ def explain(what: ConnectorError | ResourceRun) -> str:
     else:
         happened, action = what.message or f"{what.resource} is not proven", action_of(what)
     return f"{happened.rstrip().removesuffix('.')}. {action}"
+
+
+def explain_together(resources: Sequence[ResourceRun]) -> Iterator[str]:
+    """Return a line for each cause: one outage of many resources is one line."""
+    groups: dict[tuple[str, str], list[ResourceRun]] = {}
+    for each in resources:
+        cause = each.error_code or each.resource
+        groups.setdefault((cause, action_of(each)), []).append(each)
+    for same in groups.values():
+        names = ", ".join(each.resource for each in same)
+        outcomes = ", ".join(dict.fromkeys(each.outcome for each in same))
+        yield f"{names} {outcomes}: {explain(same[0])}"
 
 
 def describe_unread(unread: Sequence[UnreadRecord]) -> str:

@@ -421,9 +421,11 @@ class _Pull:
         if isinstance(fatal, Stopped):
             return "stopped"
         outcomes = {each.outcome for each in done.values()}
-        if fatal is not None or not outcomes & {"done", "partial"}:
-            return "failed"
-        return "done" if outcomes == {"done"} else "partial"
+        if outcomes == {"done"} and fatal is None:
+            return "done"
+        # A resource that needed no request, as content items without a type, proves no success.
+        answered = {each.outcome for each in done.values() if each.requests}
+        return "partial" if fatal is None and answered & {"done", "partial"} else "failed"
 
 
 def _named(error: ConnectorError) -> ResourceOutcome:

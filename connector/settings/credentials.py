@@ -43,6 +43,10 @@ def read_key(text: str) -> str:
     return text
 
 
+OPEN_TO_OTHERS = "can be opened by others"
+"""Part of the warning about a secret's file, by which `doctor` finds it."""
+
+
 def read_hash_key(text: str) -> str:
     """A key that hashes personal fields. Raises `ValueError` as `read_key` does."""
     if len(read_key(text)) < HASH_KEY_CHARACTERS_MIN:
@@ -104,7 +108,7 @@ def _read_file(found: RawValue, path: Path, warnings: list[str]) -> str:
         found.refuse(f"a file that can be read: {error.strerror}")
     if os.name == "posix" and mode & 0o077:
         warnings.append(
-            f"The key file {path} can be opened by others (mode {mode:04o}): run chmod 600 on it."
+            f"The key file {path} {OPEN_TO_OTHERS} (mode {mode:04o}): run chmod 600 on it."
         )
     # Latin-1 reads any byte; whatever cannot be part of a secret is refused by its reader.
     return content.decode("latin-1").removesuffix("\n").removesuffix("\r")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import duckdb
 import pytest
@@ -33,13 +35,52 @@ def test_all_is_well(tmp_path: Path) -> None:
         spent = [served.path for served in sandbox.log]
 
     assert (0, 0) == (called.status, shown.status)
-    assert {"ok"} == set(states(called).values())
+    assert {"alerts": "warning"} == {n: s for n, s in states(called).items() if s != "ok"}
     assert [f"scope {scope}.read" for scope in SCOPES] == [n for n in states(called) if "." in n]
     assert 2 * len(SCOPES) == len(spent)
     assert 6 == called.object["requests"]
     assert "500 requests a minute" in shown.out
     assert "Well: 'connector pull' can work" in shown.err
     assert not folder.exists()
+
+
+def test_warnings_are_an_exit_status_with_strict(tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.write_text(KEY)
+    key.chmod(0o644)
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        environ = variables(sandbox.base_url, tmp_path / "data")
+        del environ["CONNECTOR_API_KEY"]
+        environ["CONNECTOR_API_KEY_FILE"] = str(key)
+        plain, strict, every = (
+            call(["doctor", *words, "--json"], environ)
+            for words in ([], ["--strict"], ["--strict", "--all"])
+        )
+
+    assert (0, 3, 3) == (plain.status, strict.status, every.status)
+    found = {check["name"]: check for check in plain.object["checks"]}
+    assert ("warning", "warning") == (found["permissions"]["state"], found["alerts"]["state"])
+    assert f"{key} can be opened by others (mode 0644)" in found["permissions"]["found"]
+    assert "nobody is notified" in found["alerts"]["found"]
+
+
+@pytest.mark.parametrize(
+    ("free", "total", "state"),
+    [
+        (3 * 2**20, 2**33, "failed"),
+        (100 * 2**20, 2**33, "warning"),
+        (300 * 2**20, 2**33, "warning"),
+        (2**29, 2**33, "ok"),
+        (2**31, 2**43, "ok"),
+    ],
+)
+def test_a_nearly_full_disk_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, total: int, state: str
+) -> None:
+    usage = SimpleNamespace(free=free, total=total)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+
+    assert state == states(call(["doctor", "--json"], variables(None, tmp_path, None)))["room"]
 
 
 def test_settings_are_shown_with_their_origins(tmp_path: Path) -> None:

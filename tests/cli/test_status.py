@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from connector.cli.status import age
+from connector.client import client
+from connector.sandbox.faults import Status
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from connector.warehouse.duckdb_file import opened
@@ -96,9 +98,9 @@ def test_status_never_says_that_nothing_is_to_do_where_something_failed(
         said = call(["status"], environ).err
 
     expected = {
-        "shrunk": "To be done for deletions_refused: Look in the application: if the records",
-        "refused": "To be done for pull_failed: Check CONNECTOR_API_KEY",
-        "cut off": "To be done for pull_failed: Run 'connector pull'",
+        "shrunk": "Look in the application: if the records",
+        "refused": "Check CONNECTOR_API_KEY",
+        "cut off": "What to do: Run 'connector pull'",
     }
     assert expected[manner] in said
     assert "Nothing to do" not in said
@@ -182,3 +184,24 @@ def test_status_says_what_was_never_pulled(tmp_path: Path) -> None:
     never = "candidates, companies, bookings, leads, content_types, content_items"
     assert f"Never pulled: {never}." in called.err
     assert "(monthly_requests is not set)" in called.out
+
+
+def test_one_outage_is_one_warning_and_what_was_not_started_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "BACKOFF_SECONDS_MIN", 0.0)
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        environ = variables(sandbox.base_url, tmp_path) | {"CONNECTOR_MODELS": "off"}
+        call(["pull"], environ)
+        sandbox.faults.add(Status(503), times=None)
+        pulled, shown = call(["pull"], environ), call(["status"], environ)
+        revoked = call(["pull"], environ | {"CONNECTOR_API_KEY": "revoked"})
+        sandbox.faults.clear()
+        call(["pull"], environ | {"CONNECTOR_API_KEY": "revoked"})
+        cut_short = call(["status"], environ)
+
+    assert (1, 1) == (pulled.status, revoked.status)
+    assert 1 == pulled.err.count("503")
+    assert 1 == shown.err.count("503")
+    assert "Warning: jobs, candidates" in shown.err
+    assert "not started" in cut_short.out

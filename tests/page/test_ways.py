@@ -334,20 +334,3 @@ def test_columns_that_nobody_knows_are_left_out_at_once(sandbox: Sandbox, tmp_pa
         ann.post(f"{path}/columns", {**chosen, "c:3": "employment_type", "rest": "-"})
         assert ann.shown.url.path.endswith("/look")
         assert "<dt>Employment type</dt> <dd>permanent</dd>" in ann.shown.text
-
-
-def test_a_text_is_replaced_in_a_whole_column(sandbox: Sandbox, tmp_path: Path) -> None:
-    rows = (f"Bo{n},Li,bo{n}(at)example.com,permanent" for n in range(3))
-    with signed_in(sandbox, tmp_path) as (_, ann):
-        path = ann.begin("people.csv", csv_of(*rows, "Cy,Lo,cy@example.com,permanent"))
-        ann.post(f"{path}/columns", COLUMNS)
-        kind = re.findall(
-            r'name="kind" value="(problem~[^"]+~Email)"', ann.see(f"{path}/rows").text
-        )
-        ann.post(
-            f"{path}/group", {"kind": kind[0], "find": "(at)", "replacement": "@", "all": "on"}
-        )
-        ann.see(f"{path}/look")
-        ann.post(f"{path}/send")
-        ann.see(f"{path}/progress")
-    assert [*(f"bo{n}@example.com" for n in range(3)), "cy@example.com"] == emails(sandbox)

@@ -345,17 +345,27 @@ class PreparingScreens:
         has_phones, region = screens.phone_region(columns)
         home = country_of(call.request.headers.get("accept-language", "")) if not region else ""
         opened = self.opened(draft)
+        questions = [shown.get(q.key, q) for q in screens.value_questions(checked)]
         return self.show(
             call,
             "values.html",
             draft,
-            questions=[shown.get(q.key, q) for q in screens.value_questions(checked)],
+            questions=questions,
+            referred=self._referred(questions),
             has_phones=has_phones,
             region=region,
             home=home,
             phones=screens.phone_examples(opened, columns, region or home),
             status=422 if wrong else 200,
         )
+
+    def _referred(self, questions: Iterable[ValueQuestion]) -> dict[str, Mapping[str, Any]]:
+        """The records that are answers of these questions, by id."""
+        found: dict[str, Mapping[str, Any]] = {}
+        for each in questions:
+            ids = {id for value in each.values for id in value.records}
+            found |= self.reader.records(each.resource, ids)
+        return found
 
     def take_values(self, call: PageCall) -> Response:
         """Take the answers about values."""
@@ -389,13 +399,15 @@ class PreparingScreens:
         chosen = kinds[place] if kinds else None
         twins = checked.rows.twins.get(chosen.kind, {}) if chosen else {}
         found = checked.rows.page(chosen.kind, call.page()) if chosen and not twins else []
+        group = screens.problem_group(checked, chosen.kind) if chosen and not twins else None
         return self.show(
             call,
             "rows.html",
             draft,
             kinds=kinds,
             chosen=chosen,
-            group=screens.problem_group(checked, chosen.kind) if chosen and not twins else None,
+            group=group,
+            referred=self._referred([group.values] if group and group.values else []),
             twins=screens.twin_groups(checked, chosen.kind, call.page()) if chosen else [],
             later=next((each for each in kinds[place + 1 :] if each.left), None),
             columns=checked.preview.columns.columns,

@@ -186,13 +186,15 @@ def chosen_map(
 class AskedValue:
     """A value of a column that needs an answer: how many cells have it, and the answer so far.
 
-    `error` says why an answer that was typed cannot be used.
+    `error` says why an answer that was typed cannot be used. `records` are the ids of the records
+    of that name, one of which is the answer.
     """
 
     text: str
     count: int
     answer: str | None = None
     error: Problem | None = None
+    records: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +203,8 @@ class ValueQuestion:
 
     `sort` is "date", "decimal", "century", "zone", "month", "now" or "values". `example` is a
     cell. `choices` are pairs of an answer and what it would mean. A question of sort "values" has
-    an answer for each of its `values`: one of the choices or, if `is_typed`, a text. `is_certain`
+    an answer for each of its `values`: one of the choices or, if `is_typed`, a text or a record of
+    the `resource`. `is_certain`
     says that every choice would be the same for these cells, so that only one is offered.
     """
 
@@ -213,6 +216,7 @@ class ValueQuestion:
     values: tuple[AskedValue, ...] = ()
     answer: str = ""
     is_typed: bool = False
+    resource: str = ""
     is_certain: bool = False
 
     @property
@@ -244,7 +248,7 @@ _NOT_BY_VALUE = frozenset(
         *("no_time_zone", "month_length", "immediately", "record_unknown", "record_ambiguous"),
         *("record_deleted", "record_not_read", "converted_already", "person_erased"),
         *("duplicate_in_file", "duplicate_in_warehouse", "only_with", "currency_differs"),
-        *("reference_ambiguous", "required_when", "one_of_required", COLUMN_MISSING),
+        *("required_when", "one_of_required", COLUMN_MISSING),
     )
 )
 """Codes of problems that another answer for the same value would not solve."""
@@ -348,7 +352,7 @@ def values_question(
     allowed = ("yes", "no") if is_bool else column.target.accepts(mode)
     takes_any = field.kind is FieldKind.STRING and field.format is None
     is_text = takes_any and not allowed and not column.target.is_phone
-    is_typed = not allowed and not is_text
+    is_typed, reference = not allowed and not is_text, column.target.reference
     found: dict[str, AskedValue] = {}
     is_repeated = False
     for (each, heading), counts in checked.rows.words.items():
@@ -357,11 +361,24 @@ def values_question(
             continue
         if code not in (None, each) or (is_text and each not in _EMPTY_WORDS):
             continue
+        if each == "reference_ambiguous" and not (reference and reference.by != "email"):
+            continue
+        is_repeated |= each == "reference_ambiguous"
         is_repeated |= each in _EMPTY_WORDS or max(counts.values()) > 1
         usual = "" if each == "says_nothing" and not is_text else None
-        found |= {text: AskedValue(text, n, answers.get(text, usual)) for text, n in counts.items()}
+        found |= {
+            text: AskedValue(
+                *(text, n, answers.get(text, usual)),
+                records=checked.rows.found.get((heading, text), ()),
+            )
+            for text, n in counts.items()
+        }
     if code is None:
-        found |= {t: AskedValue(t, 0, answer) for t, answer in answers.items() if t not in found}
+        found |= {
+            text: AskedValue(text, 0, answer, records=(answer,) if reference and answer else ())
+            for text, answer in answers.items()
+            if text not in found
+        }
     if not found or len(found) > VALUES_MAX or not (is_repeated or allowed or answers):
         return None
     return ValueQuestion(
@@ -371,6 +388,7 @@ def values_question(
         choices=tuple((each, each) for each in allowed),
         values=tuple(found.values()),
         is_typed=is_typed,
+        resource=reference.resource if reference else "",
     )
 
 
@@ -415,8 +433,8 @@ def _answered(
 ) -> AskedValue:
     """One value with the answer of a form, which must be readable as the column's."""
     asked, key = question.values[place], f"{question.index}:{place}"
-    if not question.is_typed:
-        answer = form.get(f"value:{key}", "?")
+    answer = form.get(f"value:{key}", "?")
+    if not question.is_typed or (asked.records and answer in ("?", "", *asked.records)):
         return replace(asked, answer=None if answer == "?" else answer)
     typed = form.get(f"value:{key}", "").strip()
     if f"empty:{key}" in form or not typed:

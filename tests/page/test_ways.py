@@ -209,6 +209,34 @@ def test_one_of_several_records_is_chosen(sandbox: Sandbox, tmp_path: Path) -> N
     assert {"Bo": "Bath", "Cy": "Leeds"} == {each["first_name"]: each["city"] for each in people}
 
 
+@pytest.mark.slow
+def test_one_of_several_companies_is_chosen_for_all_rows(sandbox: Sandbox, tmp_path: Path) -> None:
+    made = [
+        sandbox.store.create("companies", {"name": "Acme", "email": f"{name}@example.com"}).record
+        for name in ("bath", "york")
+    ]
+    asyncio.run(pull(settings_of(sandbox, tmp_path), ["companies"]))
+    row = "London,permanent,Sells things"
+    content = "Title,Location,Employment type,Description,Client\n"
+    content += f"Seller,{row},ACME\nBuyer,{row},Acme\nClerk,{row},ACME\n"
+    names = ("title", "location", "employment_type", "description", "company_name")
+    columns = {f"c:{index}": name for index, name in enumerate(names)}
+    with signed_in(sandbox, tmp_path) as (page, ann):
+        path = ann.begin("jobs.csv", content.encode(), resource="jobs")
+        ann.post(f"{path}/columns", columns)
+        assert ann.shown.url.path.endswith("/values")
+        for each in made:
+            assert f'<option value="{each["id"]}"' in ann.shown.text
+        answers = {f"value:4:{place}": str(made[1]["id"]) for place in range(2)}
+        ann.post(f"{path}/values", answers)
+        assert ann.shown.url.path.endswith("/look")
+        assert "Create 3 jobs" in ann.shown.text
+        (draft,) = page.drafts.all()
+        meant = page.reader.meant(page.checked(draft), [*page.checked(draft).rows.rows()])
+        assert {made[1]["id"]} == {each["company_id"] for each in meant.values()}
+        assert f'<option value="{made[1]["id"]}" selected>' in ann.see(f"{path}/values").text
+
+
 def test_a_conversion_is_confirmed_and_offers_no_undo(sandbox: Sandbox, tmp_path: Path) -> None:
     lead(sandbox, "li")
     asyncio.run(pull(settings_of(sandbox, tmp_path), ["leads"]))

@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from connector.engine.push_plan import Problem
 from connector.page.marks import N_
-from connector.page.words import OUTCOMES, PageLanguage
+from connector.page.words import PageLanguage
 from connector.spreadsheet.columns import HEADINGS_OF_REPORTS
 from connector.spreadsheet.report_words import ReportWords
+
+ROW_OUTCOMES: Mapping[str, str] = {
+    "create": N_("To create"),
+    "update": N_("To update"),
+    "convert": N_("To convert"),
+    "created": N_("Record created"),
+    "updated": N_("Record updated"),
+    "converted": N_("Lead converted"),
+    "unchanged": N_("Nothing changed"),
+    "duplicate": N_("Duplicate"),
+    "invalid": N_("Row not imported"),
+    "rejected": N_("Row rejected"),
+    "not_applied": N_("Saved with other values"),
+    "conflict": N_("Changed by others"),
+    "held": N_("Row unconfirmed"),
+    "not_sent": N_("Row not sent"),
+}
+"""What became of one row, by outcome."""
 
 _SHEETS = (N_("Summary"), N_("Report"))
 _SUMMARY = (N_("Rows"), N_("Result"), N_("Column"), N_("Problem"), N_("Solution"))
@@ -22,6 +40,8 @@ def report_words(language: PageLanguage, resource: str) -> ReportWords:
 
     def text(problem: Problem) -> str:
         parts = [language.wrong(problem)]
+        if problem.code == "duplicate_in_file" and problem.found:
+            parts = [_("The same record as row %(row)s.") % {"row": problem.found}]
         if problem.received:
             parts.append(_("Value: “%(value)s”.") % {"value": problem.received})
         if problem.allowed:
@@ -48,7 +68,7 @@ def report_words(language: PageLanguage, resource: str) -> ReportWords:
         (first, second),
         tuple(map(_, _SUMMARY)),
         (problem, warning),
-        lambda outcome: _(OUTCOMES[outcome]),
+        lambda outcome: _(ROW_OUTCOMES[outcome]),
         language.place,
         text,
         language.cure,

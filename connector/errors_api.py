@@ -256,7 +256,7 @@ class LeaseHeld(TryAgain):
 
     # No `Stopped`: a loop that repeats at the exit status 4 would not wait for anything.
 
-    action = "Wait until it has ended ('connector status' shows how far it is), or stop it."
+    action = "Wait for it ('connector status' shows its progress), or stop it."
 
 
 class LeaseLost(Stopped):

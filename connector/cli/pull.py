@@ -33,7 +33,6 @@ from connector.errors_api import Stopped
 from connector.operations.alerts import ALERTS
 from connector.operations.verify import VerifyReport
 from connector.operations.verify import verify as run_verify
-from connector.publishing.mask import undeclared
 from connector.publishing.publication import project_of
 from connector.pulls.advice import (
     action_of,
@@ -222,6 +221,8 @@ def _warn_undeclared(terminal: Terminal, settings: Settings) -> None:
     """Warn of own models and their columns that no schema.yml declares, in one line."""
     if settings.models.value == "off" or settings.models_folder.value is None:
         return
+    from connector.publishing.mask import undeclared  # noqa: PLC0415 # only for own models
+
     if missing := undeclared(project_of(settings)):
         what = count_noun(len(missing), "model or column", "models or columns")
         verb = "is" if len(missing) == 1 else "are"
@@ -462,7 +463,10 @@ def _print_plan(terminal: Terminal, report: PlanReport) -> None:
         terminal.say(f"To be loaded for the first time: {', '.join(first)}.")
     cost = _about(report.requests, report.month)
     if report.minutes is not None:
-        cost += f", {report.minutes:,.1f} minutes at {report.limit_per_minute:,} a minute"
+        minutes = f"{report.minutes:,.1f}" if report.minutes >= 1 else "less than 1"
+        cost += f", {minutes} {'minutes' if report.minutes >= 1 else 'minute'}"
+        if report.minutes >= 1:
+            cost += f" at {report.limit_per_minute:,} requests a minute"
     terminal.say(f"A pull now: {cost}. This plan took {count_noun(report.spent, 'request')}.")
     schedule = report.schedule
     if schedule is not None:

@@ -434,7 +434,8 @@ def _answered(
     """One value with the answer of a form, which must be readable as the column's."""
     asked, key = question.values[place], f"{question.index}:{place}"
     answer = form.get(f"value:{key}", "?")
-    if not question.is_typed or (asked.records and answer in ("?", "", *asked.records)):
+    is_chosen = f"empty:{key}" not in form and answer in ("?", "", *asked.records)
+    if not question.is_typed or (asked.records and is_chosen):
         return replace(asked, answer=None if answer == "?" else answer)
     typed = form.get(f"value:{key}", "").strip()
     if f"empty:{key}" in form or not typed:

@@ -237,6 +237,26 @@ def test_one_of_several_companies_is_chosen_for_all_rows(sandbox: Sandbox, tmp_p
         assert f'<option value="{made[1]["id"]}" selected>' in ann.see(f"{path}/values").text
 
 
+@pytest.mark.slow
+def test_a_corrected_name_can_be_left_empty_later(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.store.create("companies", {"name": "Acme", "email": "acme@example.com"})
+    asyncio.run(pull(settings_of(sandbox, tmp_path), ["companies"]))
+    row = "London,permanent,Sells things,Acmee"
+    content = f"Title,Location,Employment type,Description,Client\nSeller,{row}\nBuyer,{row}\n"
+    names = ("title", "location", "employment_type", "description", "company_name")
+    with signed_in(sandbox, tmp_path) as (page, ann):
+        path = ann.begin("jobs.csv", content.encode(), resource="jobs")
+        ann.post(f"{path}/columns", {f"c:{index}": name for index, name in enumerate(names)})
+        for answer in ({"value:4:0": "Acme"}, {"value:4:0": "Acme", "empty:4:0": "on"}):
+            ann.see(f"{path}/values")
+            ann.post(f"{path}/values", answer)
+            (draft,) = page.drafts.all()
+            saved = page.drafts.saved_map(draft)
+            assert saved is not None
+            expected = "" if len(answer) > 1 else "Acme"
+            assert {"Acmee": expected} == saved.columns["Client"][1].values
+
+
 def test_a_conversion_is_confirmed_and_offers_no_undo(sandbox: Sandbox, tmp_path: Path) -> None:
     lead(sandbox, "li")
     asyncio.run(pull(settings_of(sandbox, tmp_path), ["leads"]))

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from html import unescape
 from pathlib import Path
+from typing import get_args
 
 import openpyxl
 import pytest
@@ -16,10 +17,11 @@ from openpyxl.worksheet.worksheet import Worksheet
 import connector.page
 from connector.engine.push_plan import Problem
 from connector.engine.push_row import DOUBTS
+from connector.engine.push_states import Operation, RowOutcome
 from connector.errors import ConnectorError
 from connector.page.problem_words import SENT
 from connector.page.report_words import ROW_OUTCOMES
-from connector.page.words import COUNTED, LANGUAGES, OUTCOMES, UNDONE, PageRefusal, language
+from connector.page.words import COUNTED, LANGUAGES, UNDONE, PageRefusal, language
 from connector.pushes.undo_report import _TOLD
 from connector.sandbox.server import Sandbox
 from connector.spreadsheet.problems import PROBLEMS, WARNINGS, text_of
@@ -103,7 +105,7 @@ def test_no_text_of_a_catalogue_is_english(code: str) -> None:
     spoken = language(code)
     for text, told in catalogue(code):
         assert not english_in(told, code), (text, told)
-    assert {*OUTCOMES} == {*ROW_OUTCOMES}
+    assert {*get_args(RowOutcome), *get_args(Operation)} == {*ROW_OUTCOMES}
     assert {spoken.gettext(each) for each in UNDONE.values()}.isdisjoint(UNDONE.values())
     assert spoken.counted(2, "candidates") != COUNTED["candidates"][1] % {"num": 2}
 

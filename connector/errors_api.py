@@ -252,7 +252,7 @@ class LeaseHeld(TryAgain):
 
     # No `Stopped`: a loop that repeats at the exit status 4 would not wait for anything.
 
-    action = "Wait until the other run ends ('connector status' shows its progress), or stop it."
+    action = "Wait for it ('connector status' shows its progress), or stop it."
 
 
 class LeaseLost(Stopped):

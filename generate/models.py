@@ -95,7 +95,7 @@ select
     -- columns of {resource.name}: written by `{COMMAND}`
     -- end of columns of {resource.name}
     created_at, updated_at,
-    _hydrated_at is not null as is_hydrated,
+    _hydrated_at is not null as is_fully_read,
     _hydrated_at as hydrated_at,
     _seen_at as seen_at,
     _run_id as run_id
@@ -148,7 +148,7 @@ def _described(resource: Declaration) -> str:
       - name: {key}_id
         description: "The {resource.singular}'s id."
         data_tests: [unique, not_null]
-      - name: is_hydrated
+      - name: is_fully_read
         description: "Whether the whole record was read, and not only listed."
 
 """

@@ -136,7 +136,7 @@ def _report(browser: Browser, file: Path) -> None:
 
 
 def _import_page(browser: Browser, folder: Path, environ: Mapping[str, str]) -> None:
-    """Bring the sample, and stop where cells are put right."""
+    """Import the sample, and photograph the main screens."""
     with subprocess.Popen(  # our own
         ["connector", "page", "--port", "0"],  # noqa: S607  # this environment's
         stderr=subprocess.PIPE,
@@ -152,18 +152,33 @@ def _import_page(browser: Browser, folder: Path, environ: Mapping[str, str]) -> 
             page = browser.new_page(viewport=_SIZE, locale="en-GB")
             page.goto(found[0])
             page.set_input_files("#file", ROOT / "docs" / "samples" / "people.csv")
-            page.get_by_role("button", name="Read the file").click()
+            page.get_by_role("button", name="Upload file").click()
+            page.wait_for_url("**/columns")
+            _in_each_theme(page, "import-columns")
             page.get_by_role("button", name="Continue").click()
             page.wait_for_url("**/values")
             page.get_by_label("Freelance").select_option("contractor")
-            page.get_by_role("radio", name="the day").check()
+            page.get_by_role("radio", name="Day first").first.check()
             page.get_by_role("button", name="Continue").click()
             page.wait_for_url("**/rows")
-            for theme in THEMES:
-                page.emulate_media(color_scheme=theme)
-                _photograph(page, f"import-{theme}")
+            _in_each_theme(page, "import")
+            page.locator(".cell.wrong input").first.fill("priya@people.example")
+            page.get_by_role("link", name="Check").click()
+            page.wait_for_url("**/look")
+            _in_each_theme(page, "import-check")
+            for box in page.get_by_role("checkbox").all():
+                box.check()
+            page.locator("form.send button.go").click()
+            page.wait_for_url("**/result")
+            _in_each_theme(page, "import-result")
         finally:
             server.terminate()
+
+
+def _in_each_theme(page: Page, name: str) -> None:
+    for theme in THEMES:
+        page.emulate_media(color_scheme=theme)
+        _photograph(page, f"{name}-{theme}")
 
 
 def _photograph(page: Page, name: str) -> None:

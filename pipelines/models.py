@@ -180,7 +180,7 @@ _OF_ALL = "any_value({}) filter (group_by = 'all')"
 
 FIGURES: Mapping[str, tuple[str, str]] = {
     "data_freshness": ("hours behind", "max(hours_behind)"),
-    "dim_candidates": ("candidates read whole", "count(*) filter (is_hydrated)"),
+    "dim_candidates": ("candidates read whole", "count(*) filter (is_fully_read)"),
     "dim_companies": ("placements", "sum(placements)"),
     "dim_days": ("holidays", "count(holiday_name)"),
     "dim_jobs": ("open jobs", "count(*) filter (is_open)"),

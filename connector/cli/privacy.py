@@ -147,8 +147,13 @@ def _print_erased(terminal: Terminal, done: Erased) -> None:
         for line in receipt.as_text().splitlines():
             terminal.print_line(line)
         if not receipt.is_clean:
-            terminal.warn("something is left for a person to do: see the receipt")
+            terminal.warn("something is left for you to do: see the receipt")
         terminal.say(f"The receipt is kept in {path}.")
+    if done.receipts:
+        terminal.say(
+            "The platform and earlier backups still contain the person. Erase the person on the"
+            " platform too, and delete backups that are older than this erasure."
+        )
 
 
 # -- Retention -------------------------------------------------------------------------------------

@@ -33,7 +33,6 @@ from connector.errors_api import Stopped
 from connector.operations.alerts import ALERTS
 from connector.operations.verify import VerifyReport
 from connector.operations.verify import verify as run_verify
-from connector.publishing.mask import undeclared
 from connector.publishing.publication import project_of
 from connector.pulls.advice import (
     action_of,
@@ -198,17 +197,22 @@ def _pull(
 def _print(terminal: Terminal, report: PullReport) -> None:
     """Print the table, a line for each resource that did not end well, and the end."""
     terminal.print_object(report.as_json())
+    terminal.fields["run_id"] = report.run_id
     started = [each for each in report.resources.values() if each.outcome != "not_started"]
     terminal.print_table(COLUMNS, [[getattr(each, name) for name in COLUMNS] for each in started])
     for line in reasons(report):
         terminal.warn(line)
+    if terminal.form == "json":
+        for done in started:
+            said = f"{done.resource} {done.outcome}"
+            terminal.say(said, resource=done.resource, requests=done.requests)
     # What stopped a pull is part of the closing sentence.
     terminal.end(
         None if isinstance(report.error, Stopped) else report.error,
         unpublished=report.unpublished,
         unshared=None if report.published is None else report.published.unshared,
     )
-    terminal.say(_closing(report))
+    terminal.say(_closing(report), requests=report.requests)
     if report.published is not None and report.published.is_unchanged:
         terminal.say(f"Nothing to publish: {report.published.file.name} is up to date.")
 
@@ -217,6 +221,8 @@ def _warn_undeclared(terminal: Terminal, settings: Settings) -> None:
     """Warn of own models and their columns that no schema.yml declares, in one line."""
     if settings.models.value == "off" or settings.models_folder.value is None:
         return
+    from connector.publishing.mask import undeclared  # noqa: PLC0415 # only for own models
+
     if missing := undeclared(project_of(settings)):
         what = count_noun(len(missing), "model or column", "models or columns")
         verb = "is" if len(missing) == 1 else "are"
@@ -278,9 +284,13 @@ def _closing(report: PullReport) -> str:
     if report.outcome == "partial":
         done = sum(e.outcome == "done" for e in each)
         return f"Done in part, {done} of {count_noun(len(each), 'resource')}: {brought}"
+    verified = count_noun(sum(e.scrubs for e in each), "record")
+    is_verifying = any(e.scrubs for e in each)
     if not new + changed + deleted:
-        return f"Nothing to do: nothing has changed since the last pull ({cost})."
-    return f"Done: {brought}"
+        if is_verifying:
+            return f"No changes. {verified} re-verified, no differences ({cost})."
+        return f"No changes since the last pull ({cost})."
+    return f"Done: {verified} re-verified, {brought}" if is_verifying else f"Done: {brought}"
 
 
 def _left(report: PullReport) -> str:
@@ -453,7 +463,10 @@ def _print_plan(terminal: Terminal, report: PlanReport) -> None:
         terminal.say(f"To be loaded for the first time: {', '.join(first)}.")
     cost = _about(report.requests, report.month)
     if report.minutes is not None:
-        cost += f", {report.minutes:,.1f} minutes at {report.limit_per_minute:,} a minute"
+        minutes = f"{report.minutes:,.1f}" if report.minutes >= 1 else "less than 1"
+        cost += f", {minutes} {'minutes' if report.minutes >= 1 else 'minute'}"
+        if report.minutes >= 1:
+            cost += f" at {report.limit_per_minute:,} requests a minute"
     terminal.say(f"A pull now: {cost}. This plan took {count_noun(report.spent, 'request')}.")
     schedule = report.schedule
     if schedule is not None:

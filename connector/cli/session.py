@@ -72,7 +72,7 @@ class Session:
 
 
 class Command(click.Command):
-    """A command with `--account`, `--json` and `--debug`, that ends with a sentence.
+    """A command with `--account`, `--quiet`, `--json` and `--debug`, that ends with a sentence.
 
     Its callback is given a `Session` first, and its own parameters; it returns an exit status.
     `examples` are lines to type, shown by `--help`; `if_interrupted` is what Ctrl-C leaves;
@@ -101,6 +101,8 @@ class Command(click.Command):
         if begins_accounts:
             about = "Create the account's folder if the account is new and not configured."
             self.params.append(click.Option(["--create", "creates"], is_flag=True, help=about))
+        about = "Print only warnings and errors, for cron."
+        self.params.append(click.Option(["--quiet", "is_quiet"], is_flag=True, help=about))
         about = "Print one JSON object on stdout."
         self.params.append(click.Option(["--json", "is_json"], is_flag=True, help=about))
         about = "Show the log on stderr."
@@ -118,7 +120,8 @@ class Command(click.Command):
         account = ctx.params.pop("account", None)
         creates = ctx.params.pop("creates", False) or self.makes_folders
         is_json, is_debug = ctx.params.pop("is_json"), ctx.params.pop("is_debug")
-        terminal = Terminal(sys.stdout, sys.stderr, os.environ, is_json=is_json)
+        is_quiet = ctx.params.pop("is_quiet")
+        terminal = Terminal(sys.stdout, sys.stderr, os.environ, is_json=is_json, is_quiet=is_quiet)
         if account is not None and ctx.params.get("is_for_all"):
             error = Misused("--account and --all are both given", action="Give one of them.")
             raise SystemExit(terminal.fail(error))
@@ -167,6 +170,7 @@ def _load(terminal: Terminal, account: str | None, is_debug: bool, *, creates: b
     """Read the settings, print their warnings, and begin to log if that was requested."""
     settings = require_account(load_settings({"account": account}), creates=creates)
     terminal.form, terminal.name_places = settings.log.value, settings.name_places
+    terminal.fields["account"] = settings.account.value
     for warning in settings.warnings:
         terminal.warn(warning)
     for open_to_others in islice(wide(settings.folder), 1):
@@ -244,8 +248,7 @@ class Follower:
 
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
-        # Steps of the resources before, and of this one.
-        self._resource, self._before, self._read = "", 0, 0
+        self._resource, self._read = "", 0
         self.resources: list[ResourceRun] = []
         self.models: list[ModelBuilt] = []
         self.checks: list[Checked] = []
@@ -264,17 +267,17 @@ class Follower:
             _LOGGER.debug(f"{name}: {progress.ended.outcome}, {progress.requests} requests")
             self.resources.append(progress.ended)
         elif name != self._resource:
-            self._resource, self._before, self._read = name, self._before + self._read, 0
-            self._meter.show(name)
+            self._resource, self._read = name, 0
+            self._meter.begin(name)
         else:
             _LOGGER.debug(f"{name}: {read} read, {pending} pending, {progress.requests} requests")
-            total, steps = self._before + read + pending, read - self._read
+            total, steps = read + pending, read - self._read
             self._meter.show(f"{name}, {progress.requests} requests", total=total, steps=steps)
             self._read = read
 
     def planned(self, models: int, checks: int) -> None:
         """So many models and checks are to come."""
-        self._meter.show(total=models + checks)
+        self._meter.begin("build models", models + checks)
 
     def building(self, name: str) -> None:
         """The model's turn has come."""

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 LOG_VARIABLE = "CONNECTOR_LOG"
 """The variable of the setting `log`, which counts before the settings are read as well."""
 
-_TAB_STOP = 8
 _EMPTY = "-"
 _WIDTH = 100
 
@@ -56,6 +55,11 @@ class Meter:
         if progress is not None:
             self._task = progress.add_task(neutralise(doing), total=total)
 
+    def begin(self, doing: str, total: int | None = None) -> None:
+        """Begin a phase: the bar starts again at 0."""
+        if self._progress is not None:
+            self._progress.reset(self._task, total=total, description=neutralise(doing))
+
     def show(
         self, doing: str | None = None, *, total: int | None = None, steps: int | None = None
     ) -> None:
@@ -71,13 +75,22 @@ class Terminal:
     Rich tables where a person watches standard output, plain lines otherwise. Bars and colours
     only where a person watches standard error, and no colour where `NO_COLOR` is set to
     anything or the terminal is dumb. With `is_json`, standard output carries one object and no
-    table. With the `form` "json" every line on standard error is an object of its own.
+    table. With the `form` "json" every line on standard error is an object of its own. With
+    `is_quiet` there are only warnings and errors, and the object of `is_json`.
     """
 
     def __init__(
-        self, out: TextIO, err: TextIO, environ: Mapping[str, str], *, is_json: bool = False
+        self,
+        out: TextIO,
+        err: TextIO,
+        environ: Mapping[str, str],
+        *,
+        is_json: bool = False,
+        is_quiet: bool = False,
     ) -> None:
-        self.is_json = is_json
+        self.is_json, self.is_quiet = is_json, is_quiet
+        # Fields of every line on standard error in the JSON form: the account, the run.
+        self.fields: dict[str, object] = {}
         # Until the settings are read; a value that is none is refused with them.
         self.form: Form = "json" if environ.get(LOG_VARIABLE) == "json" else "text"
         # What the settings, once they are read, make of an action that names one of them.
@@ -86,7 +99,7 @@ class Terminal:
         self.failure: ConnectorError | None = None
         self._environ = environ
         self._out, self._err = out, err
-        self.has_watcher = _is_watched(err, environ)
+        self.has_watcher = _is_watched(err, environ) and not is_quiet
         self._has_rich_tables = _is_watched(out, environ)
 
     @property
@@ -121,16 +134,16 @@ class Terminal:
     def print_table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         r"""Print a table on standard output; with `is_json` nothing: the object has it all.
 
-        Without a watcher the columns are parted and aligned by tabs and an empty cell is `-`, so
-        that `awk -F'\t+'` finds each column in its place.
+        Without a watcher one tab separates the columns, and an empty cell is `-`.
         """
-        if self.is_json:
+        if self.is_json or self.is_quiet:
             return
         cells = [[neutralise(_cell(value)) for value in row] for row in rows]
         if self._has_rich_tables:
             self._draw_table(columns, cells)
         else:
-            self._write(self._out, _align([list(columns), *cells]))
+            lines = ("\t".join(row) for row in (list(columns), *cells))
+            self._write(self._out, "".join(f"{line}\n" for line in lines))
 
     def _draw_table(self, columns: Sequence[str], cells: list[list[str]]) -> None:
         """Draw the table, in parts below each other where it is wider than the terminal.
@@ -158,24 +171,26 @@ class Terminal:
 
     def print_line(self, text: str = "") -> None:
         """Print one line of data on standard output; nothing with `is_json`."""
-        if not self.is_json:
+        if not (self.is_json or self.is_quiet):
             self._write(self._out, f"{neutralise(text)}\n")
 
     # -- Standard error ----------------------------------------------------------------------------
 
-    def say(self, text: str) -> None:
-        """Say one line on standard error."""
+    def say(self, text: str, **more: object) -> None:
+        """Print one line on standard error; `more` are fields of it in the JSON form."""
         text = self.name_places(text)
+        if self.is_quiet:
+            return
         if self.form == "json":
-            self._log_line("info", text)
+            self._log_line("info", text, **more)
         else:
             self._write(self._err, f"{neutralise(text)}\n")
 
-    def warn(self, text: str) -> None:
-        """Say one line of warning on standard error, with a full stop at its end."""
+    def warn(self, text: str, **more: object) -> None:
+        """Print one line of warning on standard error, with a full stop at its end."""
         text = closed(self.name_places(text))
         if self.form == "json":
-            self._log_line("warning", text)
+            self._log_line("warning", text, **more)
         else:
             self._mark("Warning:", "yellow", text)
 
@@ -199,7 +214,7 @@ class Terminal:
             self._log_line("error", str(error), **told)
         else:
             self._mark("Error:", "red", f"{error} [{error.code}]")
-            self.say(f"  {action}")
+            self._write(self._err, f"  {neutralise(action)}\n")
         return error.exit_status
 
     def end(
@@ -244,12 +259,12 @@ class Terminal:
             yield Meter(bars, doing, total)
 
     def _log_line(self, level: str, text: str, **more: object) -> None:
-        line = as_line(level, "connector.cli", text, more, datetime.now(UTC))
+        line = as_line(level, "connector.cli", text, self.fields | more, datetime.now(UTC))
         self._write(self._err, f"{line}\n")
 
     def _mark(self, mark: str, style: str, text: str) -> None:
         if not self.has_watcher:
-            self.say(f"{mark} {text}")
+            self._write(self._err, f"{mark} {neutralise(text)}\n")
             return
         from rich.text import Text  # noqa: PLC0415
 
@@ -299,22 +314,6 @@ def _parts(widths: Sequence[int], room: int) -> Iterator[list[int]]:
 
 def _is_figure(cell: str) -> bool:
     return not cell or cell.replace(",", "").replace(".", "", 1).isdigit()
-
-
-def _align(rows: list[list[str]]) -> str:
-    """Rows as lines whose columns begin at the same tab stop."""
-    from rich.cells import cell_len  # noqa: PLC0415
-
-    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-    stops = [(width // _TAB_STOP + 1) * _TAB_STOP for width in widths]
-    lines = []
-    for row in rows:
-        padded = [
-            cell + "\t" * -(-(stop - cell_len(cell)) // _TAB_STOP)
-            for cell, stop in zip(row[:-1], stops, strict=False)
-        ]
-        lines.append("".join([*padded, row[-1]]) + "\n")
-    return "".join(lines)
 
 
 def short(value: object, letters_max: int) -> str:

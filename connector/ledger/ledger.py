@@ -173,7 +173,7 @@ class Ledger:
             for held in held_leases(connection):
                 if held.name == name and not held.is_over(now):
                     raise LeaseHeld(
-                        f"a {name} is under way already: {described(held.owner)},"
+                        f"another {name} is running: {described(held.owner)},"
                         f" since {shown(held.since)}"
                     )
             connection.execute("DELETE FROM leases WHERE name = ?", (name,))

@@ -212,13 +212,12 @@ class LedgerChoice:
         if self.keeps_live:
             return
         yield (
-            f"The journal does not know what was pushed after {when}. Nothing is pushed to a"
-            " resource before a pull has proven it: then rows that were sent since meet their own"
-            " records, and are told as duplicates."
+            f"The journal does not contain pushes after {when}. Pull before you push again: rows"
+            " that were sent after the backup are then reported as duplicates."
         )
         yield (
-            f"Requests that were sent after {when} are not counted: until the billing cycle ends,"
-            " lower monthly_requests by them."
+            f"Requests after {when} are not counted. Lower monthly_requests by them until the"
+            " billing cycle ends."
         )
 
 
@@ -268,8 +267,8 @@ def _list_again(
     if former is None:
         added = erasures.list_receipted(*([elsewhere] if elsewhere is not None else []))
         yield (
-            "Of people who were erased after the backup, those are known whose receipts are here:"
-            f" {added} hashes were listed again. Erase again whoever has no receipt here."
+            f"Found erasure receipts newer than the backup: {added} hashes were listed again."
+            " Erase the people again whose receipts are not in receipts/."
         )
     elif former.hashes and former.key != read_key(folder):
         yield (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import timedelta
 from io import BytesIO
@@ -283,13 +283,14 @@ class PreparingScreens:
     def _columns(self, call: PageCall, draft: ImportDraft, message: str = "") -> Response:
         opened = self.opened(draft)
         found, is_remembered = self.reader.columns(draft, opened)
+        labels = {each.name: call.language.field(each.name) for each in opened.target.columns}
         named = {each.name: each.field for each in opened.target.columns}
         return self.show(
             call,
             "columns.html",
             draft,
             opened=opened,
-            choices=screens.column_choices(opened, found),
+            choices=screens.column_choices(opened, found, labels),
             fields=screens.field_names(opened.target, found),
             long_texts=screens.long_texts(opened.target),
             missing=screens.missing_fields(opened.target, found),
@@ -340,17 +341,31 @@ class PreparingScreens:
         checked = self.checked(self.drafts.load(call.id))
         # The check may have written the edits to the file, which makes another version.
         draft, shown = self.drafts.load(call.id), {each.key: each for each in wrong}
-        has_phones, region = screens.phone_region(checked.preview.columns)
+        columns = checked.preview.columns
+        has_phones, region = screens.phone_region(columns)
+        home = country_of(call.request.headers.get("accept-language", "")) if not region else ""
+        opened = self.opened(draft)
+        questions = [shown.get(q.key, q) for q in screens.value_questions(checked)]
         return self.show(
             call,
             "values.html",
             draft,
-            questions=[shown.get(q.key, q) for q in screens.value_questions(checked)],
+            questions=questions,
+            referred=self._referred(questions),
             has_phones=has_phones,
             region=region,
-            home=country_of(call.request.headers.get("accept-language", "")) if not region else "",
+            home=home,
+            phones=screens.phone_examples(opened, columns, region or home),
             status=422 if wrong else 200,
         )
+
+    def _referred(self, questions: Iterable[ValueQuestion]) -> dict[str, Mapping[str, Any]]:
+        """The records that are answers of these questions, by id."""
+        found: dict[str, Mapping[str, Any]] = {}
+        for each in questions:
+            ids = {id for value in each.values for id in value.records}
+            found |= self.reader.records(each.resource, ids)
+        return found
 
     def take_values(self, call: PageCall) -> Response:
         """Take the answers about values."""
@@ -384,13 +399,15 @@ class PreparingScreens:
         chosen = kinds[place] if kinds else None
         twins = checked.rows.twins.get(chosen.kind, {}) if chosen else {}
         found = checked.rows.page(chosen.kind, call.page()) if chosen and not twins else []
+        group = screens.problem_group(checked, chosen.kind) if chosen and not twins else None
         return self.show(
             call,
             "rows.html",
             draft,
             kinds=kinds,
             chosen=chosen,
-            group=screens.problem_group(checked, chosen.kind) if chosen and not twins else None,
+            group=group,
+            referred=self._referred([group.values] if group and group.values else []),
             twins=screens.twin_groups(checked, chosen.kind, call.page()) if chosen else [],
             later=next((each for each in kinds[place + 1 :] if each.left), None),
             columns=checked.preview.columns.columns,
@@ -539,9 +556,12 @@ class PreparingScreens:
             draft.stage, draft.ready_by = "open", None
             yield draft
 
-    def changing(self, call: PageCall) -> AbstractContextManager[ImportDraft]:
+    @contextmanager
+    def changing(self, call: PageCall) -> Iterator[ImportDraft]:
         """The draft, to be changed by a form that has seen it as it is."""
-        return self.drafts.changing(call.id, call.session.person, call.seen)
+        with self.drafts.changing(call.id, call.session.person, call.seen) as draft:
+            draft.language = call.language.code
+            yield draft
 
 
 def _may_match(draft: ImportDraft, field: Field) -> bool:

@@ -59,7 +59,8 @@ class RowIndex:
     its index among them. `kinds` are the places of the rows of each kind, in order; `words` the
     different cells of each problem, with how often each comes. `patched` are rows that were checked
     again since. `twins` are, by kind, the numbers of the rows that are duplicates of an earlier
-    row, by its number.
+    row, by its number. `found` are, by heading and cell, the ids of
+    several records of that name.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -73,6 +74,7 @@ class RowIndex:
         self.problems: dict[Kind, Problem] = {}
         self.patched: dict[int, IndexedRow] = {}
         self.twins: dict[Kind, dict[int, list[int]]] = {}
+        self.found: dict[tuple[str, str], tuple[str, ...]] = {}
         self._had: dict[int, set[Kind]] = {}
 
     def keeping(self, rows: Iterable[SheetRow]) -> Iterator[SheetRow]:
@@ -110,6 +112,8 @@ class RowIndex:
                 word = text_of(cells[index]).strip() if index < len(cells) else ""
                 if word in words or len(words) < DISTINCT_MAX:
                     words[word] += 1
+                    if problem.code == "reference_ambiguous" and problem.found:
+                        self.found[heading, word] = tuple(problem.found.split())
 
     def patch(self, row: IndexedRow) -> None:
         """Take in a row that was checked again. It stays listed under the kinds that it had."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -14,6 +15,8 @@ from connector.engine.push_plan import Problem
 from connector.page.draft_reader import CheckedFile, OpenedFile
 from connector.page.row_index import PAGE_ROWS, IndexedRow, Kind, RowIndex
 from connector.spreadsheet.cells import CellOptions, ColumnPolicy, reader, usual_policy
+from connector.spreadsheet.columns import words as words_in
+from connector.spreadsheet.contacts import phone_reader
 from connector.spreadsheet.mapping import WHOLE_NAME, ColumnMap, MappedColumn, saved_from
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import COLUMN_MISSING, NotedValue, Unreadable
@@ -43,6 +46,7 @@ class ColumnChoice:
     """One column of the file, and what it is taken for.
 
     `policy` is empty where no field is chosen.
+    `suggested` is the field that is chosen until the user says otherwise.
     `chosen` is a field's name, `LEFT_OUT`, or empty where nobody knows yet: then it is `perhaps`
     one of these, by the heading or by the cells.
     """
@@ -53,10 +57,19 @@ class ColumnChoice:
     chosen: str
     policy: str
     perhaps: tuple[str, ...] = ()
+    suggested: str = ""
 
 
-def column_choices(opened: OpenedFile, columns: ColumnMap) -> list[ColumnChoice]:
-    """Every column of the file, in order."""
+def column_choices(
+    opened: OpenedFile, columns: ColumnMap, labels: Mapping[str, str]
+) -> list[ColumnChoice]:
+    """Return every column of the file, in order.
+
+    Args:
+        opened: The file.
+        columns: What its columns are taken for.
+        labels: By field, what the user calls it.
+    """
     mapped = {each.index: each for each in columns.columns}
     unmapped = {each.heading: each for each in columns.unmapped}
     found = []
@@ -66,13 +79,25 @@ def column_choices(opened: OpenedFile, columns: ColumnMap) -> list[ColumnChoice]
             chosen, policy = place.target.name, _policy_of(place)
             choice = ColumnChoice(index, heading, samples, chosen, policy)
         elif (left := unmapped.get(heading)) is not None:
-            names = [name for name, _ in left.suggestions]
+            names = [name for name, _ in left.suggestions] or _named_like(heading, labels)
+            suggested = names[0] if len(names) == 1 and samples else ""
             perhaps = tuple(dict.fromkeys([*names, *_fitting(samples, opened.target)]))
-            choice = ColumnChoice(index, heading, samples, "", "", perhaps)
+            choice = ColumnChoice(index, heading, samples, "", "", perhaps, suggested)
         else:
             choice = ColumnChoice(index, heading, samples, LEFT_OUT, "")
         found.append(choice)
-    return found
+    taken = Counter(each.chosen or each.suggested for each in found)
+    return [replace(each, suggested="") if taken[each.suggested] > 1 else each for each in found]
+
+
+def _named_like(heading: str, labels: Mapping[str, str]) -> list[str]:
+    """Fields whose label has every word of the heading, as "Préavis en jours" has "Préavis"."""
+    wanted = set(words_in(heading))
+    found = [name for name, label in labels.items() if wanted and wanted <= set(words_in(label))]
+    return found[:_NAMED_LIKE_MAX]
+
+
+_NAMED_LIKE_MAX = 3
 
 
 def _policy_of(place: MappedColumn) -> ColumnPolicy:
@@ -161,13 +186,15 @@ def chosen_map(
 class AskedValue:
     """A value of a column that needs an answer: how many cells have it, and the answer so far.
 
-    `error` says why an answer that was typed cannot be used.
+    `error` says why an answer that was typed cannot be used. `records` are the ids of the records
+    of that name, one of which is the answer.
     """
 
     text: str
     count: int
     answer: str | None = None
     error: Problem | None = None
+    records: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +203,8 @@ class ValueQuestion:
 
     `sort` is "date", "decimal", "century", "zone", "month", "now" or "values". `example` is a
     cell. `choices` are pairs of an answer and what it would mean. A question of sort "values" has
-    an answer for each of its `values`: one of the choices or, if `is_typed`, a text. `is_certain`
+    an answer for each of its `values`: one of the choices or, if `is_typed`, a text or a record of
+    the `resource`. `is_certain`
     says that every choice would be the same for these cells, so that only one is offered.
     """
 
@@ -188,6 +216,7 @@ class ValueQuestion:
     values: tuple[AskedValue, ...] = ()
     answer: str = ""
     is_typed: bool = False
+    resource: str = ""
     is_certain: bool = False
 
     @property
@@ -219,7 +248,7 @@ _NOT_BY_VALUE = frozenset(
         *("no_time_zone", "month_length", "immediately", "record_unknown", "record_ambiguous"),
         *("record_deleted", "record_not_read", "converted_already", "person_erased"),
         *("duplicate_in_file", "duplicate_in_warehouse", "only_with", "currency_differs"),
-        *("reference_ambiguous", "required_when", "one_of_required", COLUMN_MISSING),
+        *("required_when", "one_of_required", COLUMN_MISSING),
     )
 )
 """Codes of problems that another answer for the same value would not solve."""
@@ -323,7 +352,7 @@ def values_question(
     allowed = ("yes", "no") if is_bool else column.target.accepts(mode)
     takes_any = field.kind is FieldKind.STRING and field.format is None
     is_text = takes_any and not allowed and not column.target.is_phone
-    is_typed = not allowed and not is_text
+    is_typed, reference = not allowed and not is_text, column.target.reference
     found: dict[str, AskedValue] = {}
     is_repeated = False
     for (each, heading), counts in checked.rows.words.items():
@@ -332,11 +361,24 @@ def values_question(
             continue
         if code not in (None, each) or (is_text and each not in _EMPTY_WORDS):
             continue
+        if each == "reference_ambiguous" and not (reference and reference.by != "email"):
+            continue
+        is_repeated |= each == "reference_ambiguous"
         is_repeated |= each in _EMPTY_WORDS or max(counts.values()) > 1
         usual = "" if each == "says_nothing" and not is_text else None
-        found |= {text: AskedValue(text, n, answers.get(text, usual)) for text, n in counts.items()}
+        found |= {
+            text: AskedValue(
+                *(text, n, answers.get(text, usual)),
+                records=checked.rows.found.get((heading, text), ()),
+            )
+            for text, n in counts.items()
+        }
     if code is None:
-        found |= {t: AskedValue(t, 0, answer) for t, answer in answers.items() if t not in found}
+        found |= {
+            text: AskedValue(text, 0, answer, records=(answer,) if reference and answer else ())
+            for text, answer in answers.items()
+            if text not in found
+        }
     if not found or len(found) > VALUES_MAX or not (is_repeated or allowed or answers):
         return None
     return ValueQuestion(
@@ -346,6 +388,7 @@ def values_question(
         choices=tuple((each, each) for each in allowed),
         values=tuple(found.values()),
         is_typed=is_typed,
+        resource=reference.resource if reference else "",
     )
 
 
@@ -390,8 +433,9 @@ def _answered(
 ) -> AskedValue:
     """One value with the answer of a form, which must be readable as the column's."""
     asked, key = question.values[place], f"{question.index}:{place}"
-    if not question.is_typed:
-        answer = form.get(f"value:{key}", "?")
+    answer = form.get(f"value:{key}", "?")
+    is_chosen = f"empty:{key}" not in form and answer in ("?", "", *asked.records)
+    if not question.is_typed or (asked.records and is_chosen):
         return replace(asked, answer=None if answer == "?" else answer)
     typed = form.get(f"value:{key}", "").strip()
     if f"empty:{key}" in form or not typed:
@@ -401,6 +445,16 @@ def _answered(
     except Unreadable as error:
         return replace(asked, answer=typed, error=error.problem(column.heading, typed))
     return replace(asked, answer=typed)
+
+
+def phone_examples(opened: OpenedFile, columns: ColumnMap, region: str) -> list[tuple[str, str]]:
+    """A few telephone numbers of the file that the region changes, before and after."""
+    read, found = phone_reader(region or None), {}
+    for column in columns.columns:
+        for text in opened.samples[column.index] if column.target.is_phone else ():
+            with suppress(Unreadable):
+                found[text] = str(read(text))
+    return [(text, number) for text, number in found.items() if text != number]
 
 
 def phone_region(columns: ColumnMap) -> tuple[bool, str]:

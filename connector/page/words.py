@@ -173,6 +173,7 @@ ACTIONS: Mapping[str, str] = {
     "two_digit_year": N_("Answer the question about this column, or enter four digits."),
     "ambiguous_number": N_("Answer the question about this column, or enter digits alone."),
     "record_ambiguous": N_("Choose the record."),
+    "reference_ambiguous": N_("Choose the record."),
     "duplicate_in_file": N_("Choose the row to import."),
     "word_for_nothing": N_("Enter a value, or choose “Keep this text” under “Values”."),
     "duplicate_in_warehouse": N_(
@@ -382,7 +383,7 @@ def field_words(name: str) -> str:
     return f"{plain[:1].upper()}{plain[1:]}"
 
 
-_DETAILS = ("company_name", "city", "current_job_title", "status")
+_DETAILS = ("company_name", "city", "current_job_title", "location", "industry", "status")
 _SHOWN_CHARACTERS, _KEPT_CHARACTERS = 80, 20
 _YES, _NO = N_("yes"), N_("no")
 _SHORT = re.compile(r"\b(?:ai|cv|id|ir35|url)\b")

@@ -10,7 +10,6 @@ import hashlib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 import duckdb
 from pydantic import SecretStr
@@ -24,7 +23,7 @@ from connector.publishing.columns import (
     read_shapes,
 )
 from connector.publishing.project import Described, Model, Project
-from connector.settings.model import Settings, Treatment
+from connector.settings.model import Treatment
 from connector.warehouse.duckdb_file import (
     STORAGE_VERSION,
     literal,
@@ -108,14 +107,6 @@ class Mask:
     personal: Treatment
     key: SecretStr | None
     without: tuple[str, ...]
-
-    @classmethod
-    def of(cls, settings: Settings) -> Self | None:
-        """As the settings say; None for all. Raises `SettingsError` without a hash key."""
-        without = settings.publish_without.value
-        if settings.publish_personal.value == "keep" and not without:
-            return None
-        return cls(settings.publish_personal.value, settings.hash_key(), without)
 
 
 @dataclass(frozen=True, slots=True)

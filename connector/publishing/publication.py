@@ -24,7 +24,6 @@ import duckdb
 from connector.errors import ConnectorError, PublishingRefused, WarehouseBusy, WarehouseError
 from connector.publishing.build import build
 from connector.publishing.folder import OwnModels, load_project, project_files, shipped_folder
-from connector.publishing.mask import Mask, write_masked
 from connector.publishing.project import Building, Built, Checked, Project
 from connector.publishing.seeds import AUDITS, is_begun
 from connector.settings.layers import SEEDS_FOLDER, refuse
@@ -38,6 +37,7 @@ from connector.warehouse.work_file import copy_work, put_in_place, record, remov
 
 if TYPE_CHECKING:
     from connector.lakehouse.publish import LakePublication
+    from connector.publishing.mask import Mask
 
 # -- Lock ------------------------------------------------------------------------------------------
 # One publisher at a time: a lock that the system takes back from a process that dies.
@@ -278,6 +278,16 @@ def _check_landed(settings: Settings) -> None:
         )
 
 
+def _mask_of(settings: Settings) -> Mask | None:
+    """The mask that the settings ask for. Raises `SettingsError` without a hash key."""
+    personal, without = settings.publish_personal.value, settings.publish_without.value
+    if personal == "keep" and not without:
+        return None
+    from connector.publishing.mask import Mask  # noqa: PLC0415 # a pull without a mask
+
+    return Mask(personal, settings.hash_key(), without)
+
+
 class _Publishing:
     """One publication under way, alone in its folder."""
 
@@ -290,7 +300,7 @@ class _Publishing:
     ) -> None:
         warehouse = Warehouse(settings.folder)
         self._settings, self._watch, self._now = settings, watch, now
-        self._mask = Mask.of(settings)
+        self._mask = _mask_of(settings)
         self._work, self._target = warehouse.work, warehouse.published
         self._draft = self._target.with_name(self._target.name + _DRAFT)
         self._masked = self._target.with_name(self._target.name + _MASKED)
@@ -425,6 +435,8 @@ class _Publishing:
             record(self._draft, self._row)
         finished = self._draft
         if self._mask is not None:
+            from connector.publishing.mask import write_masked  # noqa: PLC0415
+
             write_masked(self._draft, self._masked, self._mask, self._project())
             remove(self._draft)
             finished = self._masked

@@ -85,7 +85,7 @@ def at_its_column(problem: Problem, columns: ColumnMap) -> Problem:
     return replace(problem, message=problem.message + found, column=column or problem.field)
 
 
-_FOUND_HERE = frozenset(("record_ambiguous", "duplicate_in_file"))
+_FOUND_HERE = frozenset(("record_ambiguous", "reference_ambiguous", "duplicate_in_file"))
 """Codes of problems whose `found` are records of the local copy or rows of the file."""
 
 

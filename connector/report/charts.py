@@ -332,10 +332,14 @@ def _category(
     return {"field": "place", "type": "ordinal", "scale": scale, "title": None, "axis": axis}
 
 
+_SHORT_FROM = 10_000
+"""Axes that reach this number have short labels."""
+
+
 def _measure(unit: str, most: float) -> dict[str, Any]:
-    """The axis of counts and amounts: short, as in 20k, never in parts of one."""
+    """The axis of counts and amounts: whole numbers, and from 10,000 on short, as in 20k."""
     axis = {
-        "format": "~s",
+        "format": ",d" if most < _SHORT_FROM else "~s",
         "tickMinStep": 1,
         "tickCount": max(1, min(_TICKS_MAX, int(most))),
         "labelExpr": "datum.value === 0 ? '0' : datum.label",
@@ -381,7 +385,7 @@ def lines(text: str, room: float) -> list[str]:
     rest = text[len(first) :].strip()
     cut = rest
     while _width(cut) > room - (_letter("…") if cut != rest else 0):
-        cut = cut[1:]
+        cut = cut.partition(" ")[2] or cut[1:]
     return [first, cut if cut == rest else f"…{cut.lstrip()}"]
 
 

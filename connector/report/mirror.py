@@ -37,7 +37,9 @@ def _checks(number: int, warning: Sequence[str]) -> str:
     if not warning:
         return f"All {number:,} checks passed."
     money = sum(map(concerns_money, warning))
-    return f"{len(warning):,} of {number:,} checks warn; {money:,} concern money."
+    warns = "warns" if len(warning) == 1 else "warn"
+    concerns = "concerns" if money == 1 else "concern"
+    return f"{len(warning):,} of {number:,} checks {warns}; {money:,} {concerns} money."
 
 
 def file_summary(published: PublishedFile, written_at: datetime) -> list[tuple[str, str]]:

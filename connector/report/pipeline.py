@@ -45,9 +45,9 @@ _SKIPPING = (
 @tabled_figure(
     "stages",
     "Candidates by stage",
-    {"fct_pipeline_candidates": "stage stage_order is_active days_in_stage is_hydrated"},
+    {"fct_pipeline_candidates": "stage stage_order is_active days_in_stage is_fully_read"},
     "SELECT replace(stage, '_', ' ') AS stage, count(*) AS candidates, "
-    "count(*) FILTER (is_active) AS active, count(*) FILTER (NOT is_hydrated) AS listed, "
+    "count(*) FILTER (is_active) AS active, count(*) FILTER (NOT is_fully_read) AS listed, "
     "quantile_cont(days_in_stage, 0.5) AS days_in_stage FROM marts.fct_pipeline_candidates AS c "
     "GROUP BY c.stage, stage_order ORDER BY stage_order NULLS LAST, candidates DESC",
     caption="Candidates by stage",

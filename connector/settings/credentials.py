@@ -22,6 +22,7 @@ from connector.settings.layers import (
     variable_of,
 )
 from connector.settings.values import SECRET_CHARACTERS_MAX
+from connector.system.extras import install_extra
 
 HASH_KEY_CHARACTERS_MIN = 16
 
@@ -131,8 +132,7 @@ def read_keyring(entry: object) -> str:
         import keyring.errors  # noqa: PLC0415
     except ImportError:
         raise ValueError(
-            "needs the package keyring, which is not installed here: install"
-            " recruitment-connector[keyring]"
+            f"needs the package keyring, which is not installed here. {install_extra('keyring')}"
         ) from None
     try:
         found = keyring.get_password(service, user)

@@ -27,7 +27,7 @@ from connector.spreadsheet.target_columns import (
     folded,
 )
 
-_IDS_SHOWN_MAX = 5
+_IDS_SHOWN_MAX, _FOUND_MAX = 5, 50
 
 
 def listed(ids: Sequence[str]) -> str:
@@ -81,6 +81,8 @@ class References:
                 wanted = [(text,) for text in texts]
                 ids = self._lookups.ids(resource, (by or "id",), wanted)
                 found = dict(zip(texts, ids, strict=True))
+                if by is not None:
+                    found |= self._by_id(resource, [t for t, ids in found.items() if not ids])
             for draft in pending:
                 text = draft.values[key]
                 match = found.get(word(text), ())
@@ -89,6 +91,11 @@ class References:
                 else:
                     draft.fail(key, _unresolved(heading, text, reference, match, has_any))
 
+    def _by_id(self, resource: str, texts: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+        """The records of texts that are ids: a person chose one of several of a name."""
+        ids = self._lookups.ids(resource, ("id",), [(text,) for text in texts]) if texts else ()
+        return {text: found for text, found in zip(texts, ids, strict=True) if found}
+
 
 def _unresolved(
     heading: str | None, text: str, reference: Reference, ids: Sequence[str], has_any: bool
@@ -96,13 +103,14 @@ def _unresolved(
     resource, by = reference.resource, reference.by or "id"
     singular = CATALOG[resource].singular
     if ids:
-        return problem_of(
+        ambiguous = problem_of(
             "reference_ambiguous",
             f"The value is the {_words(by)} of several {_words(resource)}: {listed(ids)}.",
             heading,
             received=text,
-            fix=f"Enter the ID of one {_words(singular)} in a column {singular}_id.",
+            fix=f"Enter the ID of one {_words(singular)}.",
         )
+        return replace(ambiguous, found=" ".join(ids[:_FOUND_MAX]))
     if has_any:
         message = f"The value is not the {_words(by)} of a known {_words(singular)}."
         fix = f"Correct the value, or import the {_words(singular)} first."

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
+from pathlib import Path
+
 from connector.errors import ConnectorError
 
 
@@ -14,7 +17,14 @@ def extra_missing(subject: str, extra: str, error: ImportError) -> ConnectorErro
         error: What Python raised; names the package.
     """
     return ConnectorError(
-        f"{subject} the package {error.name}, which is not installed",
-        action=f"Install the extra '{extra}': pip install 'recruitment-connector[{extra}]', or the"
-        f" lock docs/service/requirements/{extra}.txt.",
+        f"{subject} the package {error.name}, which is not installed", action=install_extra(extra)
     )
+
+
+def install_extra(extra: str) -> str:
+    """Return the command that installs an extra: from the project's lock, or with its wheel."""
+    lock = Path(__file__).parents[2] / "docs" / "service" / "requirements" / f"{extra}.txt"
+    if lock.exists():
+        return f"Run: pip install --require-hashes --no-deps -r {lock}"
+    wheel = f"recruitment_connector-{version('recruitment-connector')}-py3-none-any.whl"
+    return f"Install the wheel again with its extra: pip install '{wheel}[{extra}]'"

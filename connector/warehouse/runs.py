@@ -15,7 +15,7 @@ import duckdb
 
 from connector.engine.commands import Event
 from connector.engine.quota import Use, period_of
-from connector.errors import WarehouseError
+from connector.errors import NotAWarehouse, WarehouseError
 from connector.warehouse.duckdb_file import from_microseconds, literal, opened, transaction
 from connector.warehouse.own_tables import RowsOf
 from connector.warehouse.published_file import query
@@ -304,8 +304,9 @@ def shown_by(
 ) -> Publication | None:
     """Return the publication of the published file if the file shows what has this fingerprint.
 
-    None after a publication that failed, and if the file is missing or another one. A file without
-    the schema `sync` does not say which it is: its size has to be that of the publication.
+    None after a publication that failed, and if the file is missing, damaged or another one. A file
+    without the schema `sync`, or one that another process holds, does not say which it is: its size
+    has to be that of the publication.
     """
     rows = connection.execute(
         f"SELECT {_PUBLICATIONS.selected} FROM sync.publications WHERE outcome <> 'unchanged' "
@@ -316,7 +317,12 @@ def shown_by(
         return None
     if not published.exists() or published.stat().st_size != last.bytes:
         return None
-    shown = published_in(published)
+    try:
+        shown = _read_publication(published)
+    except NotAWarehouse:
+        return None
+    except (WarehouseError, duckdb.Error):
+        return last
     return last if shown is None or shown.publication == last.publication else None
 
 
@@ -324,13 +330,17 @@ def published_in(path: Path) -> Publication | None:
     """What a published file says of itself; None where there is none that says it."""
     if not path.exists():
         return None
-    selected = _PUBLICATIONS.selected
-    sql = f"SELECT {selected} FROM sync.publications ORDER BY started_at DESC LIMIT 1"
     try:
-        rows = query(path, sql).rows
+        return _read_publication(path)
     except (WarehouseError, duckdb.Error):
         # It was published before there was such a record, or without the schema.
         return None
+
+
+def _read_publication(path: Path) -> Publication | None:
+    selected = _PUBLICATIONS.selected
+    sql = f"SELECT {selected} FROM sync.publications ORDER BY started_at DESC LIMIT 1"
+    rows = query(path, sql).rows
     return replace(_PUBLICATIONS.read(rows[0]), bytes=path.stat().st_size) if rows else None
 
 

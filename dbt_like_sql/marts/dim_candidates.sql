@@ -40,7 +40,7 @@ select
     candidates.rating,
     candidates.created_at,
     candidates.updated_at,
-    candidates.is_hydrated
+    candidates.is_fully_read
 from {{ ref('stg_candidates') }} as candidates
 left join current_visits on current_visits.candidate_id = candidates.candidate_id
 left join {{ ref('dim_sources') }} as sources on sources.source = candidates.source_key

@@ -35,7 +35,7 @@ select
     companies.is_deleted,
     companies.created_at,
     companies.updated_at,
-    companies.is_hydrated
+    companies.is_fully_read
 from {{ ref('stg_known_companies') }} as companies
 left join {{ ref('dim_people') }} as people on people.person_id = companies.account_manager_id
 left join jobs on jobs.company_id = companies.company_id

@@ -56,7 +56,7 @@ select
     jobs.start_date,
     jobs.created_at,
     jobs.updated_at,
-    jobs.is_hydrated
+    jobs.is_fully_read
 from jobs
 left join {{ ref('stg_known_companies') }} as companies on companies.company_id = jobs.company_id
 left join {{ ref('dim_people') }} as people on people.person_id = jobs.assigned_to

@@ -28,6 +28,6 @@ select
     leads.created_at,
     conversions.created_month,
     leads.updated_at,
-    leads.is_hydrated
+    leads.is_fully_read
 from {{ ref('stg_leads') }} as leads
 left join {{ ref('fct_lead_conversion') }} as conversions on conversions.lead_id = leads.lead_id

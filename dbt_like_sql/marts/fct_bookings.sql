@@ -40,7 +40,7 @@ select
     bookings.created_at,
     bookings.created_date,
     bookings.updated_at,
-    bookings.is_hydrated
+    bookings.is_fully_read
 from {{ ref('stg_bookings') }} as bookings
 left join {{ ref('fct_placements') }} as placements
     on placements.booking_id = bookings.booking_id

@@ -87,7 +87,7 @@ select
     active.last_activity_at,
     round(greatest(epoch(as_of.as_of_at) - epoch(active.last_activity_at), 0) / 86400, 2)
         as days_since_last_activity,
-    pipeline.is_hydrated
+    pipeline.is_fully_read
 from {{ ref('fct_pipeline_candidates') }} as pipeline
 join active on active.candidate_id = pipeline.candidate_id
 cross join {{ ref('as_of') }} as as_of

@@ -9,9 +9,9 @@ known as (
     select
         candidate_id, version, created_at, valid_from, valid_to, began_after, began_before,
         ended_after, ended_before, ended_by,
-        not is_hydrated and observed_to > observed_from as is_list_watched,
+        not is_fully_read and observed_to > observed_from as is_list_watched,
         case
-            when is_hydrated then status
+            when is_fully_read then status
             else last_value(status ignore nulls) over (
                 partition by candidate_id order by version
                 rows between unbounded preceding and current row

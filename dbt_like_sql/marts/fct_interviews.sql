@@ -36,10 +36,10 @@ select
     interviews.consultant_id,
     interviews.consultant_name,
     interviews.team,
-    case when interviews.is_hydrated then coalesce(interviews.interview_type, 'not stated')
+    case when interviews.is_fully_read then coalesce(interviews.interview_type, 'not stated')
         else 'unread'
     end as interview_type,
-    case when interviews.is_hydrated then coalesce(interviews.meeting_platform, 'not stated')
+    case when interviews.is_fully_read then coalesce(interviews.meeting_platform, 'not stated')
         else 'unread'
     end as meeting_platform,
     case when interviews.outcome in ('held', 'to_come')
@@ -53,7 +53,7 @@ select
     interviews.start_date,
     interviews.time_zone,
     interviews.created_at,
-    interviews.is_hydrated
+    interviews.is_fully_read
 from interviews
 left join placed
     on placed.candidate_id = interviews.candidate_id and placed.job_id = interviews.job_id

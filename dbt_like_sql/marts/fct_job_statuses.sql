@@ -37,7 +37,7 @@ visits as (
         max(valid_to) as left_at,
         max(ended_before) as left_before,
         bool_or(ended_by = 'deletion') as is_deletion,
-        count(*) > 1 or bool_or(not is_hydrated and observed_to > observed_from)
+        count(*) > 1 or bool_or(not is_fully_read and observed_to > observed_from)
             as may_contain_gap,
         min(created_at) as created_at
     from numbered

@@ -8,7 +8,7 @@ leads as (
     select
         lead_id,
         max(version) as last_version,
-        max(version) filter (where is_hydrated) as whole_version,
+        max(version) filter (where is_fully_read) as whole_version,
         min(converted_at) as converted_at
     from {{ ref('stg_lead_versions') }}
     group by lead_id

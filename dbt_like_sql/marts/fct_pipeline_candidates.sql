@@ -26,7 +26,7 @@ select
     candidates.team,
     candidates.employment_type,
     candidates.created_at,
-    candidates.is_hydrated
+    candidates.is_fully_read
 from {{ ref('dim_candidates') }} as candidates
 left join current_visits on current_visits.candidate_id = candidates.candidate_id
 left join {{ ref('stg_candidate_stages') }} as stages on stages.stage = candidates.stage

@@ -37,7 +37,7 @@ priced as (
     select
         *,
         case
-            when not is_hydrated then 'unread'
+            when not is_fully_read then 'unread'
             when placement_fee is not null then 'job'
             when yearly_salary * applied_fee_percentage is not null then 'job_percentage'
             when yearly_salary * company_percentage is not null then 'company_percentage'

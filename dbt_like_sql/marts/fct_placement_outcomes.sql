@@ -92,7 +92,7 @@ select
         else 'running'
     end as probation_state,
     agreed.time_zone,
-    agreed.is_hydrated
+    agreed.is_fully_read
 from agreed
 cross join {{ ref('as_of') }} as as_of
 left join {{ ref('dim_jobs') }} as jobs on jobs.job_id = agreed.job_id

@@ -14,7 +14,7 @@ placements as (
             then coalesce(jobs.salary_currency, jobs.rate_currency)
             else coalesce(jobs.rate_currency, jobs.salary_currency)
         end as currency,
-        coalesce(jobs.is_hydrated, true) as is_job_read,
+        coalesce(jobs.is_fully_read, true) as is_job_read,
         jobs.placement_fee as job_fee,
         case when placements.booking_type = 'permanent'
             then coalesce(placements.annual_salary, jobs.yearly_salary)
@@ -41,7 +41,7 @@ sourced as (
     select
         *,
         case
-            when not is_hydrated then 'unread'
+            when not is_fully_read then 'unread'
             when placement_fee is not null then 'booking'
             when not is_job_read then 'unread'
             when job_fee is not null then 'job'
@@ -104,7 +104,7 @@ select
     try_cast(priced.fee * rates.rate as decimal(18, 2)) as reporting_fee,
     rates.reporting_currency,
     priced.created_at as booked_at,
-    priced.is_hydrated
+    priced.is_fully_read
 from priced
 left join {{ ref('dim_people') }} as people on people.person_id = priced.consultant_id
 left join {{ ref('dim_candidates') }} as candidates

@@ -1,6 +1,6 @@
 -- model: sum_coverage
 -- grain: one row per question
--- How much of what the figures rest on is there.
+-- The share of the data that the figures need and that is available.
 
 with
 
@@ -13,54 +13,54 @@ answers as (
         count(currency), count(*)
     from {{ ref('fct_placements') }}
     union all
-    select 'fees_with_exchange_rate', 'Known fees that the seed exchange_rates can convert.',
+    select 'fees_with_exchange_rate', 'Known fees in a currency of the seed exchange_rates.',
         count(reporting_fee), count(fee)
     from {{ ref('fct_placements') }}
     union all
-    select 'placements_with_offer_date', 'Placements that say when the offer was accepted.',
+    select 'placements_with_offer_date', 'Placements with the day on which the offer was accepted.',
         count(offer_accepted_date), count(*)
     from {{ ref('fct_placements') }}
     union all
-    select 'openings_filled_with_date', 'Filled openings whose days to fill are known.',
+    select 'openings_filled_with_date', 'Filled openings with a known number of days.',
         count(days_to_fill), count(*)
     from {{ ref('fct_time_to_fill') }}
     where outcome = 'filled'
     union all
-    select 'jobs_with_positions', 'Jobs that say how many people are to be hired.',
+    select 'jobs_with_positions', 'Jobs with a number of positions.',
         count(*) filter (where has_positions), count(*)
     from {{ ref('dim_jobs') }}
     union all
-    select 'candidates_read', 'Candidates that were read whole, and not only listed.',
-        count(*) filter (where is_hydrated), count(*)
+    select 'candidates_read', 'Candidates with every field read.',
+        count(*) filter (where is_fully_read), count(*)
     from {{ ref('fct_pipeline_candidates') }}
     union all
-    select 'candidates_with_source', 'Candidates that say how they were found.',
+    select 'candidates_with_source', 'Candidates with a source.',
         count(*) filter (where source not in ('not stated', 'unread')), count(*)
     from {{ ref('fct_pipeline_candidates') }}
     union all
-    select 'candidates_with_consultant', 'Candidates that are assigned to somebody.',
+    select 'candidates_with_consultant', 'Candidates with a consultant.',
         count(consultant_id), count(*)
     from {{ ref('fct_pipeline_candidates') }}
     union all
-    select 'stage_visits_measured', 'Visits to a stage that are over and whose days are known.',
+    select 'stage_visits_measured', 'Completed stays in a stage with a known number of days.',
         count(*) filter (where is_measured), count(*)
     from {{ ref('fct_time_in_stage') }}
     where not is_current
     union all
-    select 'people_named', 'People that the seed people names.',
+    select 'people_named', 'Consultants with a name in the seed people.',
         count(*) filter (where is_mapped), count(*)
     from {{ ref('dim_people') }}
     union all
-    select 'sources_grouped', 'Sources that the seed source_groups names.',
+    select 'sources_grouped', 'Sources with a group in the seed source_groups.',
         count(*) filter (where is_mapped), count(*)
     from {{ ref('dim_sources') }}
     where source not in ('not stated', 'unread')
     union all
-    select 'lead_statuses_named', 'Leads whose status the seed lead_statuses names.',
+    select 'lead_statuses_named', 'Leads whose status has a name in the seed lead_statuses.',
         count(*) filter (where lead_status_name <> 'unmapped'), count(*)
     from {{ ref('fct_lead_conversion') }}
     union all
-    select 'conversions_with_date', 'Converted leads whose day of conversion is known.',
+    select 'conversions_with_date', 'Converted leads with a known day of conversion.',
         count(converted_at), count(*)
     from {{ ref('fct_lead_conversion') }}
     where is_converted

@@ -24,6 +24,6 @@ select
     _ended_after as ended_after,
     _ended_before as ended_before,
     _ended_by as ended_by,
-    _hydrated_at is not null as is_hydrated,
+    _hydrated_at is not null as is_fully_read,
     _run_id as run_id
 from source

@@ -50,7 +50,7 @@ select
         then coalesce(offer_accepted_date, least(created_date, start_date))
     end as agreed_on,
     created_at, updated_at,
-    _hydrated_at is not null as is_hydrated,
+    _hydrated_at is not null as is_fully_read,
     _hydrated_at as hydrated_at,
     _seen_at as seen_at,
     _run_id as run_id

@@ -19,7 +19,7 @@ select
     active_jobs_count, placements_count,
     -- end of columns of companies
     created_at, updated_at,
-    _hydrated_at is not null as is_hydrated,
+    _hydrated_at is not null as is_fully_read,
     _hydrated_at as hydrated_at,
     _seen_at as seen_at,
     _run_id as run_id

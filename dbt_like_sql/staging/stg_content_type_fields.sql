@@ -14,7 +14,7 @@ select
     id as content_type_field_id, name, field_key, field_type, is_required, is_title_field,
     placeholder, help_text, config, display_order, _content_type_id as content_type_id,
     -- end of columns of content_type_fields
-    _hydrated_at is not null as is_hydrated,
+    _hydrated_at is not null as is_fully_read,
     _hydrated_at as hydrated_at,
     _seen_at as seen_at,
     _run_id as run_id

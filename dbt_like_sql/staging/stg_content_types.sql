@@ -14,7 +14,7 @@ select
     id as content_type_id, name, slug, description, icon, is_system, is_active,
     -- end of columns of content_types
     created_at, updated_at,
-    _hydrated_at is not null as is_hydrated,
+    _hydrated_at is not null as is_fully_read,
     _hydrated_at as hydrated_at,
     _seen_at as seen_at,
     _run_id as run_id

@@ -22,7 +22,7 @@ select
     coalesce(status in ('filled', 'closed', 'cancelled'), false) as is_decided,
     case when fee_type is distinct from 'fixed' then fee_percentage end as applied_fee_percentage,
     created_at, updated_at,
-    _hydrated_at is not null as is_hydrated,
+    _hydrated_at is not null as is_fully_read,
     _hydrated_at as hydrated_at,
     _seen_at as seen_at,
     _run_id as run_id

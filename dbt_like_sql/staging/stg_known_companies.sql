@@ -11,5 +11,5 @@ select
         as applied_fee_percentage,
     _deleted_at is not null as is_deleted,
     created_at, updated_at,
-    _hydrated_at is not null as is_hydrated
+    _hydrated_at is not null as is_fully_read
 from {{ source('landing', 'companies') }}

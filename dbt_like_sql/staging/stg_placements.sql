@@ -62,7 +62,7 @@ select
     dated.booking_id, dated.booking_type, dated.status, dated.contract_type, dated.candidate_id,
     dated.job_id, dated.company_id, dated.assigned_to, dated.offer_accepted_date, dated.start_date,
     dated.end_date, dated.time_zone, dated.annual_salary, dated.day_rate, dated.contract_value,
-    dated.placement_fee, dated.created_at, dated.is_hydrated,
+    dated.placement_fee, dated.created_at, dated.is_fully_read,
     dated.agreed_on as placed_on,
     coalesce(dated.status in ('confirmed', 'in_progress', 'completed'), false) as is_confirmed,
     dated.completed_on,

@@ -75,7 +75,7 @@ def test_without_the_extra_the_error_names_it(
     called = call(["metrics"], environ)
 
     assert 1 == called.status
-    assert "recruitment-connector[metrics]" in called.err
+    assert "docs/service/requirements/metrics.txt" in called.err
 
 
 def test_the_dashboard_and_the_rules_name_existing_metrics() -> None:

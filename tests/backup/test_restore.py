@@ -79,8 +79,8 @@ def test_after_a_lost_disk_nothing_is_created_twice(agency: Agency) -> None:
     done = restore(agency.settings, made.file)
 
     assert "restored" == done.ledger.name
-    assert ["history", "journal", "Requests", "erased"] == [
-        next(word for word in ("journal", "Requests", "erased", "history") if word in each)
+    assert ["history", "journal", "Requests", "erasure"] == [
+        next(word for word in ("journal", "Requests", "erasure", "history") if word in each)
         for each in done.lost
     ]
     before, people = agency.writes(), agency.emails()

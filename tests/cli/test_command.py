@@ -168,5 +168,5 @@ def test_a_command_whose_extra_is_not_installed_names_it() -> None:
 
     assert 1 == ended.returncode
     assert "the package argon2, which is not installed" in ended.stderr
-    assert "recruitment-connector[page]" in ended.stderr
+    assert "docs/service/requirements/page.txt" in ended.stderr
     assert "Traceback" not in ended.stderr

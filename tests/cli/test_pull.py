@@ -34,7 +34,7 @@ def test_pull_lands_all_and_the_next_has_nothing_to_do(tmp_path: Path) -> None:
         landed = query(Warehouse(tmp_path).published, f"SELECT count(*) FROM landing.{name}").rows
         assert ((count,),) == landed
     assert f"Done: {sum(COUNTS.values())} new, 0 changed, 0 deleted (" in first.err
-    assert "Nothing to do: nothing has changed since the last pull (" in second.err
+    assert "No changes since the last pull (" in second.err
     assert "Nothing to publish: recruitment.duckdb is up to date." not in first.err
     assert "Nothing to publish: recruitment.duckdb is up to date." in second.err
 

@@ -81,8 +81,7 @@ def test_unsafe_characters_become_visible(text: str, shown: str) -> None:
     assert shown == neutralise(text)
 
 
-def test_table_without_a_watcher_is_aligned_by_tabs() -> None:
-    """Columns begin at the same tab stop and empty cells show, so that no column is ever lost."""
+def test_without_a_watcher_one_tab_separates_columns_and_empty_cells_show() -> None:
     streams = Streams()
 
     streams.terminal.print_table(
@@ -90,10 +89,10 @@ def test_table_without_a_watcher_is_aligned_by_tabs() -> None:
     )
 
     assert [
-        "name\t\tn\tis open",
+        "name\tn\tis open",
         "candidates\t3\tyes",
-        "jobs\t\t-\tno",
-        "-\t\t10\t-",
+        "jobs\t-\tno",
+        "-\t10\t-",
     ] == streams.out.splitlines()
     assert "" == streams.err
 

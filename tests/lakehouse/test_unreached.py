@@ -135,7 +135,7 @@ def test_a_missing_extra_is_named(
     with pytest.raises(LakehouseError, match="duckdb_extension_ducklake") as told:
         read_status(given(tmp_path))
 
-    assert "recruitment-connector[lakehouse]" in told.value.action
+    assert "docs/service/requirements/lakehouse.txt" in told.value.action
 
 
 @pytest.mark.parametrize(

@@ -209,6 +209,54 @@ def test_one_of_several_records_is_chosen(sandbox: Sandbox, tmp_path: Path) -> N
     assert {"Bo": "Bath", "Cy": "Leeds"} == {each["first_name"]: each["city"] for each in people}
 
 
+@pytest.mark.slow
+def test_one_of_several_companies_is_chosen_for_all_rows(sandbox: Sandbox, tmp_path: Path) -> None:
+    made = [
+        sandbox.store.create("companies", {"name": "Acme", "email": f"{name}@example.com"}).record
+        for name in ("bath", "york")
+    ]
+    asyncio.run(pull(settings_of(sandbox, tmp_path), ["companies"]))
+    row = "London,permanent,Sells things"
+    content = "Title,Location,Employment type,Description,Client\n"
+    content += f"Seller,{row},ACME\nBuyer,{row},Acme\nClerk,{row},ACME\n"
+    names = ("title", "location", "employment_type", "description", "company_name")
+    columns = {f"c:{index}": name for index, name in enumerate(names)}
+    with signed_in(sandbox, tmp_path) as (page, ann):
+        path = ann.begin("jobs.csv", content.encode(), resource="jobs")
+        ann.post(f"{path}/columns", columns)
+        assert ann.shown.url.path.endswith("/values")
+        for each in made:
+            assert f'<option value="{each["id"]}"' in ann.shown.text
+        answers = {f"value:4:{place}": str(made[1]["id"]) for place in range(2)}
+        ann.post(f"{path}/values", answers)
+        assert ann.shown.url.path.endswith("/look")
+        assert "Create 3 jobs" in ann.shown.text
+        (draft,) = page.drafts.all()
+        meant = page.reader.meant(page.checked(draft), [*page.checked(draft).rows.rows()])
+        assert {made[1]["id"]} == {each["company_id"] for each in meant.values()}
+        assert f'<option value="{made[1]["id"]}" selected>' in ann.see(f"{path}/values").text
+
+
+@pytest.mark.slow
+def test_a_corrected_name_can_be_left_empty_later(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.store.create("companies", {"name": "Acme", "email": "acme@example.com"})
+    asyncio.run(pull(settings_of(sandbox, tmp_path), ["companies"]))
+    row = "London,permanent,Sells things,Acmee"
+    content = f"Title,Location,Employment type,Description,Client\nSeller,{row}\nBuyer,{row}\n"
+    names = ("title", "location", "employment_type", "description", "company_name")
+    with signed_in(sandbox, tmp_path) as (page, ann):
+        path = ann.begin("jobs.csv", content.encode(), resource="jobs")
+        ann.post(f"{path}/columns", {f"c:{index}": name for index, name in enumerate(names)})
+        for answer in ({"value:4:0": "Acme"}, {"value:4:0": "Acme", "empty:4:0": "on"}):
+            ann.see(f"{path}/values")
+            ann.post(f"{path}/values", answer)
+            (draft,) = page.drafts.all()
+            saved = page.drafts.saved_map(draft)
+            assert saved is not None
+            expected = "" if len(answer) > 1 else "Acme"
+            assert {"Acmee": expected} == saved.columns["Client"][1].values
+
+
 def test_a_conversion_is_confirmed_and_offers_no_undo(sandbox: Sandbox, tmp_path: Path) -> None:
     lead(sandbox, "li")
     asyncio.run(pull(settings_of(sandbox, tmp_path), ["leads"]))
@@ -334,20 +382,3 @@ def test_columns_that_nobody_knows_are_left_out_at_once(sandbox: Sandbox, tmp_pa
         ann.post(f"{path}/columns", {**chosen, "c:3": "employment_type", "rest": "-"})
         assert ann.shown.url.path.endswith("/look")
         assert "<dt>Employment type</dt> <dd>permanent</dd>" in ann.shown.text
-
-
-def test_a_text_is_replaced_in_a_whole_column(sandbox: Sandbox, tmp_path: Path) -> None:
-    rows = (f"Bo{n},Li,bo{n}(at)example.com,permanent" for n in range(3))
-    with signed_in(sandbox, tmp_path) as (_, ann):
-        path = ann.begin("people.csv", csv_of(*rows, "Cy,Lo,cy@example.com,permanent"))
-        ann.post(f"{path}/columns", COLUMNS)
-        kind = re.findall(
-            r'name="kind" value="(problem~[^"]+~Email)"', ann.see(f"{path}/rows").text
-        )
-        ann.post(
-            f"{path}/group", {"kind": kind[0], "find": "(at)", "replacement": "@", "all": "on"}
-        )
-        ann.see(f"{path}/look")
-        ann.post(f"{path}/send")
-        ann.see(f"{path}/progress")
-    assert [*(f"bo{n}@example.com" for n in range(3)), "cy@example.com"] == emails(sandbox)

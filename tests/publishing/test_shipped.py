@@ -27,6 +27,23 @@ def shown(project: Project) -> Mapping[str, Shown]:
     return {each.name: each for each in inventory_of(project)}
 
 
+RIDDLES = ("mirror", "; all for all", "the same as", "somebody")
+"""Words that an analyst cannot understand in a description."""
+
+
+def test_descriptions_name_what_they_describe(shown: Mapping[str, Shown]) -> None:
+    texts = {
+        f"{each.name}.{column.name}": column.about
+        for each in shown.values()
+        for column in each.columns
+    }
+    assert {} == {
+        name: text
+        for name, text in texts.items()
+        if any(word in text.lower() for word in RIDDLES) or text in ("Jobs.", "Days since.")
+    }
+
+
 def test_every_column_is_described(project: Project) -> None:
     shapes = describe(project)
     texts = column_texts(project, shapes)

@@ -208,6 +208,16 @@ def _lose_file(agency: Agency) -> None:
     agency.file.unlink()
 
 
+def _overwrite_file(agency: Agency) -> None:
+    # A damaged disk leaves a file of the same size.
+    agency.file.write_bytes(b"x" * agency.file.stat().st_size)
+
+
+def _damage_blocks(agency: Agency) -> None:
+    content = agency.file.read_bytes()
+    agency.file.write_bytes(content[:12_288] + b"x" * (len(content) - 12_288))
+
+
 def _bring_back_older_file(agency: Agency) -> None:
     older = agency.folder / "older.duckdb"
     shutil.copy(agency.file, older)
@@ -235,7 +245,19 @@ def _select(agency: Agency) -> None:
 
 
 @pytest.mark.parametrize(
-    "harm", first_fast([_lose_file, _bring_back_older_file, _fail, _crash, _select], 2)
+    "harm",
+    first_fast(
+        [
+            _overwrite_file,
+            _lose_file,
+            _damage_blocks,
+            _bring_back_older_file,
+            _fail,
+            _crash,
+            _select,
+        ],
+        2,
+    ),
 )
 def test_a_file_that_does_not_show_everything_is_replaced(
     agency: Agency, harm: Callable[[Agency], None]

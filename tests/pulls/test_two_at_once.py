@@ -41,7 +41,7 @@ def test_the_second_pull_sends_nothing(tmp_path: Path) -> None:
 
     error = second.object["error"]
     assert (1, "lease_held") == (second.status, error["code"])
-    assert f"a pull is under way already: process {first.pid} (pull) on " in error["message"]
+    assert f"another pull is running: process {first.pid} (pull) on " in error["message"]
     assert "connector status" in error["action"]
     assert f", process {first.pid} (pull) on " in shown.out
     assert [True] == [each["is_under_way"] for each in told.object["leases"]]

@@ -102,7 +102,7 @@ def test_a_second_push_sends_nothing(tmp_path: Path) -> None:
             now = pusher.time.ours()
             ledger.take_lease("pull", LeaseOwner.of_this_process("p", "pull"), now)
             ledger.take_lease(PUSH_LEASE, LeaseOwner.of_this_process("other", "push"), now)
-            with pytest.raises(LeaseHeld, match=r"a push is under way already: .*run other"):
+            with pytest.raises(LeaseHeld, match=r"another push is running: .*run other"):
                 pusher.push(creates(2))
             assert [] == sandbox.log
             with pusher.journal() as journal:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from connector.report import charts
@@ -54,3 +55,20 @@ def test_bars_are_further_apart_where_a_label_takes_two_lines() -> None:
         return height
 
     assert step("Acme", "Beta") + 6 == step("Acme", "O'Malley and Sons Holdings plc")
+
+
+def test_a_long_label_is_cut_between_words() -> None:
+    name = "Northgate Logistics International Holdings plc"
+
+    assert ["Northgate", "…Holdings plc"] == charts.lines(name, 130)
+    assert ["Ben", "…er-Montgomery"] == charts.lines("Ben Fairweather-Montgomery", 130)
+
+
+def test_an_axis_of_counts_has_whole_numbers() -> None:
+    def axis(number: int) -> str:
+        rows = [{"month": "May 26", "value": number}]
+        chart = charts.uprights(rows, "month", "value", unit="fees", across="month")
+        return json.dumps(chart.specification)
+
+    assert '"format": ",d"' in axis(1_050)
+    assert '"format": "~s"' in axis(20_000)

@@ -230,7 +230,9 @@ def test_checks_and_moment_are_told(published: Path, document: Document) -> None
     money = {"fees_have_a_currency", "placements_have_fees", "unmapped_currencies"} & {*failed}
 
     assert checks > len(failed) > len(money) > 0
-    told = f"{len(failed)} of {checks} checks warn; {len(money)} concern money."
+    warns = "warns" if len(failed) == 1 else "warn"
+    concerns = "concerns" if len(money) == 1 else "concern"
+    told = f"{len(failed)} of {checks} checks {warns}; {len(money)} {concerns} money."
     assert told in document.root.one("main").text
     assert not any(name in document.root.text for name in failed)
     assert "As of 6 March 2026, 00:00 UTC" in document.root.text

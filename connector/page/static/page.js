@@ -197,6 +197,10 @@ for (const grid of document.querySelectorAll("form[data-grid]")) {
     flush();
   });
 
+  // Cells may be typed before this script runs.
+  for (const row of grid.querySelectorAll(".row")) if (fieldsOf(row).some(isEdited)) changed.add(row.dataset.row);
+  if (changed.size) flush();
+
   const isOpen = (row) => changed.has(row.dataset.row) || fieldsOf(row).some(isEdited);
 
   grid.addEventListener("submit", async (event) => {

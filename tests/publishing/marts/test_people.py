@@ -158,7 +158,7 @@ def test_pipeline_shows_live_candidates(people_world: BuiltWorld) -> None:
         ("gus", "offer_accepted", "won", False, "linkedin", "Social network", "Ada", True),
     ] == people_world.table(
         "SELECT candidate_id, stage, stage_kind, is_active, source, source_group, "
-        "consultant_name, is_hydrated FROM marts.fct_pipeline_candidates ORDER BY candidate_id"
+        "consultant_name, is_fully_read FROM marts.fct_pipeline_candidates ORDER BY candidate_id"
     )
 
 

@@ -141,6 +141,16 @@ def test_references_are_resolved_and_never_chosen() -> None:
         (4, "company_name", "reference_ambiguous"),
     ] == problems(found)
     assert "k2, k3" in found[2].problems[1].message
+    assert "k2 k3" == found[2].problems[1].found
+
+
+def test_one_of_several_records_of_a_name_is_given_by_its_id() -> None:
+    rows = table({**BOOKING, "company_name": "k3"}, {**BOOKING, "company_name": "k9"})
+    found = checked(rows, aimed("bookings", said=RELATED), RELATED)
+
+    assert found[0].task is not None
+    assert {**BOOKING, "company_id": "k3"} == found[0].task.fields
+    assert [(3, "company_name", "reference_unknown")] == problems(found)
 
 
 def test_ids_are_checked_where_anything_is_landed() -> None:

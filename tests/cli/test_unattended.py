@@ -1,0 +1,78 @@
+"""Runs without anybody watching: quiet on success, fields in the log, and one bar per phase."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from connector.cli.session import Follower
+from connector.cli.terminal import Meter
+from connector.pulls.outcome import Progress
+from connector.sandbox.server import Sandbox
+from tests.cli.calling import COUNTS, KEY, Called, call, variables
+
+
+@pytest.fixture(scope="module")
+def pulls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Called]:
+    """Pulls of one account in several forms, and one that is refused."""
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        environ = variables(sandbox.base_url, tmp_path_factory.mktemp("data"))
+        environ["CONNECTOR_MODELS"] = "off"
+        return {
+            "quiet": call(["pull", "--quiet"], environ),
+            "reverify": call(["pull", "candidates", "--reverify", "5"], environ),
+            "json": call(["pull", "jobs"], environ | {"CONNECTOR_LOG": "json"}),
+            "refused": call(["pull", "--quiet"], environ | {"CONNECTOR_API_KEY": "revoked"}),
+        }
+
+
+def test_quiet_prints_nothing_on_success_and_the_error_on_failure(pulls: dict[str, Called]) -> None:
+    assert (0, "", "") == (pulls["quiet"].status, pulls["quiet"].out, pulls["quiet"].err)
+    assert (1, "") == (pulls["refused"].status, pulls["refused"].out)
+    assert "Error: GET /api/v1/" in pulls["refused"].err
+    assert "Check CONNECTOR_API_KEY" in pulls["refused"].err
+
+
+def test_reverifying_reports_what_it_found(pulls: dict[str, Called]) -> None:
+    assert "No changes. 5 records re-verified, no differences (" in pulls["reverify"].err
+
+
+def test_log_lines_have_the_run_as_fields(pulls: dict[str, Called]) -> None:
+    lines = [json.loads(line) for line in pulls["json"].err.splitlines()]
+    (resource,) = [line for line in lines if "resource" in line]
+
+    assert ("jobs", "jobs done") == (resource["resource"], resource["message"])
+    assert {None} == {line["account"] for line in lines}
+    assert 1 == len({line["run_id"] for line in lines})
+    assert any(line["message"].startswith("No changes") and line["requests"] for line in lines)
+
+
+class Bar(Meter):
+    """A meter that keeps how far each phase came."""
+
+    def __init__(self) -> None:
+        self.phases: list[list[int]] = []
+
+    def begin(self, doing: str, total: int | None = None) -> None:
+        """Begin a phase."""
+        self.phases.append([0, total or 0])
+
+    def show(
+        self, doing: str | None = None, *, total: int | None = None, steps: int | None = None
+    ) -> None:
+        """Move the bar of this phase."""
+        phase = self.phases[-1]
+        phase[:] = phase[0] + (steps or 0), phase[1] if total is None else total
+
+
+def test_each_phase_has_a_bar_that_never_passes_its_end() -> None:
+    bar = Bar()
+    follow = Follower(bar)
+    for name, count in (("jobs", 40), ("candidates", 300)):
+        follow(Progress(name))
+        for read in range(0, count + 1, 20):
+            follow(Progress(name, read=read, pending=count - read, requests=read))
+    follow.planned(76, 208)
+
+    assert [[40, 40], [300, 300], [0, 284]] == bar.phases

@@ -1,0 +1,217 @@
+"""Every screen in three languages, at three widths and in both colour schemes.
+
+With `SCREENS_FOLDER` in the environment, each is photographed into that folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from threading import Event
+from typing import Any, Literal
+
+import openpyxl
+import pytest
+from playwright.sync_api import Browser, BrowserContext
+
+from connector.page.access import add_person
+from connector.page.import_page import ImportPage
+from connector.pulls.run import pull
+from connector.sandbox.server import Sandbox
+from tests.page.serving import Person, csv_of, served
+from tests.page.test_ways import COLUMNS
+from tests.pushes.pushing import lead, settings_of
+
+LANGUAGES = {"en": "en-GB", "de": "de-DE", "fr": "fr-FR"}
+WIDTHS = {390: 844, 768: 1024, 1440: 900}
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+BUTTON = """() => {
+  const button = document.querySelector("form .bar > button.go");
+  if (!button) return true;
+  const { top, bottom } = button.getBoundingClientRect();
+  return top >= 0 && bottom <= innerHeight;
+}"""
+SMALL = """() => [...document.querySelectorAll("input[type=checkbox], input[type=radio]")]
+  .filter((each) => each.checkVisibility() && each.getBoundingClientRect().width < 24)
+  .map((each) => each.name)"""
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    """The audit as a script."""
+    module = pytest.importorskip("axe_playwright_python")
+    return (Path(module.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+
+
+@contextmanager
+def page_with_imports(folder: Path) -> Iterator[tuple[ImportPage, str, dict[str, str]]]:
+    """A page with an import at each step, its address, and the paths of the screens by name."""
+    with ExitStack() as stack:
+        sandbox = stack.enter_context(Sandbox(counts={"candidates": 3}))
+        lead(sandbox, "li")
+        known = next(iter(sandbox.store.records("candidates").values()))
+        told = {"first_name": "Twin", "last_name": "Li", "employment_type": "permanent"}
+        for city in ("Bath", "York"):
+            sandbox.store.create("candidates", {**told, "city": city, "email": "twin@example.com"})
+        settings = settings_of(sandbox, folder)
+        # The browser has a loop of its own in this thread.
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(asyncio.run, pull(settings, ["candidates", "leads"])).result()
+        inbox = folder / "data" / "inbox" / "candidates"
+        inbox.mkdir(parents=True)
+        (inbox / "push.toml").write_text('mode = "create"\n', encoding="utf-8")
+        (inbox / "from-colleagues.csv").write_bytes(csv_of("Al,Ba,al@example.com,permanent"))
+        flags: dict[str, Any] = {
+            "record_url": "https://app.example/{resource}/{id}",
+            "page_commands": "on",
+        }
+        page, address = stack.enter_context(
+            served(sandbox, folder, monthly_requests=20_000, **flags)
+        )
+        ann = stack.enter_context(Person(address, page.access.new_link()))
+        yield page, address, _screens(page, ann, folder, str(known["email"]))
+
+
+def _screens(page: ImportPage, ann: Person, folder: Path, known: str) -> dict[str, str]:
+    content = (
+        csv_of(
+            *("Bo,Li,bo(at)example.com,permanent", f"Cy,Lo,{known},permanent"),
+            *(f"Ed{n},Wu,ed{n}@example.com,frei" for n in range(4)),
+            *("Ed,Wu,ed0@example.com,permanent", "A very long name that goes on,Li,,permanent"),
+            *(f"Fay{n},Lo,fay{n}@example,permanent" for n in range(30)),
+        )
+        .replace(b"\n", b",x\n")
+        .replace(b"type,x", b"type,Available from", 1)
+    )
+    content = content.replace(b"permanent,x\nFay5", b"permanent,\nFay5")
+    content = content.replace(b"fay3@example,permanent,x", b"fay3@example.com,permanent,02/03/2027")
+    open_draft = ann.begin("people with a rather long file name, 2026.csv", content)
+    shown = {"home": "/", "table": f"{open_draft}/table", "columns": f"{open_draft}/columns"}
+    ann.post(f"{open_draft}/columns", {**COLUMNS, "c:4": "available_from"})
+    shown |= {"values": f"{open_draft}/values", "rows": f"{open_draft}/rows"}
+    ann.see(f"{open_draft}/rows")
+    kinds = re.findall(r'href="\?kind=([^"]+)"', ann.shown.text)
+    shown |= {f"rows-{n}": f"{open_draft}/rows?kind={kind}" for n, kind in enumerate(kinds)}
+    shown |= {"row": f"{open_draft}/rows/2", "look": f"{open_draft}/look"}
+    shown["look-invalid"] = f"{open_draft}/look?show=invalid"
+
+    update = ann.begin("update.csv", f"Email,City\n{known},Leeds\n".encode(), mode="update")
+    shown["columns-update"] = f"{update}/columns"
+    ann.post(f"{update}/columns", {"c:0": "email", "c:1": "city", "match": "email"})
+    shown["look-update"] = f"{update}/look"
+    twins = ann.begin("twins.csv", b"Email,City\ntwin@example.com,Leeds\n", mode="update")
+    ann.post(f"{twins}/columns", {"c:0": "email", "c:1": "city", "match": "email"})
+    shown["rows-records"] = f"{twins}/rows"
+    won = ann.begin("won.csv", b"Email\nli@example.com\n", resource="leads", mode="convert")
+    ann.post(f"{won}/columns", {"c:0": "email"})
+    shown["look-convert"] = f"{won}/look"
+
+    book = openpyxl.Workbook()
+    for sheet in (book.active, book.create_sheet("New people")):
+        assert sheet is not None
+        sheet.append(["First name", "Last name", "Email"])
+        sheet.append(["Bo", "Li", "bo@example.com"])
+    book.save(folder / "two.xlsx")
+    shown["table-sheets"] = f"{ann.begin('two.xlsx', (folder / 'two.xlsx').read_bytes())}/table"
+    letters = csv_of("Bo,Dvořák,bo@example.com,permanent").decode().encode("cp1250")
+    shown["table-letters"] = f"{ann.begin('letters.csv', letters)}/table"
+
+    sent = ann.begin("sent.csv", csv_of("Zo,Li,zo@example.com,permanent", "Yo,Li,yo,permanent"))
+    ann.post(f"{sent}/columns", COLUMNS)
+    ann.see(f"{sent}/look")
+    ann.post(f"{sent}/send")
+    ann.see(f"{sent}/progress")
+    shown |= {"result": f"{sent}/result", "result-created": f"{sent}/result?show=created"}
+    shown["undo-asked"] = f"{sent}/undo"
+    ann.see(f"{sent}/result")
+    ann.post(f"{sent}/undo")
+    ann.see(f"{sent}/undo")
+    return shown | {"undo": f"{sent}/undo", "history": "/history", "lost": "/imports/none"}
+
+
+def _hold(gate: Event) -> None:
+    gate.wait(60)
+
+
+class Camera:
+    """Looks at screens in every size and scheme, and writes their faults down."""
+
+    def __init__(self, context: BrowserContext, axe: str, language: str) -> None:
+        self.page, self.faults = context.new_page(), list[str]()
+        self._axe, self._language = axe, language
+        self._folder = os.environ.get("SCREENS_FOLDER")
+
+    def look(self, name: str, address: str) -> None:
+        """Open a screen, and audit it."""
+        self.page.goto(address)
+        self.page.wait_for_function("!document.querySelector('[data-poll]')")
+        self.audit(name)
+
+    def audit(self, name: str) -> None:
+        """Audit the screen that is shown."""
+        shown = self.page
+        shown.evaluate(self._axe)
+        for width, height in WIDTHS.items():
+            shown.set_viewport_size({"width": width, "height": height})
+            where = f"{name} {self._language} {width}"
+            if shown.evaluate(WIDE):
+                self.faults.append(f"{where}: wider than the screen")
+            if not shown.evaluate(BUTTON):
+                self.faults.append(f"{where}: the main button is not visible")
+            self.faults += [f"{where}: {box} is small" for box in shown.evaluate(SMALL)]
+            for scheme in SCHEMES:
+                shown.emulate_media(color_scheme=scheme)
+                for each in shown.evaluate("axe.run()")["violations"]:
+                    nodes = "; ".join(node["html"][:90] for node in each["nodes"][:2])
+                    self.faults.append(f"{where} {scheme}: {each['id']} {nodes}")
+                if self._folder:
+                    path = Path(self._folder) / f"{self._language}-{width}-{scheme}-{name}.png"
+                    shown.screenshot(path=path, full_page=True)
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_no_screen_has_a_fault(browser: Browser, axe: str, tmp_path: Path, code: str) -> None:
+    with page_with_imports(tmp_path) as (page, address, screens):
+        # The audit is a script of the test's own, which the page would not let run.
+        context = browser.new_context(locale=LANGUAGES[code], bypass_csp=True)
+        camera = Camera(context, axe, code)
+        camera.page.goto(address + page.access.new_link())
+        for name, path in screens.items():
+            camera.look(name, address + path)
+        camera.page.goto(address)
+        camera.page.evaluate("document.querySelector('form.begin').noValidate = true")
+        camera.page.evaluate("document.querySelector('#file').setCustomValidity('')")
+        camera.page.locator("form.begin button.go").click()
+        camera.page.wait_for_selector("#wrong")
+        camera.audit("home-error")
+        # A reading that waits for another one shows how far it is.
+        gate, id = Event(), screens["rows"].split("/")[2]
+        page.reader.forget(id)
+        page.reader._queue.put(partial(_hold, gate))
+        camera.page.goto(address + screens["rows"])
+        camera.page.wait_for_selector("[data-poll]")
+        camera.audit("reading")
+        gate.set()
+        context.close()
+        assert not camera.faults, "\n".join(camera.faults)
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_sign_in_has_no_fault(browser: Browser, axe: str, tmp_path: Path, code: str) -> None:
+    people = tmp_path / "people.txt"
+    add_person(people, "Ann", "a long enough word")
+    with Sandbox() as sandbox, served(sandbox, tmp_path, {"passwords": people}) as (_, address):
+        context = browser.new_context(locale=LANGUAGES[code], bypass_csp=True)
+        camera = Camera(context, axe, code)
+        camera.look("login", f"{address}/login")
+        context.close()
+        assert not camera.faults, "\n".join(camera.faults)

@@ -49,14 +49,14 @@
     │   ├── ErasuresUnknown      the list of erased people, its key or a receipt is lost
     │   ├── WarehouseBusy        another process holds the file
     │   ├── NoFileLocks          the file system has no locks
-    │   ├── DiskFull             there is no room left to write
+    │   ├── DiskFull             the disk is full
     │   ├── NothingPublished     there is no published file yet
     │   └── MartsMissing         the published file has no marts
     ├── BackupError              a backup cannot be written, or restored here
     │   └── BackupDamaged        the file is no backup, or not as it was written
     ├── RestoredUnpulled         the ledger was replaced and may not know what was pushed
     ├── NotDelivered             an alert did not arrive; it waits and is sent again
-    ├── LakehouseError           the lakehouse cannot be used as it is set up
+    ├── LakehouseError           the lakehouse cannot be used with these settings
     │   ├── LakehouseOffline     its database or the place of its files did not answer
     │   ├── LakehouseBusy        other processes changed it at each attempt
     │   └── LakehouseDiffers     a column has another type there
@@ -102,7 +102,7 @@ class ConnectorError(Exception):
     """Root of all errors; the `code` is the name in snake case unless given."""
 
     code: ClassVar[str] = "failed"
-    action: str = "Run the command again with --debug and read its last lines."
+    action: str = "Run the command again with --debug, and read the last lines of its log."
     exit_status: ClassVar[int] = 1
 
     def __init_subclass__(cls) -> None:
@@ -120,7 +120,7 @@ class ConnectorError(Exception):
 
 
 class Misused(ConnectorError):
-    """The command or the settings must change before a repeat can succeed."""
+    """The command or its settings are wrong; repeating the command does not help."""
 
     action = "Run the command with --help."
     exit_status = 2
@@ -129,7 +129,7 @@ class Misused(ConnectorError):
 class SettingsError(Misused):
     """A setting is missing, malformed or unsafe; the message says which."""
 
-    action = "Correct the setting that is named, then run 'connector doctor'."
+    action = "Correct this setting, then run 'connector doctor'."
 
 
 class OtherWorkspace(SettingsError):
@@ -142,13 +142,13 @@ class UnusableId(Misused):
     """An id that no path can contain; a value that could lead to another address is refused."""
 
     action = (
-        "Copy the id from the application or from the column 'id' of the published file. An id has"
-        " letters, digits, hyphens, underscores and single dots, and begins with no dot."
+        "Copy the id from the application or from the column 'id' of recruitment.duckdb. Allowed:"
+        " letters, digits, hyphens, underscores and single dots, except at the start."
     )
 
 
 class UnknownName(Misused):
-    """A name that is not one of those allowed; the message lists them and the nearest."""
+    """An unknown name; the message lists the allowed names and the nearest one."""
 
     def __init__(self, what: str, received: str, allowed: Iterable[str]) -> None:
         self.what, self.received, self.allowed = what, received, tuple(allowed)
@@ -166,15 +166,15 @@ def _hint(near: Iterable[str]) -> str:
 class WarehouseError(ConnectorError):
     """The data folder or a file in it cannot be used."""
 
-    action = "Check CONNECTOR_DATA_DIR: it must be a folder that this user may write to."
+    action = "Set CONNECTOR_DATA_DIR to a folder that this user can write to."
 
 
 class NotAWarehouse(WarehouseError):
     """The file is not a DuckDB database, or one that the connector did not make."""
 
     action = (
-        "Restore a backup with 'connector restore FILE --replace'. Move the file away if there is "
-        "none, and pull: lost records are taken from recruitment.duckdb, or loaded again."
+        "Restore a backup with 'connector restore FILE --replace'. Without a backup, move the file "
+        "away and pull: the pull recovers the records from recruitment.duckdb or the API."
     )
 
 
@@ -182,8 +182,8 @@ class WorkLost(WarehouseError):
     """The work file is gone, and the published file cannot give its history back."""
 
     action = (
-        "Restore a backup with 'connector restore FILE --replace'. Without one move "
-        "recruitment.duckdb to another folder, and pull: history begins anew."
+        "Restore a backup with 'connector restore FILE --replace'. Without a backup, move "
+        "recruitment.duckdb to another folder and pull: the history starts again from today."
     )
 
 
@@ -191,14 +191,14 @@ class DamagedLog(WarehouseError):
     """The log of the last commits cannot be read back; the file is whole."""
 
     action = (
-        "Run 'connector doctor --repair': it moves the log aside, and the next pull reads again "
-        "what was in it."
+        "Run 'connector doctor --repair'. It moves the log to another file, and the next pull "
+        "reads the lost records again."
     )
 
 
 _NEW_LEDGER = (
-    "Restore a backup with 'connector restore FILE --replace'. Without a backup run 'connector"
-    " doctor --new-ledger': it keeps the old file and lists what is forgotten."
+    "Restore a backup with 'connector restore FILE --replace'. Without a backup, run 'connector"
+    " doctor --new-ledger': it keeps the old file and lists the information that is lost."
 )
 
 
@@ -224,45 +224,42 @@ class FolderMixed(WarehouseError):
     """The work file and the ledger belong to different data folders."""
 
     action = (
-        "Put back the file that belongs here, or restore a backup with 'connector restore FILE"
-        " --replace'. If the ledger is the wrong file and cannot be found, run 'connector doctor"
-        " --new-ledger'."
+        "Copy the right file to this folder, or restore a backup with 'connector restore FILE"
+        " --replace'. If the right ledger is lost, run 'connector doctor --new-ledger'."
     )
 
 
 class ErasuresUnknown(WarehouseError):
     """Who was erased is unknown, so that nothing is read or sent."""
 
-    action = "Put the file that is named back from a backup, then run the command again."
+    action = "Restore the file from a backup, then run the command again."
 
 
 class WarehouseBusy(WarehouseError):
     """Another process held the file for longer than the deadline."""
 
-    action = (
-        "Wait until the other process has ended; analysts should open recruitment.duckdb instead."
-    )
+    action = "Wait until the other process ends. Analysts should open recruitment.duckdb instead."
 
 
 class NoFileLocks(WarehouseError):
     """The file system has no locks, so that two processes could write at once."""
 
     action = (
-        "Set CONNECTOR_DATA_DIR to a folder on a local disk, or mount the network share with locks"
-        " (for NFS: start the lock service, and remove the option 'nolock')."
+        "Set CONNECTOR_DATA_DIR to a folder on a local disk, or enable locks on the network share"
+        " (for NFS: start the lock service, and remove the mount option 'nolock')."
     )
 
 
 class DiskFull(WarehouseError):
-    """There is no room left to write; what was committed before stays readable."""
+    """The disk is full; committed data stays readable."""
 
-    action = "Free some space on that disk and run again; nothing that was committed is lost."
+    action = "Free space on this disk, then run the command again. Committed data is not lost."
 
 
 def naming(path: Path, error: OSError) -> WarehouseError:
     """The error that stands for what the file system refused to do with `path`."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return DiskFull(f"there is no room left to write {path}")
+        return DiskFull(f"the disk is full: {path} cannot be written")
     return WarehouseError(f"{path} cannot be used: {error.strerror or error}")
 
 
@@ -287,7 +284,7 @@ class _Position(TypedDict, total=False):
 class ModelError(ConnectorError):
     """A model, seed, test or audit cannot be used; `path` and `line` say where."""
 
-    action = "Correct the file that is named, then run 'connector models list'."
+    action = "Correct this file, then run 'connector models list'."
     exit_status = 2
 
     def __init__(
@@ -305,7 +302,7 @@ class ModelInvalid(ModelError):
 class ReferenceUnknown(ModelError):
     """A `ref()` or `source()` names nothing; the message has the nearest names."""
 
-    action = "Write one of the names that there are: 'connector models list' shows them."
+    action = "Use an existing name: 'connector models list' shows them."
 
     def __init__(
         self, what: str, received: str, allowed: Sequence[str], **place: Unpack[_Position]
@@ -316,32 +313,32 @@ class ReferenceUnknown(ModelError):
 
 
 class ModelsCircular(ModelError):
-    """Models are made of each other in a ring; `ring` names all of it, in order."""
+    """Models refer to each other in a circle; `ring` has their names in order."""
 
-    action = "Take one ref() out of the ring: no model can be built before itself."
+    action = "Remove one of these ref() calls."
 
     def __init__(self, ring: Sequence[str], *, path: Path | None = None) -> None:
         self.ring = tuple(ring)
         told = " -> ".join((*self.ring, self.ring[0]))
-        super().__init__(f"models refer to each other in a ring: {told}", path=path)
+        super().__init__(f"models refer to each other in a circle: {told}", path=path)
 
 
 class ModelTwice(ModelError):
     """Two files, or two declarations, have the same name."""
 
-    action = "Rename one of the two: ref() must mean one thing."
+    action = "Rename one of them, so that ref() has one meaning."
 
 
 class SeedInvalid(ModelError):
     """A seed cannot be read as its columns are declared; no value is shown."""
 
-    action = "Correct the place that is named in the csv file, and build again."
+    action = "Correct this place in the csv file, then build again."
 
 
 class ModelFailed(ModelError):
-    """DuckDB did not build a model or run a check; what stood before is unchanged."""
+    """DuckDB could not build a model or run a check; the earlier tables are unchanged."""
 
-    action = "Correct the SQL at the place that is named, then build again."
+    action = "Correct the SQL at this place, then build again."
     exit_status = 1
 
 
@@ -353,32 +350,32 @@ class ModelFailed(ModelError):
 class SpreadsheetError(ConnectorError):
     """A spreadsheet cannot be read or written. Nothing of it was used."""
 
-    action = "Check that the file is there, and that this user may read it and write beside it."
+    action = "Check that the file exists, and that this user can read it and write to its folder."
     exit_status = 2
 
 
 class NotASpreadsheet(SpreadsheetError):
     """There is no such file, or it is no csv, tsv, txt, xlsx, xls or ods."""
 
-    action = "Save it as xlsx, or as csv in UTF-8, and give that file."
+    action = "Save the table as xlsx or as csv in UTF-8, and use that file."
 
 
 class PasswordProtected(NotASpreadsheet):
     """The workbook opens only with a password."""
 
-    action = "Save it without a password, or save the sheet as csv in UTF-8."
+    action = "Save the workbook without a password, or save the sheet as csv in UTF-8."
 
 
 class DamagedSpreadsheet(SpreadsheetError):
     """The file cannot be read to its end; the message says where."""
 
-    action = "Correct the place that is named, or save the file again from its program."
+    action = "Correct this place, or open the file in its program and save it again."
 
 
 class UnsafeWorkbook(SpreadsheetError):
-    """The workbook would grow without measure when read, or reaches out of itself."""
+    """The workbook is too large when unpacked, or refers to other files."""
 
-    action = "Copy the table itself, as values, to a new workbook or a csv, and give that file."
+    action = "Copy the table as values to a new workbook or csv, and use that file."
 
 
 class EncodingUnknown(SpreadsheetError):
@@ -392,11 +389,11 @@ class EncodingUnknown(SpreadsheetError):
         self, path: Path, reason: str, *, offered: str | None = None, samples: tuple[str, ...] = ()
     ) -> None:
         self.path, self.offered, self.samples = path, offered, samples
-        action = "Save the file as csv in UTF-8, or name its encoding with --encoding."
+        action = "Save the file as csv in UTF-8, or give its encoding with --encoding."
         if offered is not None:
             action = (
-                f"If the sample cells read right, give --encoding {offered}; "
-                "else save the file as csv in UTF-8."
+                f"If the sample cells are correct, use --encoding {offered}. "
+                "Otherwise save the file as csv in UTF-8."
             )
         super().__init__(f"{path}: {reason}", action=action)
 
@@ -404,19 +401,19 @@ class EncodingUnknown(SpreadsheetError):
 class DelimiterUnknown(SpreadsheetError):
     """No delimiter, or more than one, fits the rows of the text."""
 
-    action = "Name what stands between the cells with --delimiter: comma, semicolon, tab or pipe."
+    action = "Give the column separator with --delimiter: comma, semicolon, tab or pipe."
 
 
 class HeadingsRefused(SpreadsheetError):
     """There are no headings, or a report's own columns are not its last."""
 
-    action = "Give each column a heading of its own in the first row, and save the file."
+    action = "Give each column a different name in the first row, and save the file."
 
 
 class NoRows(SpreadsheetError):
     """There are headings and no row below them that holds anything."""
 
-    action = "Put the rows below the headings, and save the file."
+    action = "Add rows below the column names, and save the file."
 
 
 class SheetUnknown(SpreadsheetError):
@@ -425,7 +422,7 @@ class SheetUnknown(SpreadsheetError):
     `names` are the sheets that may be meant.
     """
 
-    action = "Name the sheet with --sheet."
+    action = "Choose the sheet with --sheet."
 
     def __init__(
         self, message: str, *, action: str | None = None, names: Iterable[str] = ()
@@ -437,13 +434,13 @@ class SheetUnknown(SpreadsheetError):
 class SpreadsheetChanged(SpreadsheetError):
     """Somebody wrote to the file while it was being read."""
 
-    action = "Wait until nobody writes to the file, then run the command again."
+    action = "Wait until the file is saved, then run the command again."
 
 
 class ReportRefused(SpreadsheetError):
     """A row of a report has no outcome, or two, by a mistake of ours."""
 
-    action = "Run 'connector status' to see what was sent, and report the message."
+    action = "Run 'connector status' to see which rows were sent, and report this message."
     exit_status = 1
 
 
@@ -452,29 +449,29 @@ class BackupError(ConnectorError):
     """A backup cannot be written, or cannot be restored here."""
 
     action = (
-        "Check that the folder is there, and that this user may write to it; nothing was changed."
+        "Check that the folder exists, and that this user can write to it. Nothing was changed."
     )
 
 
 class BackupDamaged(BackupError):
     """The file is no backup, or was cut off, changed or damaged."""
 
-    action = "Take another backup: 'connector restore FILE --check' says whether one is whole."
+    action = "Use another backup. 'connector restore FILE --check' shows if a backup is complete."
 
 
 class RestoredUnpulled(ConnectorError):
     """The ledger was replaced and does not know what was pushed: creates could be repeated."""
 
-    action = "Run 'connector pull', and push again once the resource is proven."
+    action = "Run 'connector pull'. Push again when the resource is verified."
 
 
 # -- Lakehouse -------------------------------------------------------------------------------------
 class LakehouseError(ConnectorError):
-    """The lakehouse cannot be used as it is set up."""
+    """The lakehouse cannot be used with these settings."""
 
     action = (
-        "Correct what is named (docs/LAKEHOUSE.md), then run 'connector lakehouse publish'; "
-        "recruitment.duckdb is published all the same."
+        "Correct the lakehouse settings (docs/LAKEHOUSE.md), then run 'connector lakehouse "
+        "publish'. recruitment.duckdb is published anyway."
     )
 
 
@@ -482,8 +479,8 @@ class LakehouseOffline(LakehouseError):
     """The lakehouse's database, or the place of its files, did not answer."""
 
     action = (
-        "Check that the lakehouse's database and the place of its files can be reached from here; "
-        "the next publication, or 'connector lakehouse publish', makes it good."
+        "Check the connection to the lakehouse's database and to its files. The next publication, "
+        "or 'connector lakehouse publish', brings the lakehouse up to date."
     )
 
 
@@ -491,8 +488,8 @@ class LakehouseBusy(LakehouseError):
     """Other processes changed the lakehouse at each attempt."""
 
     action = (
-        "Wait until the other processes have ended, then run 'connector lakehouse publish'. The "
-        "next publication does the same."
+        "Wait until the other processes end, then run 'connector lakehouse publish'. The next "
+        "publication does the same."
     )
 
 
@@ -500,8 +497,8 @@ class LakehouseDiffers(LakehouseError):
     """A column has one type in the lakehouse and another in the published file."""
 
     action = (
-        "Publish every account with the same version of the connector and the same models; where "
-        "the new type is meant, drop the table in the lakehouse as docs/LAKEHOUSE.md shows, then "
+        "Publish every account with the same version of the connector and the same models. If the "
+        "new type is intended, drop the table in the lakehouse as docs/LAKEHOUSE.md shows, then "
         "run 'connector lakehouse publish --all --force'."
     )
 
@@ -511,7 +508,7 @@ class NotDelivered(ConnectorError):
 
     code = "alert_not_delivered"
     action = (
-        "Check the alert_* settings with 'connector alerts --test'; what is due waits, and is sent "
+        "Check the alert_* settings with 'connector alerts --test'. The next run sends the alert "
         "again."
     )
 
@@ -535,8 +532,8 @@ class PublishingRefused(ConnectorError):
     """Checks that block have failed, named in `failed`: the old file stays."""
 
     action = (
-        "Correct what the checks have found, or the seeds, then run 'connector publish'; analysts "
-        "keep the file that they have until then."
+        "Correct the rows that the checks report, or the seeds, then run 'connector publish'. "
+        "Until then analysts keep the earlier file."
     )
 
     def __init__(self, failed: Sequence[tuple[str, int | None]]) -> None:
@@ -552,15 +549,15 @@ class PublishingRefused(ConnectorError):
 
 
 class NothingPublished(WarehouseError):
-    """There is no published file yet, so that nothing can be read from it."""
+    """There is no published file yet."""
 
-    action = "Run 'connector pull', which publishes when it is done, then run this again."
+    action = "Run 'connector pull', which publishes the file, then run this command again."
 
 
 class MartsMissing(WarehouseError):
     """The published file has no marts: models are off, or the file goes without them."""
 
     action = (
-        "Set CONNECTOR_MODELS to on and take marts out of CONNECTOR_PUBLISH_WITHOUT, then run "
+        "Set CONNECTOR_MODELS to on and remove marts from CONNECTOR_PUBLISH_WITHOUT, then run "
         "'connector publish'."
     )

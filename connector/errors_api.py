@@ -1,4 +1,4 @@
-"""Errors of requests: the API refuses one, or no answer of it comes at all."""
+"""Errors of requests: the API rejects a request, or does not answer."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class Answered(ConnectorError):
 class Denied(Answered):
     """The key does not allow this; repeating will not help."""
 
-    action = "Ask the workspace's administrator for access."
+    action = "Ask the administrator of the workspace for access."
 
 
 class Unauthorized(Denied):
     """401: the key is missing or not accepted (API 5.3)."""
 
     action = (
-        "Check CONNECTOR_API_KEY: generate a new key in the application's settings if in doubt."
+        "Check CONNECTOR_API_KEY. If in doubt, generate a new key in the application's settings."
     )
 
 
@@ -52,14 +52,14 @@ class Forbidden(Denied):
 
     def __init__(self, where: str, *, scope: str | None = None, **said: Unpack[_Said]) -> None:
         self.scope = scope
-        named = f"Give the key the scope {scope!r}, or leave this resource out."
+        named = f"Give the key the scope {scope!r}, or exclude this resource."
         super().__init__(where, action=named if scope else None, **said)
 
 
 class Refused(Answered):
     """The request itself must change before a repeat can succeed."""
 
-    action = "Change what is sent; repeating it will give the same answer."
+    action = "Change the request; repeating it gives the same answer."
 
 
 class InvalidRequest(Refused):
@@ -72,7 +72,7 @@ class NotFound(Refused):
     A proxy's page for a wrong address is a 404 as well and proves nothing about a record.
     """
 
-    action = "Check the id; if every request is answered so, check CONNECTOR_BASE_URL."
+    action = "Check the id. If every request fails like this, check CONNECTOR_BASE_URL."
 
     def __init__(
         self,
@@ -93,21 +93,21 @@ class ValidationFailed(Refused):
         self, where: str, *, errors: Mapping[str, tuple[str, ...]], **said: Unpack[_Said]
     ) -> None:
         self.errors = dict(errors)
-        fields = ", ".join(self.errors) or "no field was named"
-        action = f"Correct the fields that the API names ({fields}) and send again."
+        fields = ", ".join(self.errors) or "the API names none"
+        action = f"Correct these fields and send the record again: {fields}."
         super().__init__(where, action=action, **said)
 
 
 class UnexpectedStatus(Refused):
     """A status that the API does not document, with no known meaning."""
 
-    action = "Check CONNECTOR_BASE_URL; if it is right, the API has changed: report the status."
+    action = "Check CONNECTOR_BASE_URL. If it is correct, the API has changed: report the status."
 
 
 class TryAgain(ConnectorError):
     """Nothing was applied; the same request may be repeated later."""
 
-    action = "Run the command again later; what has landed is kept."
+    action = "Run the command again later. Loaded records are kept."
     retry_after_seconds: float | None = None
     """What the answer asked for; None where it did not say."""
 
@@ -127,7 +127,7 @@ class RateLimited(TryAgain):
 class Unreachable(TryAgain):
     """No connection could be made, so nothing was sent."""
 
-    action = "Check CONNECTOR_BASE_URL and the network, then run again."
+    action = "Check CONNECTOR_BASE_URL and the network, then run the command again."
 
 
 class NoAnswer(TryAgain):
@@ -149,9 +149,7 @@ class NotTheApi(ConnectorError):
     and `reason` says more where there is more.
     """
 
-    action = (
-        "Check CONNECTOR_BASE_URL: it is the address before '/api/v1', without a path of a page."
-    )
+    action = "Check CONNECTOR_BASE_URL: it is the part of the address before '/api/v1'."
 
     def __init__(
         self, where: str, answer: str, more: str = "", *, action: str | None = None
@@ -163,9 +161,7 @@ class NotTheApi(ConnectorError):
 class Redirected(NotTheApi):
     """3xx: redirects are never followed, so the key stays with its address."""
 
-    action = (
-        "If the target is the right address, set CONNECTOR_BASE_URL to its part before '/api/v1'."
-    )
+    action = "If the target is correct, set CONNECTOR_BASE_URL to its part before '/api/v1'."
 
     def __init__(self, where: str, *, status: int, target: str) -> None:
         self.target = target
@@ -177,8 +173,8 @@ class RedirectedToSlash(Redirected):
     """3xx to the same address with a slash at its end: the address is right."""
 
     action = (
-        "Ask the administrator of the web server or proxy before the API to answer paths without a"
-        " slash at their end, instead of redirecting them. CONNECTOR_BASE_URL need not change."
+        "Ask the administrator of the web server or proxy to answer paths without a slash at the"
+        " end instead of redirecting them. CONNECTOR_BASE_URL is correct."
     )
 
 
@@ -194,7 +190,7 @@ class AnswerBroken(NotTheApi):
     """The answer cannot be read, although this address has given readable answers before."""
 
     action = (
-        "Run the command again later: the address has given readable answers before. If the error"
+        "Run the command again later: earlier answers of this address were readable. If the error"
         " stays, send the request and the reason to the platform's support."
     )
 
@@ -206,9 +202,9 @@ class RecordUnreadable(ConnectorError):
     """
 
     action = (
-        "Open the record in the application, correct the value that is named, and save it. If it"
-        " stays unreadable, send its id and the reason to the platform's support: another pull does"
-        " not help. The table sync.queue lists all unread records."
+        "Open the record in the application, correct this value, and save the record. If the error"
+        " stays, send the id and the reason to the platform's support: another pull does not help."
+        " The table sync.queue lists all unread records."
     )
 
 
@@ -218,11 +214,11 @@ class InDoubt(ConnectorError):
     `answer` is the answer without the API's own words; None if no answer came.
     """
 
-    action = "Look whether the record exists as sent before sending it again."
+    action = "Check if the record exists with these values before you send it again."
 
     def __init__(self, where: str, reason: str, answer: str | None = None) -> None:
         self.where, self.reason, self.answer = where, reason, answer
-        super().__init__(f"{where} was sent and its fate is unknown: {reason}")
+        super().__init__(f"{where} was sent, but its result is unknown: {reason}")
 
 
 # -- Limits ----------------------------------------------------------------------------------------
@@ -247,7 +243,7 @@ class QuotaSpent(Stopped):
         self.resets_at = resets_at
         when = f" after {resets_at}" if resets_at else " in the next billing cycle"
         super().__init__(
-            message, action=f"Run the same command again{when}; everything landed is kept."
+            message, action=f"Run the same command again{when}. Loaded records are kept."
         )
 
 
@@ -260,7 +256,7 @@ class LeaseHeld(TryAgain):
 
 
 class LeaseLost(Stopped):
-    """The run was held up for so long that another one has begun in its place."""
+    """The run was paused for so long that another run has started."""
 
 
 # -- Deletions -------------------------------------------------------------------------------------
@@ -275,15 +271,15 @@ _ACCEPT = "run 'connector pull --accept-deletes'"
 class DeletionsRefused(ConnectorError):
     """So many records are missing that no deletion of this pull was believed."""
 
-    action = f"Look in the application; if the records are meant to be gone, {_ACCEPT}."
+    action = f"Check the application. If the records were deleted on purpose, {_ACCEPT}."
 
 
 class ListShrank(DeletionsRefused):
     """The list is suddenly much shorter than it was, or empty."""
 
     action = (
-        f"Look in the application: if the records are meant to be gone, {_ACCEPT}; if not, let the"
-        " key see them again (its scopes, its user)."
+        f"Check the application. If the records were deleted on purpose, {_ACCEPT}. If not, give"
+        " the key access to them again (check its scopes and its user)."
     )
 
 
@@ -291,8 +287,8 @@ class ListUnfamiliar(DeletionsRefused):
     """The list shows hardly any of the records that are landed."""
 
     action = (
-        "Check that CONNECTOR_BASE_URL and CONNECTOR_API_KEY belong to the workspace whose records"
-        f" are landed; if they do, and its records were replaced, {_ACCEPT}."
+        "Check that CONNECTOR_BASE_URL and CONNECTOR_API_KEY belong to the workspace of this data"
+        f" folder. If they do, and its records were replaced on purpose, {_ACCEPT}."
     )
 
 
@@ -300,8 +296,8 @@ class DetailsGone(DeletionsRefused):
     """Single records are said to be gone, and the lists still show them."""
 
     action = (
-        "Open one of them in the application: if it is there, let the key read single records; if"
-        " not, tell the platform's support. The next pull reads them again."
+        "Open one of these records in the application. If it exists, allow the key to read single"
+        " records. If not, contact the platform's support. The next pull reads them again."
     )
 
 
@@ -309,6 +305,6 @@ class DeletionsWaiting(TryAgain):
     """Many records are said to be gone, and the lists were not read since."""
 
     action = (
-        "Run the same command again: it reads every list first, and takes for deleted what none of"
-        f" them shows. If all of them are meant to be gone, {_ACCEPT}."
+        "Run the same command again: it reads every list first, and then marks the records that no"
+        f" list shows as deleted. If all of them were deleted on purpose, {_ACCEPT}."
     )

@@ -127,7 +127,7 @@ def _named(path: Path, error: sqlite3.Error) -> WarehouseError:
         )
     match code:
         case sqlite3.SQLITE_FULL:
-            return DiskFull(f"there is no room left to write {path}")
+            return DiskFull(f"the disk is full: {path} cannot be written")
         case sqlite3.SQLITE_CORRUPT:
             return LedgerDamaged(f"{path} is damaged")
         case sqlite3.SQLITE_NOTADB:

@@ -22,7 +22,9 @@ from connector.ledger.journal import Journal
 from connector.ledger.journal_reads import RowRecord
 from connector.ledger.ledger import Ledger
 from connector.page.drafts import RECORD, DraftFolder, Edits, ImportDraft
+from connector.page.report_words import report_words
 from connector.page.row_index import TAKEN_BACK, IndexedRow, RowIndex
+from connector.page.words import language
 from connector.pushes.dry_run import Preview, PushFile, at_its_column, open_file, preview, target_of
 from connector.pushes.file_questions import saved_before
 from connector.pushes.push import note_seen
@@ -315,7 +317,8 @@ class DraftReader:
         path = report_path(table)
         # The report asks for a result after its row.
         given = iter(lambda: results.popleft() if results else None, None)
-        write_report(path, replace(table, _read=rows), given)
+        words = report_words(language(draft.language), draft.resource)
+        write_report(path, replace(table, _read=rows), given, words)
         lost = _lost(table)
         with self._drafts.changing(draft.id, draft.changed_by) as now:
             later = {row: edit for row, edit in now.edits.items() if edits.get(row) != edit}

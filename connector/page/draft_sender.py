@@ -22,7 +22,8 @@ from connector.errors_api import LeaseHeld
 from connector.ledger.journal_reads import Deed
 from connector.page.draft_reader import DraftReader
 from connector.page.drafts import DraftFolder, ImportDraft
-from connector.page.words import PageRefusal, note_of
+from connector.page.report_words import report_words
+from connector.page.words import PageRefusal, language, note_of
 from connector.pulls.outcome import Progress
 from connector.pushes.batch import resolve
 from connector.pushes.batch_report import Decision
@@ -152,7 +153,8 @@ class DraftSender:
         people: dict[Deed, str] = {"sent": draft.sent_by} if draft.sent_by else {}
         if draft.ready_by:
             people["prepared"] = draft.ready_by
-        manner = PushRunOptions(applies=True, terms=options.policy(), people=people)
+        words = report_words(language(draft.language), draft.resource)
+        manner = PushRunOptions(applies=True, terms=options.policy(), people=people, words=words)
         asked = self._reader.push_file(draft)
         while True:
             try:

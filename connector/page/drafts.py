@@ -83,7 +83,7 @@ class ImportDraft:
     file has not yet; `shift` is how many rows the copy lost at its top. `confirmed` are the steps
     that a person has passed. `batch` and `report` are known once it is sent, `error` if it failed:
     the note of it. `page` is the key of the page that made the latest changes, and `page_began` the
-    version before the first of them.
+    version before the first of them. `language` is that of the latest changes.
     """
 
     id: str
@@ -110,6 +110,7 @@ class ImportDraft:
     error: list[str] | None = None
     page: str = ""
     page_began: int = 0
+    language: str = "en"
 
     def is_current(self, seen: SeenDraft) -> bool:
         """Return True if only this page changed the draft since it was shown.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import timedelta
 from io import BytesIO
@@ -283,13 +283,14 @@ class PreparingScreens:
     def _columns(self, call: PageCall, draft: ImportDraft, message: str = "") -> Response:
         opened = self.opened(draft)
         found, is_remembered = self.reader.columns(draft, opened)
+        labels = {each.name: call.language.field(each.name) for each in opened.target.columns}
         named = {each.name: each.field for each in opened.target.columns}
         return self.show(
             call,
             "columns.html",
             draft,
             opened=opened,
-            choices=screens.column_choices(opened, found),
+            choices=screens.column_choices(opened, found, labels),
             fields=screens.field_names(opened.target, found),
             long_texts=screens.long_texts(opened.target),
             missing=screens.missing_fields(opened.target, found),
@@ -340,7 +341,10 @@ class PreparingScreens:
         checked = self.checked(self.drafts.load(call.id))
         # The check may have written the edits to the file, which makes another version.
         draft, shown = self.drafts.load(call.id), {each.key: each for each in wrong}
-        has_phones, region = screens.phone_region(checked.preview.columns)
+        columns = checked.preview.columns
+        has_phones, region = screens.phone_region(columns)
+        home = country_of(call.request.headers.get("accept-language", "")) if not region else ""
+        opened = self.opened(draft)
         questions = [shown.get(q.key, q) for q in screens.value_questions(checked)]
         return self.show(
             call,
@@ -350,7 +354,8 @@ class PreparingScreens:
             referred=self._referred(questions),
             has_phones=has_phones,
             region=region,
-            home=country_of(call.request.headers.get("accept-language", "")) if not region else "",
+            home=home,
+            phones=screens.phone_examples(opened, columns, region or home),
             status=422 if wrong else 200,
         )
 
@@ -551,9 +556,12 @@ class PreparingScreens:
             draft.stage, draft.ready_by = "open", None
             yield draft
 
-    def changing(self, call: PageCall) -> AbstractContextManager[ImportDraft]:
+    @contextmanager
+    def changing(self, call: PageCall) -> Iterator[ImportDraft]:
         """The draft, to be changed by a form that has seen it as it is."""
-        return self.drafts.changing(call.id, call.session.person, call.seen)
+        with self.drafts.changing(call.id, call.session.person, call.seen) as draft:
+            draft.language = call.language.code
+            yield draft
 
 
 def _may_match(draft: ImportDraft, field: Field) -> bool:

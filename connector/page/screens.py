@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -14,6 +15,8 @@ from connector.engine.push_plan import Problem
 from connector.page.draft_reader import CheckedFile, OpenedFile
 from connector.page.row_index import PAGE_ROWS, IndexedRow, Kind, RowIndex
 from connector.spreadsheet.cells import CellOptions, ColumnPolicy, reader, usual_policy
+from connector.spreadsheet.columns import words as words_in
+from connector.spreadsheet.contacts import phone_reader
 from connector.spreadsheet.mapping import WHOLE_NAME, ColumnMap, MappedColumn, saved_from
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import COLUMN_MISSING, NotedValue, Unreadable
@@ -43,6 +46,7 @@ class ColumnChoice:
     """One column of the file, and what it is taken for.
 
     `policy` is empty where no field is chosen.
+    `suggested` is the field that is chosen until the user says otherwise.
     `chosen` is a field's name, `LEFT_OUT`, or empty where nobody knows yet: then it is `perhaps`
     one of these, by the heading or by the cells.
     """
@@ -53,10 +57,19 @@ class ColumnChoice:
     chosen: str
     policy: str
     perhaps: tuple[str, ...] = ()
+    suggested: str = ""
 
 
-def column_choices(opened: OpenedFile, columns: ColumnMap) -> list[ColumnChoice]:
-    """Every column of the file, in order."""
+def column_choices(
+    opened: OpenedFile, columns: ColumnMap, labels: Mapping[str, str]
+) -> list[ColumnChoice]:
+    """Return every column of the file, in order.
+
+    Args:
+        opened: The file.
+        columns: What its columns are taken for.
+        labels: By field, what the user calls it.
+    """
     mapped = {each.index: each for each in columns.columns}
     unmapped = {each.heading: each for each in columns.unmapped}
     found = []
@@ -66,13 +79,25 @@ def column_choices(opened: OpenedFile, columns: ColumnMap) -> list[ColumnChoice]
             chosen, policy = place.target.name, _policy_of(place)
             choice = ColumnChoice(index, heading, samples, chosen, policy)
         elif (left := unmapped.get(heading)) is not None:
-            names = [name for name, _ in left.suggestions]
+            names = [name for name, _ in left.suggestions] or _named_like(heading, labels)
+            suggested = names[0] if len(names) == 1 and samples else ""
             perhaps = tuple(dict.fromkeys([*names, *_fitting(samples, opened.target)]))
-            choice = ColumnChoice(index, heading, samples, "", "", perhaps)
+            choice = ColumnChoice(index, heading, samples, "", "", perhaps, suggested)
         else:
             choice = ColumnChoice(index, heading, samples, LEFT_OUT, "")
         found.append(choice)
-    return found
+    taken = Counter(each.chosen or each.suggested for each in found)
+    return [replace(each, suggested="") if taken[each.suggested] > 1 else each for each in found]
+
+
+def _named_like(heading: str, labels: Mapping[str, str]) -> list[str]:
+    """Fields whose label has every word of the heading, as "Préavis en jours" has "Préavis"."""
+    wanted = set(words_in(heading))
+    found = [name for name, label in labels.items() if wanted and wanted <= set(words_in(label))]
+    return found[:_NAMED_LIKE_MAX]
+
+
+_NAMED_LIKE_MAX = 3
 
 
 def _policy_of(place: MappedColumn) -> ColumnPolicy:
@@ -420,6 +445,16 @@ def _answered(
     except Unreadable as error:
         return replace(asked, answer=typed, error=error.problem(column.heading, typed))
     return replace(asked, answer=typed)
+
+
+def phone_examples(opened: OpenedFile, columns: ColumnMap, region: str) -> list[tuple[str, str]]:
+    """A few telephone numbers of the file that the region changes, before and after."""
+    read, found = phone_reader(region or None), {}
+    for column in columns.columns:
+        for text in opened.samples[column.index] if column.target.is_phone else ():
+            with suppress(Unreadable):
+                found[text] = str(read(text))
+    return [(text, number) for text, number in found.items() if text != number]
 
 
 def phone_region(columns: ColumnMap) -> tuple[bool, str]:

@@ -87,7 +87,7 @@ class Built:
 
     @property
     def blocking(self) -> tuple[Checked, ...]:
-        """The failed checks of severity error: analysts keep the file that they have."""
+        """The failed checks of severity error: analysts keep the earlier file."""
         return tuple(c for c in self.checks if not c.passed and c.severity == "error")
 
     @property

@@ -67,7 +67,7 @@ def alone(folder: Path, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
         except TimeoutError:
             raise WarehouseBusy(
                 f"{path} has been held by another process that publishes for {wait_seconds:.0f} s",
-                action="Wait until it has ended, or end it, then run 'connector publish'.",
+                action="Wait until it ends or stop it, then run 'connector publish'.",
             ) from None
         yield
 

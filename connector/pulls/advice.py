@@ -27,16 +27,16 @@ ANOMALIES_SHOWN_MAX = 5
 QUIET_KINDS = frozenset(("unproven", "mass_deletion", "late"))
 """Kinds of event that are reported in another way, or, as lateness, are allowed for already."""
 
-_UNPROVEN = "Run the same command again: the bookmark has not moved, so nothing is missed."
+_UNPROVEN = "Run the same command again. It continues from here, so no record is missed."
 
 _UNREPEATED = {
-    UNSORTED: "Nothing helps here: every pull reads the whole list. Tell the platform's support.",
-    NO_END: "Nothing helps here: the API's lists do not say how long they are. Tell its support.",
-    ONLY_THESE: "Run 'connector pull' without ids, which proves the others as well.",
+    UNSORTED: "Contact the platform's support. Until then every pull reads the whole list.",
+    NO_END: "Contact the platform's support: the API's lists do not contain their length.",
+    ONLY_THESE: "Run 'connector pull' without ids to verify all records.",
     NOT_READ: f"Run the same command again. If it fails again: {RecordUnreadable.action}",
-    "the API has no record": "Check the ids: none of the API's records has them.",
-    "gone from the API": "Nothing: they are marked as deleted.",
-    "not landed": "Check the ids, or run 'connector pull', which lands the parents first.",
+    "the API has no record": "Check the ids: the API has no records with these ids.",
+    "gone from the API": "Nothing to do: the records are marked as deleted.",
+    "not landed": "Check the ids, or run 'connector pull', which loads the parent records first.",
 }
 """Actions of reasons for which the same command would end in the same way, by how they begin."""
 
@@ -46,7 +46,7 @@ def explain(what: ConnectorError | ResourceRun) -> str:
     if isinstance(what, ConnectorError):
         happened, action = str(what), what.action
     else:
-        happened, action = what.message or f"{what.resource} is not proven", action_of(what)
+        happened, action = what.message or f"{what.resource} is not verified", action_of(what)
     return f"{happened.rstrip().removesuffix('.')}. {action}"
 
 
@@ -86,12 +86,12 @@ def describe_anomalies(resource: str, events: Sequence[Event]) -> str:
 def difference(done: ResourceRun) -> str | None:
     """Sentence on a landing with another number of rows than the API's, else None."""
     if done.total is None:
-        return f"The API's total of {done.resource} is not known: no list was read whole."
+        return f"The API's total of {done.resource} is unknown: no list was read to its end."
     if done.live == done.total:
         return None
     return (
-        f"landing.{done.resource} has {done.live:,} live rows and the API counts {done.total:,}:"
-        " it changed while it was read, and the next pull looks again."
+        f"landing.{done.resource} has {done.live:,} live rows and the API has {done.total:,}:"
+        " records changed during the pull. The next pull resolves the difference."
     )
 
 

@@ -39,6 +39,7 @@ from connector.spreadsheet.report import (
     write_report,
     write_some_rows,
 )
+from connector.spreadsheet.report_words import PLAIN_WORDS, ReportWords
 from connector.system.spill_file import Mapped
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ class PushRunOptions:
     first. `reports`: write the report, into `output` if that is named, else beside the file.
     `report`: the rows in it while nothing is sent, those with problems or all.
     `settles`: wait until rows whose answers were lost can be told from those that never arrived.
-    `people`: who prepared and sent it, for the journal.
+    `people`: who prepared and sent it, for the journal. `words`: words of the report.
     """
 
     applies: bool = False
@@ -171,6 +172,7 @@ class PushRunOptions:
     terms: PushPolicy = field(default_factory=PushPolicy)
     asks_anyway: bool = False
     people: Mapping[Deed, str] = field(default_factory=dict)
+    words: ReportWords = PLAIN_WORDS
 
 
 Manner = PushRunOptions
@@ -412,7 +414,7 @@ class _Push:
             return None
         if batch is not None or manner.report == "all":
             path = manner.output or report_path(table)
-            write_report(path, table, results)
+            write_report(path, table, results, manner.words)
             return path
         reported = foreseen.rows.reported
         if not reported and manner.output is None:
@@ -420,7 +422,7 @@ class _Push:
             return None
         path = manner.output or report_path(table)
         pairs = reported if results is foreseen.results else _with_results(reported, results)
-        write_some_rows(path, table, pairs, foreseen.summary)
+        write_some_rows(path, table, pairs, foreseen.summary, manner.words)
         return path
 
 

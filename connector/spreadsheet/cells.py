@@ -227,7 +227,13 @@ def _reader_of_text(column: TargetColumn, options: CellOptions) -> Reader:
 
 def _phone_text(region: str | None) -> ReadText:
     read_phone = phone_reader(region)
-    return lambda text: text if is_plain_phone(text) else read_phone(read_digits(text))
+
+    def read(text: str) -> str:
+        if not is_plain_phone(text):
+            return str(read_phone(read_digits(text)))
+        return text if region is None else text.replace(" ", "")
+
+    return read
 
 
 def _text_reader(read: ReadText, keeps_digits: bool, options: CellOptions) -> Reader:

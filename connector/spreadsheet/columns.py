@@ -14,6 +14,15 @@ from connector.spreadsheet.texts import unmark
 REPORT_HEADINGS = ("_row", "_outcome", "_code", "_problem", "_fix", "_id")
 """Headings of a report behind the input's own columns, in this order."""
 
+HEADINGS_OF_REPORTS: Mapping[str, tuple[str, ...]] = {
+    "en": REPORT_HEADINGS,
+    "de": ("_zeile", "_ergebnis", "_code", "_problem", "_korrektur", "_id"),
+    "fr": ("_ligne", "_résultat", "_code", "_problème", "_correction", "_id"),
+}
+"""The same headings by language. A report in each of them is read."""
+
+_HEADINGS = frozenset(HEADINGS_OF_REPORTS.values())
+_EVERY_HEADING = frozenset(heading for some in _HEADINGS for heading in some)
 _SHOWN_CHARACTERS = 60
 
 
@@ -71,7 +80,7 @@ def read_headings(path: Path, first_row: Sequence[str], filled: int = 0) -> Colu
         cells = [unmark(cell) for cell in cells[: -len(REPORT_HEADINGS)]]
     else:
         cells += [""] * (filled - len(cells))
-    strays = [i for i, cell in enumerate(cells) if look_of(cell) in REPORT_HEADINGS]
+    strays = [i for i, cell in enumerate(cells) if look_of(cell) in _EVERY_HEADING]
     if strays:
         named = ", ".join(f"column {letter(i)} {cells[i][:_SHOWN_CHARACTERS]!r}" for i in strays)
         raise HeadingsRefused(
@@ -94,7 +103,7 @@ def _told_apart(cells: Sequence[str]) -> Iterator[str]:
 
 def is_of_report(first_row: Sequence[str]) -> bool:
     """Whether the row has the headings of a report."""
-    return tuple(_filled(first_row)[-len(REPORT_HEADINGS) :]) == REPORT_HEADINGS
+    return tuple(_filled(first_row)[-len(REPORT_HEADINGS) :]) in _HEADINGS
 
 
 def _filled(cells: Sequence[str]) -> list[str]:

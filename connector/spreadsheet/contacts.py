@@ -90,7 +90,10 @@ def unquoted(text: str) -> str:
 
 
 def phone_reader(region: str | None) -> ReadText:
-    """The reader of telephone numbers, of a `region` where they name no country."""
+    """The reader of telephone numbers, of a `region` where they name no country.
+
+    With a region, numbers are read in E.164: +441615550123 of 0161 555 0123.
+    """
     return partial(_read_phone, region)
 
 
@@ -111,7 +114,16 @@ def _read_phone(region: str | None, text: str) -> str:
         )
     if _PHONE(tidy) is None or not _is_possible(tidy, region):
         raise Unreadable("phone_format")
-    return tidy
+    return tidy if region is None else _with_country(tidy, region)
+
+
+def _with_country(text: str, region: str) -> str:
+    """The number in E.164, or as it was written where that would lose a part of it."""
+    number = phonenumbers.parse(text, region)
+    reason = phonenumbers.is_possible_number_with_reason(number)
+    if number.extension or reason != phonenumbers.ValidationResult.IS_POSSIBLE:
+        return text
+    return phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)
 
 
 _PLAIN_PHONE = re.compile(r"\+[0-9 ]+").fullmatch

@@ -76,7 +76,7 @@ def load_map(path: Path) -> SavedMap:
         ) from None
     except OSError as error:
         raise Misused(
-            str(naming(path, error)), action="Give a file that this user may read."
+            str(naming(path, error)), action="Use a file that this user can read."
         ) from error
     try:
         if len(text) > _BYTES_MAX:

@@ -13,7 +13,7 @@ import errno
 import io
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -23,8 +23,8 @@ from typing import IO, Any
 from connector.engine.push_plan import Problem
 from connector.engine.push_states import PreviewOutcome
 from connector.errors import DiskFull, NotASpreadsheet, ReportRefused, SpreadsheetError, closed
-from connector.spreadsheet.columns import REPORT_HEADINGS
 from connector.spreadsheet.problems import UNSENT, Cell, SheetRow, fix_of, text_of
+from connector.spreadsheet.report_words import PLAIN_WORDS, ReportWords
 from connector.spreadsheet.table import TEXT_SUFFIXES, WORKBOOK_SUFFIX, Spreadsheet
 from connector.spreadsheet.texts import EMPTY, MISSING, NOT_CALCULATED, mark
 from connector.system import atomic_files
@@ -71,19 +71,42 @@ class ProblemGroup:
     @property
     def rows(self) -> str:
         """The numbers of the first rows, for example "rows 2, 5, 9 and 4 more"."""
-        numbers = ", ".join(str(number) for number, _ in self.examples)
-        more = self.count - len(self.examples)
-        return f"row{'s' * (self.count > 1)} {numbers}{f' and {more:,} more' if more else ''}"
+        return PLAIN_WORDS.rows(self.numbers, self.more)
+
+    @property
+    def numbers(self) -> list[int]:
+        """The numbers of the first rows."""
+        return [number for number, _ in self.examples]
+
+    @property
+    def more(self) -> int:
+        """Number of rows behind the first ones."""
+        return self.count - len(self.examples)
 
     @property
     def lines(self) -> list[str]:
-        """What is wrong: one sentence if it is the same in all rows, else one for each row."""
-        texts = {problem.text for _, problem in self.examples}
+        """What is wrong, in the words of the command."""
+        return self._lines(PLAIN_WORDS.rows, lambda problem: problem.text)
+
+    def told(self, words: ReportWords) -> list[str]:
+        """What is wrong, in these words."""
+        if words is PLAIN_WORDS:
+            return self.lines
+        return self._lines(words.rows, words.text)
+
+    def _lines(
+        self, rows: Callable[[Sequence[int], int], str], text: Callable[[Problem], str]
+    ) -> list[str]:
+        """One sentence if it is the same in all rows, else one for each row."""
+        texts = {text(problem) for _, problem in self.examples}
         if len(texts) == 1:
-            return [f"{self.rows}: {texts.pop()}"]
-        lines = [f"row {number}: {problem.text}" for number, problem in self.examples]
-        more = self.count - len(self.examples)
-        return [*lines, f"{more:,} more row{'s' * (more > 1)}"] if more else lines
+            return [f"{rows(self.numbers, self.more)}: {texts.pop()}"]
+        lines = [f"{rows([number], 0)}: {text(problem)}" for number, problem in self.examples]
+        return [*lines, rows([], self.more)] if self.more else lines
+
+    def cure(self, words: ReportWords) -> str:
+        """What to do, in these words."""
+        return self.fix or "" if words is PLAIN_WORDS else words.fix(self.problem)
 
     @property
     def fix(self) -> str | None:
@@ -153,31 +176,28 @@ def _group(groups: dict[GroupKey, ProblemGroup], number: int, problems: Iterable
         group.add(number, each)
 
 
-def report_cells(result: RowResult) -> tuple[int, str, str, str, str, str]:
+def report_cells(
+    result: RowResult, words: ReportWords = PLAIN_WORDS
+) -> tuple[int, str, str, str, str, str]:
     """The report's own cells of a row, in their order."""
     found = (*result.problems, *result.warnings)
     codes = dict.fromkeys([result.code, *(each.code for each in found)])
-    fixes = dict.fromkeys(each.fix for each in found)
-    changes = [f"{name}: {_told(now)} -> {_told(then)}" for name, now, then in result.changes]
+    fixes = dict.fromkeys(map(words.fix, found))
+    changes = [words.change(*each) for each in result.changes]
     return (
         result.number,
-        result.outcome,
+        words.outcome(result.outcome),
         ", ".join(code for code in codes if code),
-        "\n".join(map(_in_one_line, found)),
+        "\n".join(_in_one_line(each, words) for each in found),
         "\n".join([*(closed(fix) for fix in fixes if fix), *changes]),
         result.record_id or "",
     )
 
 
-def _told(value: Any) -> str:
-    return "(empty)" if value is None else str(value)
-
-
-def _in_one_line(problem: Problem) -> str:
+def _in_one_line(problem: Problem, words: ReportWords) -> str:
     """The problem in one line: its column, what is wrong, and what is allowed."""
-    where = f"{problem.column}: " if problem.column else ""
-    allowed = f" Allowed: {problem.allowed}." if problem.allowed else ""
-    return f"{where}{closed(problem.text)}{allowed}"
+    place = words.place(problem)
+    return f"{place}: {words.text(problem)}" if place else words.text(problem)
 
 
 def stand_in(row: SheetRow, index: int, width: int) -> str | None:
@@ -216,7 +236,7 @@ def new_table(path: Path, what: str) -> Iterator[IO[bytes]]:
             yield file
     except OSError as error:
         if error.errno in _FULL:
-            raise DiskFull(f"there is no room left to write {path}") from error
+            raise DiskFull(f"the disk is full: {path} cannot be written") from error
         raise SpreadsheetError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
@@ -246,7 +266,9 @@ def report_path(table: Spreadsheet) -> Path:
     return next(path for path in map(table.path.with_name, names) if not path.exists())
 
 
-def write_report(path: Path, table: Spreadsheet, results: Iterable[RowResult]) -> None:
+def write_report(
+    path: Path, table: Spreadsheet, results: Iterable[RowResult], words: ReportWords = PLAIN_WORDS
+) -> None:
     """Write the report with every row of the table, csv or xlsx by its name.
 
     `results` come in the order of the rows, one for each that is not blank. A csv has the
@@ -254,11 +276,15 @@ def write_report(path: Path, table: Spreadsheet, results: Iterable[RowResult]) -
     Raises `ReportRefused` where results and rows do not match, `SpreadsheetChanged`, and as
     `new_table` does.
     """
-    _write(path, table, _pairs(table, results), None)
+    _write(path, table, _pairs(table, results), None, words)
 
 
 def write_some_rows(
-    path: Path, table: Spreadsheet, rows: Iterable[tuple[SheetRow, RowResult]], summary: Summary
+    path: Path,
+    table: Spreadsheet,
+    rows: Iterable[tuple[SheetRow, RowResult]],
+    summary: Summary,
+    words: ReportWords = PLAIN_WORDS,
 ) -> None:
     """Write a report with these rows of the table alone, without reading the table.
 
@@ -267,15 +293,18 @@ def write_some_rows(
         table: The table that the rows are of.
         rows: Each row with its result.
         summary: Counts of all rows of the table, for the first sheet of a workbook.
+        words: Words of the report.
 
     Raises:
         ReportRefused: The path is the input itself.
-        DiskFull: There is no room left on the disk.
+        DiskFull: The disk is full.
     """
-    _write(path, table, iter(rows), summary)
+    _write(path, table, iter(rows), summary, words)
 
 
-def _write(path: Path, table: Spreadsheet, pairs: Pairs, summary: Summary | None) -> None:
+def _write(
+    path: Path, table: Spreadsheet, pairs: Pairs, summary: Summary | None, words: ReportWords
+) -> None:
     if path.exists() and path.samefile(table.path):
         raise ReportRefused(
             f"{path} is the input itself, which is never written over",
@@ -288,10 +317,10 @@ def _write(path: Path, table: Spreadsheet, pairs: Pairs, summary: Summary | None
                 # The library for it takes a while to be imported, and a csv needs none.
                 from connector.spreadsheet.workbook_writer import write_sheet  # noqa: PLC0415
 
-                write_sheet(file, path, table, pairs, summary)
+                write_sheet(file, path, table, pairs, words=words, summary=summary)
             else:
                 delimiter = "\t" if suffix == ".tsv" else table.delimiter or ","
-                write_rows(file, delimiter, _text_rows(table.headings, pairs))
+                write_rows(file, delimiter, _text_rows(table.headings, pairs, words))
     finally:
         # The report is the last that reads the table.
         table.release()
@@ -317,20 +346,22 @@ def _pairs(table: Spreadsheet, results: Iterable[RowResult]) -> Pairs:
         )
 
 
-def _text_rows(headings: tuple[str, ...], pairs: Pairs) -> Iterator[Sequence[Any]]:
+def _text_rows(
+    headings: tuple[str, ...], pairs: Pairs, words: ReportWords
+) -> Iterator[Sequence[Any]]:
     width = len(headings)
-    yield [*map(mark, headings), *REPORT_HEADINGS]
+    yield [*map(mark, headings), *words.headings]
     for row, result in pairs:
         if result is None:
             own = list(map(_text_cell, row.cells)) if row.is_outside else [""] * width
-            yield [*own[:width], *[""] * len(REPORT_HEADINGS), *own[width:]]
+            yield [*own[:width], *[""] * len(words.headings), *own[width:]]
             continue
         if row.flaws or row.missing or len(row.cells) != width:
             own = [stand_in(row, i, width) or _text_cell(c) for i, c in enumerate(row.cells)]
         else:
             # The plain case needs to be fast: there may be a million of them.
             own = list(map(_text_cell, row.cells))
-        number, *rest = report_cells(result)
+        number, *rest = report_cells(result, words)
         # Cells that no heading stands above come behind everything else, as they did.
         yield [*own[:width], number, *map(mark, rest), *own[width:]]
 

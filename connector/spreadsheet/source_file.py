@@ -140,23 +140,23 @@ _END_64 = struct.Struct("<4sQ2H2L4Q")
 _LOCATOR_64_BYTES = 20
 _IS_ENCRYPTED = 0x1
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_AS_XLSX = "Open it in a spreadsheet program and save it as xlsx, then give that file."
+_AS_XLSX = "Open it in a spreadsheet program and save it as xlsx, then use that file."
 _OTHERS: Mapping[str, tuple[str, str]] = {
     "xl/workbook.bin": ("an xlsb workbook", _AS_XLSX),
-    "word/document.xml": ("a text document", "Copy its table to a workbook, and give that file."),
-    "ppt/presentation.xml": ("a presentation", "Copy its table to a workbook, and give that file."),
+    "word/document.xml": ("a text document", "Copy its table to a workbook, and use that file."),
+    "ppt/presentation.xml": ("a presentation", "Copy its table to a workbook, and use that file."),
     "Index/Document.iwa": ("a Numbers document", "In Numbers, export it to xlsx or csv."),
     "Index.zip": ("a Numbers document", "In Numbers, export it to xlsx or csv."),
 }
 _TEXTS: tuple[tuple[bytes, str, str], ...] = (
-    (b"%pdf", "a PDF", "Ask for the table itself, as xlsx or csv: a PDF has no cells."),
-    (b"{\\rtf", "a text document", "Copy its table to a workbook, and give that file."),
+    (b"%pdf", "a PDF", "A PDF has no cells. Ask for the table as xlsx or csv."),
+    (b"{\\rtf", "a text document", "Copy its table to a workbook, and use that file."),
     (b"<?xml", "XML, as Excel saved it in 2003", _AS_XLSX),
     (b"<!doctype html", "a web page", _AS_XLSX),
     (b"<html", "a web page", _AS_XLSX),
     (b"<table", "a web page", _AS_XLSX),
-    (b"\x89png", "a picture", "Ask for the table itself, as xlsx or csv."),
-    (b"\xff\xd8\xff", "a picture", "Ask for the table itself, as xlsx or csv."),
+    (b"\x89png", "a picture", "Ask for the table as xlsx or csv."),
+    (b"\xff\xd8\xff", "a picture", "Ask for the table as xlsx or csv."),
     (b"begin:vcard", "a card of one person", "Export the contacts as csv."),
 )
 _MAIN: Mapping[str, BookKind] = {"xl/workbook.xml": "xlsx", "content.xml": "ods"}
@@ -283,7 +283,7 @@ def _check_declared(source: SourceFile, members: list[zipfile.ZipInfo]) -> None:
             raise UnsafeWorkbook(
                 f"{source.path} is unusually large when unpacked: {member.filename!r} would take"
                 f" {member.file_size / 1e6:,.0f} MB",
-                action="Copy the table to a new workbook, and give that file.",
+                action="Copy the table to a new workbook, and use that file.",
             )
     if sum(member.file_size for member in members) > INFLATED_BYTES_MAX:
         raise _too_large(source)
@@ -293,7 +293,7 @@ def _too_large(source: SourceFile) -> UnsafeWorkbook:
     return UnsafeWorkbook(
         f"{source.path} is too large: unpacked, it has more than"
         f" {INFLATED_BYTES_MAX / 1e6:,.0f} MB",
-        action="Save the sheet as csv in UTF-8, which may have any size, and give that file.",
+        action="Save the sheet as csv in UTF-8, which can have any size, and use that file.",
     )
 
 

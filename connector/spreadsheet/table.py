@@ -168,7 +168,7 @@ class _Reading:
             raise DamagedSpreadsheet(
                 f"{self._where}{row} cannot be read: the content is damaged or unusual"
                 f" ({kind.__name__})",
-                action="Copy the table into a new workbook or save it as csv, and give that file.",
+                action="Copy the table to a new workbook or save it as csv, and use that file.",
             ) from error
 
 

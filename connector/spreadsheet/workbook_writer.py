@@ -26,9 +26,10 @@ from openpyxl.worksheet.worksheet import Worksheet
 from connector.engine.push_plan import Problem
 from connector.engine.push_states import PreviewOutcome
 from connector.errors import ReportRefused
-from connector.spreadsheet.columns import REPORT_HEADINGS, letter
+from connector.spreadsheet.columns import letter
 from connector.spreadsheet.problems import Amount, Cell, PartlyShown, SheetRow
 from connector.spreadsheet.report import Pairs, RowResult, Summary, report_cells, stand_in
+from connector.spreadsheet.report_words import ReportWords
 from connector.spreadsheet.table import Spreadsheet
 from connector.spreadsheet.template_sheet import TemplateColumn
 from connector.spreadsheet.texts import is_hazard, mark_text_cell
@@ -76,7 +77,6 @@ _BY_NUMBER = re.compile(rf"{_NOT_IN_XML.pattern}|_(?=x[0-9A-Fa-f]{{4}}_)")
 _ANY = re.compile(".", re.DOTALL)
 # The first sheet sums up, and the second has the rows.
 _SHEET_PART = "xl/worksheets/sheet2.xml"
-_SUMMARY_HEADINGS = ("Rows", "What", "Column", "Problem", "What to do")
 _SUMMARY_WIDTHS = (8, 18, 24, 80, 60)
 _ROWS = re.compile(rb"<sheetData\s*/>|<sheetData>.*</sheetData>", re.DOTALL)
 # Of the rows that the library knows, which are those with comments.
@@ -91,7 +91,13 @@ _LARGE_BYTES = 32 * 1024 * 1024
 
 
 def write_sheet(
-    file: IO[bytes], path: Path, table: Spreadsheet, pairs: Pairs, summary: Summary | None = None
+    file: IO[bytes],
+    path: Path,
+    table: Spreadsheet,
+    pairs: Pairs,
+    *,
+    words: ReportWords,
+    summary: Summary | None = None,
 ) -> None:
     """Write the rows and the sheet that sums them up.
 
@@ -101,7 +107,7 @@ def write_sheet(
     Raises:
         ReportRefused: A text is longer than a cell may be.
     """
-    sheet = _ReportSheet(path, table.headings, summary)
+    sheet = _ReportSheet(path, table.headings, words, summary)
     is_large = table.path.stat().st_size > _LARGE_BYTES
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=_PACKING) as archive:
         packed = archive.open(_SHEET_PART, "w", force_zip64=is_large)
@@ -130,18 +136,21 @@ class _ReportSheet:
     A cell is the XML behind its place, so that a text that comes again is made once.
     """
 
-    def __init__(self, path: Path, headings: Sequence[str], summary: Summary | None) -> None:
-        self._path, self._headings = path, headings
+    def __init__(
+        self, path: Path, headings: Sequence[str], words: ReportWords, summary: Summary | None
+    ) -> None:
+        self._path, self._headings, self._words = path, headings, words
         self._index = {heading: index for index, heading in enumerate(headings)}
-        self._width = len(headings) + len(REPORT_HEADINGS)
+        self._width = len(headings) + len(words.headings)
         self._letters = [letter(i) for i in range(self._width)]
         self._book = Workbook()
         self._book.properties.creator = _AUTHOR
         sheet = self._book.active
         assert isinstance(sheet, Worksheet)
         self._sheet = sheet
-        sheet.title, sheet.freeze_panes = "Report", "A2"
-        self._book.create_sheet("Summary", 0)
+        first, second = words.sheets
+        sheet.title, sheet.freeze_panes = second, "A2"
+        self._book.create_sheet(first, 0)
         self._book.active = 0
         self._has_all_rows = summary is None
         self._summary, self._last = summary or Summary(), 1
@@ -163,12 +172,15 @@ class _ReportSheet:
 
     def sum_up(self) -> None:
         """Fill the first sheet: the rows by outcome, and the problems by kind."""
-        sheet, summary = self._book["Summary"], self._summary
-        lines: list[tuple[object, ...]] = [_SUMMARY_HEADINGS]
-        lines += [(count, name, "", "", "") for name, count in summary.counts.most_common()]
-        for what, groups in (("problem", summary.problems), ("warning", summary.warnings)):
+        words, summary = self._words, self._summary
+        sheet = self._book[words.sheets[0]]
+        lines: list[tuple[object, ...]] = [words.summary]
+        counts = summary.counts.most_common()
+        lines += [(count, words.outcome(name), "", "", "") for name, count in counts]
+        kinds = zip(words.kinds, (summary.problems, summary.warnings), strict=True)
+        for what, groups in kinds:
             for each in sorted(groups.values(), key=lambda group: -group.count):
-                found = (each.problem.column or "", "\n".join(each.lines), each.fix or "")
+                found = (words.place(each.problem), "\n".join(each.told(words)), each.cure(words))
                 lines.append((each.count, what, *found))
         for index, line in enumerate(lines, 1):
             for column, value in enumerate(line, 1):
@@ -189,7 +201,7 @@ class _ReportSheet:
 
     def heading_row(self) -> str:
         """The first row."""
-        texts = (*self._headings, *REPORT_HEADINGS)
+        texts = (*self._headings, *self._words.headings)
         return self._row(1, [self._text(mark_text_cell(each), is_bold=True) for each in texts])
 
     def row(self, row: SheetRow, result: RowResult | None) -> str:
@@ -205,13 +217,13 @@ class _ReportSheet:
             if index is not None:
                 own[index] = self._own(row, index, _WRONG)
                 self._comment(place, index, problem)
-        number, outcome, *words = report_cells(result)
+        number, outcome, *rest = report_cells(result, self._words)
         width = len(self._headings)
         cells = [
             *own[:width],
             _value("n", number),
             self._text(outcome, _COLOR_OF[result.outcome]),
-            *(self._text(mark_text_cell(each), wraps=True) if each else "" for each in words),
+            *(self._text(mark_text_cell(each), wraps=True) if each else "" for each in rest),
             *own[width:],
         ]
         return self._row(place, cells)
@@ -312,7 +324,8 @@ class _ReportSheet:
     def _comment(self, number: int, index: int, problem: Problem) -> None:
         """Say at the cell what is wrong with it."""
         cell = self._sheet.cell(number, index + 1)
-        lines = "\n".join(part for part in (problem.text, problem.fix) if part)
+        parts = (self._words.text(problem), self._words.fix(problem))
+        lines = "\n".join(part for part in parts if part)
         lines = _NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", lines)[:_COMMENT_CHARACTERS_MAX]
         if cell.comment is not None:
             cell.comment.text += f"\n{lines}"

@@ -319,7 +319,7 @@ def _named(path: Path, message: str) -> WarehouseError:
     text = message.split("\n", maxsplit=1)[0]
     lowered = text.lower()
     if "no space left" in lowered or "file too large" in lowered or "disk full" in lowered:
-        return DiskFull(f"there is no room left to write {path}")
+        return DiskFull(f"the disk is full: {path} cannot be written")
     if "replaying wal" in lowered or "corrupt wal" in lowered:
         return DamagedLog(f"the log {log_of(path)} is damaged and cannot be read back")
     if "could not set lock" in lowered or _is_held(text):

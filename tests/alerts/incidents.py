@@ -359,7 +359,7 @@ HOOLI = Plan(
         ),
         Incident(
             *(17, "The key's file", "is deleted", lose_key),
-            *("settings_wrong", "Correct the setting that is named", new_key),
+            *("settings_wrong", "Correct this setting", new_key),
         ),
         Incident(
             *(25, "connector.toml", "has a misspelt setting", lambda q: q.set(billing_dai=3)),
@@ -445,7 +445,7 @@ INITECH = Plan(
         ),
         Incident(
             *(13, "The work file", "is overwritten", overwrite("work.duckdb")),
-            *("files_unusable", "Move the file away", put_back("work.duckdb")),
+            *("files_unusable", "move the file away", put_back("work.duckdb")),
         ),
         Incident(
             *(19, "The ledger", "is overwritten", overwrite("ledger.sqlite")),
@@ -567,7 +567,7 @@ UMBRELLA = Plan(
         ),
         Incident(
             *(36, "A seed", "is saved with semicolons", wrong_seed),
-            *("publication_failed", "Correct the place that is named", right_seed),
+            *("publication_failed", "Correct this place", right_seed),
         ),
         Calm(42, "Nobody has begun to fill in a seed", with_models),
         Incident(

@@ -88,7 +88,7 @@ def test_an_api_that_is_away_is_told_once_and_a_revoked_key_beside_it(
     assert "the API answered 503" in first["title"]
     assert "the next pull tries again" in first["action"]
     assert "was answered 401." in second["happened"]
-    place = f"Check api_key ({revoked}, named by CONNECTOR_API_KEY_FILE): generate a new key"
+    place = f"Check api_key ({revoked}, named by CONNECTOR_API_KEY_FILE). If in doubt, generate"
     assert place in second["action"]
     assert place in refused.err
     assert 1 == failed.err.count("503")

@@ -84,7 +84,7 @@ def test_key_without_a_scope_leaves_that_resource_out(tmp_path: Path) -> None:
     assert 3 == called.status
     assert ["leads", "skipped", "no"] == called.row("leads")[:3]
     assert ["bookings", "done", "yes"] == called.row("bookings")[:3]
-    assert "Give the key the scope 'leads.read', or leave this resource out." in called.err
+    assert "Give the key the scope 'leads.read', or exclude this resource." in called.err
     assert "Done in part, 6 of 7 resources: " in called.err
 
 
@@ -123,7 +123,7 @@ def test_rows_that_differ_from_the_total_are_told(tmp_path: Path) -> None:
 
     each = called.object["resources"]["jobs"]
     assert each["live"] != each["total"]
-    said = f"landing.jobs has {each['live']} live rows and the API counts {each['total']}: "
+    said = f"landing.jobs has {each['live']} live rows and the API has {each['total']}: "
     assert said in called.err
 
 
@@ -201,7 +201,7 @@ def test_file_of_somebody_else_is_left_alone(
 
     assert 1 == called.status
     assert said in called.out + called.err
-    assert "Move the file away" in called.err
+    assert "move the file away" in called.err
     assert before == work.read_bytes()
 
 

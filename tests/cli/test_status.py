@@ -98,7 +98,7 @@ def test_status_never_says_that_nothing_is_to_do_where_something_failed(
         said = call(["status"], environ).err
 
     expected = {
-        "shrunk": "Look in the application: if the records",
+        "shrunk": "Check the application. If the records",
         "refused": "Check CONNECTOR_API_KEY",
         "cut off": "What to do: Run 'connector pull'",
     }

@@ -44,7 +44,7 @@ def test_a_full_disk_is_a_clean_end_wherever_it_is_met(tmp_path: Path, share: in
                 starved += 1
                 assert 1 == ended.status, (point, ended)
                 # SQLite takes a limit on a file's size for a broken disk, and a full one for full.
-                named = ("no room left", "ledger.sqlite cannot be used: disk I/O error")
+                named = ("disk is full", "ledger.sqlite cannot be used: disk I/O error")
                 assert any(each in ended.said for each in named), (point, ended.said)
                 found = rows(published(folder), "FROM landing.jobs ORDER BY id")
                 assert before == found, point

@@ -130,7 +130,7 @@ def test_a_full_disk_is_named(tmp_path: Path) -> None:
         ((pages,),) = connection.execute("PRAGMA page_count").fetchall()
         connection.execute(f"PRAGMA max_page_count = {pages}")
         with (
-            pytest.raises(DiskFull, match="no room left"),
+            pytest.raises(DiskFull, match="disk is full"),
             file.naming_errors(path),
             file.transaction(connection),
         ):

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from html import unescape
 from pathlib import Path
+from typing import get_args
 
+import openpyxl
 import pytest
 from babel.messages.pofile import read_po
+from openpyxl.worksheet.worksheet import Worksheet
 
 import connector.page
 from connector.engine.push_plan import Problem
 from connector.engine.push_row import DOUBTS
+from connector.engine.push_states import Operation, RowOutcome
 from connector.errors import ConnectorError
 from connector.page.problem_words import SENT
+from connector.page.report_words import ROW_OUTCOMES
 from connector.page.words import COUNTED, LANGUAGES, UNDONE, PageRefusal, language
 from connector.pushes.undo_report import _TOLD
-from connector.spreadsheet.problems import PROBLEMS, WARNINGS
+from connector.sandbox.server import Sandbox
+from connector.spreadsheet.problems import PROBLEMS, WARNINGS, text_of
+from connector.spreadsheet.table import open_table
+from tests.page.serving import signed_in
 
 OTHERS = LANGUAGES[1:]
 ENGLISH = frozenset(
@@ -95,6 +105,7 @@ def test_no_text_of_a_catalogue_is_english(code: str) -> None:
     spoken = language(code)
     for text, told in catalogue(code):
         assert not english_in(told, code), (text, told)
+    assert {*get_args(RowOutcome), *get_args(Operation)} == {*ROW_OUTCOMES}
     assert {spoken.gettext(each) for each in UNDONE.values()}.isdisjoint(UNDONE.values())
     assert spoken.counted(2, "candidates") != COUNTED["candidates"][1] % {"num": 2}
 
@@ -106,3 +117,150 @@ def catalogue(code: str) -> Iterator[tuple[str, str]]:
             said = each.string if isinstance(each.string, tuple) else (each.string,)
             for one in map(str, said) if each.id else ():
                 yield str(each.id), re.sub(r"%\(\w+\)s|connector page", "", one)
+
+
+# -- Screens ---------------------------------------------------------------------------------------
+
+ROWS = (
+    "Eva,Lang,eva,permanent,45000,0171 1234567",
+    "Uwe,Kurz,uwe@muster.example,vollzeit,viel,+49 171 1234567",
+    "Ina,Groß,ina@muster.example,permanent,45.000,k.A.",
+    "Ina,Groß,ina@muster.example,permanent,45.000,",
+    "Leo,Weiß,leo@muster.example,permanent,51.500,",
+)
+HEADINGS = "Vorname,Nachname,E-Mail,Beschäftigungsart,Gehaltswunsch,Mobil,Merkfeld"
+
+
+STEPS: Mapping[str, Mapping[str, str]] = {
+    "columns": {
+        f"c:{place}": name
+        for place, name in enumerate(
+            ("first_name", "last_name", "email", "employment_type", "expected_salary", "mobile")
+        )
+    },
+    "values": {"decimal:4": ",", "value:3:0": "permanent", "value:5:0": ""},
+    "rows": {"go": "on"},
+}
+"""The answers of each screen up to the last look."""
+
+
+def visible(page: str) -> str:
+    """The words of a page: its texts and what is read aloud."""
+    # Cells of the file's own are no words of the page.
+    text = re.sub(r'<select name="region">.*?</select>', " ", page, flags=re.DOTALL)
+    text = re.sub(r"<(script|code|textarea|td|q)\b.*?</\1>", " ", text, flags=re.DOTALL)
+    aloud = re.findall(r'(?:aria-label|placeholder|alt|title|data-[a-z]+)="([^"]*)"', text)
+    return unescape(" ".join((re.sub(r"<[^>]*>", " ", text), *aloud)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", OTHERS)
+def test_no_screen_is_in_english(code: str, tmp_path: Path) -> None:
+    seen: dict[str, str] = {}
+    with Sandbox() as sandbox, signed_in(sandbox, tmp_path) as (_, ann):
+        ann.client.headers["Accept-Language"] = code
+
+        def look(path: str) -> None:
+            seen[path] = visible(ann.see(path).text)
+
+        def act(path: str, **fields: str) -> None:
+            seen[f"POST {path}"] = visible(ann.post(path, fields).text)
+
+        content = "\n".join((HEADINGS, *(f"{row},x" for row in ROWS))).encode()
+        path = ann.begin("leute.csv", content)
+        for step in ("table", "columns"):
+            look(f"{path}/{step}")
+        act(f"{path}/columns")
+        act(f"{path}/columns", **STEPS["columns"], **{"c:6": "internal_notes"})
+        look(f"{path}/values")
+        act(f"{path}/values", **STEPS["values"])
+        for step in ("rows", "rows/2", "look"):
+            look(f"{path}/{step}")
+        act(f"{path}/rows", **{"e:2:2": "eva@muster.example"}, go="on")
+        look(f"{path}/look")
+        for show in ("create", "duplicate", "invalid"):
+            look(f"{path}/look?show={show}")
+        act(f"{path}/send")
+        ann.see(f"{path}/look")
+        act(f"{path}/send", accept="yes")
+        look(f"{path}/progress")
+        while "/progress" in str(ann.shown.url):
+            look(f"{path}/progress")
+        look(f"{path}/result")
+        for show in ("duplicate", "invalid"):
+            look(f"{path}/result?show={show}")
+        look(f"{path}/result?show=created")
+        assert 3 == len(sandbox.store.records("candidates"))
+        act(f"{path}/undo")
+        while "/progress" in str(ann.shown.url):
+            look(f"{path}/progress")
+        look(f"{path}/undo")
+        act(f"{path}/undo", go="on")
+        look(f"{path}/result")
+        act(f"{path}/rest")
+        for place in ("/history", "/", "/nowhere"):
+            look(place)
+        for name, file in (("x.pdf", b"%PDF"), ("x.xlsx", b"PK"), ("x.csv", b"A,B\n")):
+            ann.begin(name, file)
+            seen[name] = visible(ann.shown.text)
+        act("/imports", resource="candidates", mode="convert", pasted="a")
+    assert len(seen) > 20
+    for place, text in seen.items():
+        assert not english_in(text, code), (place, english_in(text, code), text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", LANGUAGES)
+@pytest.mark.parametrize("name", ["leute.csv", "leute.xlsx"])
+def test_a_report_is_in_the_language_and_is_imported_again(
+    code: str, name: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    table = HEADINGS.removesuffix(",Merkfeld").split(",")
+    rows = [row.split(",") for row in ROWS]
+    content = "\n".join(map(",".join, (table, *rows))).encode()
+    if name.endswith("xlsx"):
+        book = openpyxl.Workbook()
+        sheet = book.active
+        assert isinstance(sheet, Worksheet)
+        for cells in (table, *rows):
+            sheet.append(cells)
+        book.save(folder / name)
+        content = (folder / name).read_bytes()
+    with Sandbox() as sandbox, signed_in(sandbox, tmp_path) as (page, ann):
+        ann.client.headers["Accept-Language"] = code
+        path = ann.begin(name, content)
+        for step, said in STEPS.items():
+            ann.see(f"{path}/{step}")
+            ann.post(f"{path}/{step}", said)
+        ann.see(f"{path}/look")
+        ann.post(f"{path}/send", {"accept": "yes"})
+        while "/progress" in str(ann.see(f"{path}/progress").url):
+            pass
+        report = folder / f"report{Path(name).suffix}"
+        report.write_bytes(ann.client.get(f"{path}/get/report").content)
+        shown = open_table(report)
+        assert shown.is_report
+        assert table == list(shown.headings)
+        assert rows == [list(map(text_of, row.cells)) for row in shown.rows()]
+        if code != "en":
+            assert not english_in(words_of_report(report), code), words_of_report(report)
+        again = ann.begin(report.name, report.read_bytes())
+        checked = page.reader.checked(page.drafts.load(again.rpartition("/")[2])).future.result()
+        assert {"unchanged": 2, "duplicate": 1, "invalid": 2} == {**checked.preview.summary.counts}
+
+
+def words_of_report(path: Path) -> str:
+    """The words of a report beside the file's own cells, without codes and ids."""
+    if path.suffix == ".csv":
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            cells = [line[6:] for line in csv.reader(file)]
+        return " ".join(" ".join((*line[:2], *line[3:5])) for line in cells).replace("_", " ")
+    book = openpyxl.load_workbook(path)
+    first, second = book.worksheets
+    texts = [*book.sheetnames, *(str(c.value or "") for row in first.iter_rows() for c in row)]
+    for row in second.iter_rows():
+        texts += [str(row[at].value or "").replace("_", " ") for at in (6, 7, 9, 10)]
+        texts += [cell.comment.text for cell in row if cell.comment]
+    return " ".join(texts)

@@ -94,7 +94,7 @@ def test_missing_scope_fails_after_the_others_landed(tmp_path: Path) -> None:
     assert not ran.success
     assert set(COUNTS) - {"leads"} == set(ran.materialized) == set(ran.checks)
     assert ran.reason.startswith("The pull did not land leads. leads: skipped: ")
-    assert "Give the key the scope 'leads.read', or leave this resource out." in ran.reason
+    assert "Give the key the scope 'leads.read', or exclude this resource." in ran.reason
 
 
 def test_wrong_key_fails_with_what_to_do(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_check_fails_where_rows_and_total_differ(tmp_path: Path) -> None:
     assert {"jobs": False, "leads": True} == {n: c.passed for n, c in ran.checks.items()}
     live, total = (ran.checks["jobs"].metadata[name].value for name in ("live", "total"))
     assert live != total
-    assert f"{live} live rows and the API counts {total}" in str(ran.checks["jobs"].description)
+    assert f"{live} live rows and the API has {total}" in str(ran.checks["jobs"].description)
 
 
 def test_deleted_record_leaves_the_row_count(tmp_path: Path) -> None:

@@ -175,7 +175,7 @@ def test_a_disk_that_fills_up_is_named_and_the_old_copy_stays(tmp_path: Path) ->
 
         assert 1 == process.returncode, said.decode()
         assert b"Traceback" not in said
-        assert b"no room left" in said, said.decode()
+        assert b"disk is full" in said, said.decode()
         assert before == published(tmp_path).read_bytes()
 
         assert "done" == pulled(sandbox, tmp_path).outcome
@@ -191,7 +191,7 @@ def test_publishing_onto_a_full_disk_is_named(tmp_path: Path) -> None:
     obeyed = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) // 2, limits[1]))
-        with pytest.raises(DiskFull, match="no room left"):
+        with pytest.raises(DiskFull, match="disk is full"):
             publish(settings)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)

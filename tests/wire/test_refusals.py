@@ -201,7 +201,7 @@ def test_doubt_says_where_once() -> None:
     error = refusal_of(WRITES[0], 502, SAID)
 
     assert (
-        "POST /api/v1/jobs was sent and its fate is unknown: answered 502: That cannot be."
+        "POST /api/v1/jobs was sent, but its result is unknown: answered 502: That cannot be."
         == str(error)
     )
 

@@ -171,7 +171,12 @@ def _phones() -> Iterator[File]:
         "+49 30 23125-000",
     )
     yield same("phones", "Mobile", "mobile", *good)
-    yield same("phones gb", "Telephone", "phone", *good, **region)
+    in_e164 = (
+        *("+447700900123", "+447700900123", "+442079460123", "+442079460123", "+442079460123"),
+        # E.164 has no extension, which would be lost.
+        *("020 7946 0123 ext. 12", "+493023125000"),
+    )
+    yield column("phones gb", "Telephone", "phone", *zip(good, in_e164, strict=True), **region)
     tidy = (
         ("tel:+447700900123", "+447700900123"),
         ("'07700900123", "07700900123"),

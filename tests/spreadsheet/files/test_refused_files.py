@@ -84,7 +84,7 @@ def test_other_kinds_are_refused_with_advice(tmp_path: Path, name: str) -> None:
     ) as refused:
         open_table(text_file(tmp_path, b"a,b\n1,2\n", name))
 
-    assert "Save it as xlsx, or as csv in UTF-8" in refused.value.action
+    assert "Save the table as xlsx or as csv in UTF-8" in refused.value.action
 
 
 def test_what_is_no_file(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_a_workbook_report_keeps_types_and_shows_problems_where_they_are(tmp_pat
     comments = {
         c.coordinate: c.comment.text for row in written.iter_rows() for c in row if c.comment
     }
-    said = "It is not an email address.\nFix it."
+    said = "It is not an email address. Allowed: an address.\nFix it."
     assert {f"B{n}": f"{said}\n{said}" for n in range(2, 9)} == comments
     assert {"FFC7CE"} == {written[place].fill.fgColor.rgb[2:] for place in ("B2", "E2")}
     assert "00000000" == written["A2"].fill.fgColor.rgb
@@ -218,7 +218,7 @@ def test_what_prevents_writing_is_named(tmp_path: Path, monkeypatch: pytest.Monk
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(DiskFull, match="no room left"):
+    with pytest.raises(DiskFull, match="disk is full"):
         write_report(tmp_path / "report.csv", table, RESULTS)
     assert ["rows.csv"] == [each.name for each in tmp_path.iterdir()]
 

@@ -1,0 +1,55 @@
+"""What the page suggests: columns to confirm, and telephone numbers with their country."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from connector.sandbox.server import Sandbox
+from tests.page.serving import signed_in
+
+
+@pytest.fixture
+def sandbox() -> Iterator[Sandbox]:
+    """An API with nobody in it."""
+    with Sandbox() as opened:
+        yield opened
+
+
+def test_a_column_named_like_one_field_is_chosen_and_to_be_confirmed(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    with signed_in(sandbox, tmp_path) as (_, ann):
+        ann.client.headers["Accept-Language"] = "fr"
+        content = "Prénom,Nom,Courriel,Type de contrat,Préavis\nBo,Li,bo@example.com,CDI,30\n"
+        path = ann.begin("liste.csv", content.encode())
+        shown = ann.see(f"{path}/columns").text
+        assert 1 == shown.count("À confirmer")
+        assert '<option value="notice_period_days" selected>' in shown
+
+
+def test_telephone_numbers_get_their_country(sandbox: Sandbox, tmp_path: Path) -> None:
+    with signed_in(sandbox, tmp_path) as (_, ann):
+        ann.client.headers["Accept-Language"] = "de-DE,de;q=0.9"
+        content = (
+            "Vorname,Nachname,E-Mail,Beschäftigungsart,Mobil\n"
+            "Bo,Li,bo@example.com,permanent,0049 171 1234567\n"
+            "Cy,Li,cy@example.com,permanent,0171/1234568\n"
+            "Di,Li,di@example.com,permanent,+49 (0) 171 1234569\n"
+        )
+        path = ann.begin("liste.csv", content.encode())
+        ann.see(f"{path}/columns")
+        ann.post(f"{path}/columns")
+        shown = ann.see(f"{path}/values").text
+        assert '<option value="DE" selected>' in shown
+        assert re.search("<q>0171/1234568</q> → <b>[+]491711234568</b>", shown)
+        ann.post(f"{path}/values", {"region": "DE"})
+        ann.see(f"{path}/look")
+        ann.post(f"{path}/send", {"accept": "yes"})
+        while "/progress" in str(ann.see(f"{path}/progress").url):
+            pass
+        numbers = {each["mobile"] for each in sandbox.store.records("candidates").values()}
+        assert {"+491711234567", "+491711234568", "+491711234569"} == numbers

@@ -343,8 +343,11 @@ class PreparingScreens:
         draft, shown = self.drafts.load(call.id), {each.key: each for each in wrong}
         columns = checked.preview.columns
         has_phones, region = screens.phone_region(columns)
-        home = country_of(call.request.headers.get("accept-language", "")) if not region else ""
         opened = self.opened(draft)
+        home = country_of(call.request.headers.get("accept-language", "")) if not region else ""
+        # The file of another country would have numbers that cannot be imported.
+        if home and not screens.phones_fit(opened, columns, home):
+            home = ""
         questions = [shown.get(q.key, q) for q in screens.value_questions(checked)]
         return self.show(
             call,

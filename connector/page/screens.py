@@ -457,6 +457,24 @@ def phone_examples(opened: OpenedFile, columns: ColumnMap, region: str) -> list[
     return [(text, number) for text, number in found.items() if text != number]
 
 
+def phones_fit(opened: OpenedFile, columns: ColumnMap, region: str) -> bool:
+    """Return True if the region makes no telephone number of the samples unreadable."""
+    return all(
+        _is_phone(text, region) or not _is_phone(text, None)
+        for column in columns.columns
+        if column.target.is_phone
+        for text in opened.samples[column.index]
+    )
+
+
+def _is_phone(text: str, region: str | None) -> bool:
+    try:
+        phone_reader(region)(text)
+    except Unreadable:
+        return False
+    return True
+
+
 def phone_region(columns: ColumnMap) -> tuple[bool, str]:
     """Whether a column holds telephone numbers, and the country that was said."""
     phones = [each for each in columns.columns if each.target.is_phone]

@@ -31,6 +31,24 @@ def test_a_column_named_like_one_field_is_chosen_and_to_be_confirmed(
         assert '<option value="notice_period_days" selected>' in shown
 
 
+def test_a_country_that_the_numbers_do_not_fit_is_not_preselected(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    with signed_in(sandbox, tmp_path) as (_, ann):
+        ann.client.headers["Accept-Language"] = "fr-FR,fr;q=0.9"
+        content = (
+            "Vorname,Nachname,E-Mail,Beschäftigungsart,Mobil\n"
+            "Cy,Li,cy@example.com,permanent,0171/12345678\n"
+        )
+        path = ann.begin("liste.csv", content.encode())
+        ann.see(f"{path}/columns")
+        ann.post(f"{path}/columns")
+        shown = ann.see(f"{path}/values").text
+
+    assert '<option value="FR">' in shown
+    assert "selected" not in shown.partition('name="region"')[2].partition("</select>")[0]
+
+
 def test_telephone_numbers_get_their_country(sandbox: Sandbox, tmp_path: Path) -> None:
     with signed_in(sandbox, tmp_path) as (_, ann):
         ann.client.headers["Accept-Language"] = "de-DE,de;q=0.9"

@@ -37,6 +37,7 @@ from connector.page.screens import ValueQuestion, kind_of, pages, problem_kinds
 from connector.page.site import PageCall, redirect
 from connector.page.words import MODES, PageRefusal, country_of, resource_names
 from connector.pushes.dry_run import template
+from connector.pushes.file_questions import NAME_ALLOWED, load_named_map, named_maps, save_named_map
 from connector.pushes.inbox import Inbox
 from connector.pushes.options import NO_MAP
 from connector.settings.model import Settings
@@ -299,12 +300,30 @@ class PreparingScreens:
             matchable=[n for n, each in named.items() if _may_match(draft, each)],
             message=message,
             left_out=screens.LEFT_OUT,
+            named_maps=named_maps(self._settings.folder, draft.resource),
             status=422 if message else 200,
         )
+
+    def _use_named_map(self, call: PageCall) -> Response:
+        """Match the columns as they were saved under the chosen name."""
+        chosen, name = self.drafts.load(call.id), call.form.get("named", "")
+        headings = self.opened(chosen).table.headings
+        saved = None
+        if NAME_ALLOWED(name):
+            saved = load_named_map(self._settings.folder, chosen.resource, name, headings)
+        if saved is None:
+            message = call.language.gettext("These saved matches no longer exist.")
+            return self._columns(call, chosen, message)
+        with self.preparing(call) as draft:
+            self.drafts.save_map(draft, saved)
+            draft.confirmed = ["table"]
+        return redirect(f"/imports/{call.id}/columns")
 
     def take_columns(self, call: PageCall) -> Response:
         """Take what each column is for."""
         draft = self.drafts.load(call.id)
+        if "use" in call.form:
+            return self._use_named_map(call)
         opened, words = self.opened(draft), call.language
         found, _ = self.reader.columns(draft, opened)
         saved, undecided, twins = screens.chosen_map(call.form, opened, found)
@@ -315,6 +334,10 @@ class PreparingScreens:
         elif undecided:
             told = words.gettext("Choose a field or “Do not import” for: %s.")
             message = told % ", ".join(undecided)
+        elif (name := call.form.get("save_as", "").strip()) and not NAME_ALLOWED(name):
+            message = words.gettext("Use letters, digits, spaces and hyphens for the name.")
+        elif name:
+            save_named_map(self._settings.folder, name, saved)
         with self.preparing(call) as draft:
             self.drafts.save_map(draft, saved)
             if draft.mode in ("update", "upsert") and call.form.get("match"):

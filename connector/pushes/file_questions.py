@@ -158,3 +158,54 @@ def remember_map(
         make_folder(path.parent)
         kept = replace(saved_from(columns), remarks={}, missing=())
         save_map(path, kept if said is None else replace(kept, options=said.options))
+
+
+# -- Maps with a name ------------------------------------------------------------------------------
+
+NAME_ALLOWED = re.compile(r"\w[\w -]{0,39}").fullmatch
+"""A name of saved matches: letters, digits, blanks, hyphens and underscores."""
+
+
+def named_maps(folder: Path, resource: str) -> list[str]:
+    """Return the names of the saved matches of a resource, in alphabetical order."""
+    found = (folder / MAPS_FOLDER / "named" / resource).glob("*.toml")
+    return sorted((each.stem for each in found), key=str.casefold)
+
+
+def save_named_map(folder: Path, name: str, saved: SavedMap) -> None:
+    """Save matches under a name, and replace earlier ones of that name.
+
+    Raises:
+        ValueError: The name has characters that are not allowed.
+        WarehouseError: The file cannot be written.
+    """
+    path = _named_path(folder, saved.resource, name)
+    make_folder(path.parent)
+    save_map(path, saved)
+
+
+def load_named_map(
+    folder: Path, resource: str, name: str, headings: Sequence[str]
+) -> SavedMap | None:
+    """Return the saved matches of a name that apply to these headings; None if there are none.
+
+    Raises:
+        ValueError: The name has characters that are not allowed.
+        Misused: The file was edited by hand and cannot be read.
+    """
+    path = _named_path(folder, resource, name)
+    if not path.exists():
+        return None
+    saved, known = load_map(path), set(headings)
+    return replace(
+        saved,
+        columns={each: column for each, column in saved.columns.items() if each in known},
+        ignored=tuple(each for each in saved.ignored if each in known),
+        header_row=None,
+    )
+
+
+def _named_path(folder: Path, resource: str, name: str) -> Path:
+    if NAME_ALLOWED(name) is None:
+        raise ValueError(f"{name!r} is not a name of saved matches")
+    return folder / MAPS_FOLDER / "named" / resource / f"{name}.toml"

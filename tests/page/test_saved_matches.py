@@ -1,0 +1,45 @@
+"""Matches of columns that are saved under a name, and used for a file with other headings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from connector.sandbox.server import Sandbox
+from tests.page.serving import signed_in
+
+FIRST = b"Given,Family,Mail,Kind\nBo,Li,bo@example.com,permanent\n"
+SECOND = b"Kind,Given,Family,Mail,Shoe size\npermanent,Cy,Li,cy@example.com,44\n"
+FIELDS = ("first_name", "last_name", "email", "employment_type")
+MATCHES = {f"c:{index}": name for index, name in enumerate(FIELDS)}
+
+
+def test_saved_matches_are_used_for_a_file_with_other_columns(tmp_path: Path) -> None:
+    with Sandbox() as sandbox, signed_in(sandbox, tmp_path) as (_, ann):
+        path = ann.begin("first.csv", FIRST)
+        assert "Saved matches" not in ann.see(f"{path}/columns").text
+        ann.post(f"{path}/columns", {**MATCHES, "save_as": "Job fair"})
+
+        path = ann.begin("second.csv", SECOND)
+        assert "<option>Job fair</option>" in ann.see(f"{path}/columns").text
+        ann.post(f"{path}/columns", {"use": "yes", "named": "Job fair"})
+        shown = ann.see(f"{path}/columns").text
+
+    chosen = [
+        name
+        for select in shown.split('<select name="c:')[1:]
+        for name in FIELDS
+        if f'<option value="{name}" selected' in select.partition("</select>")[0]
+    ]
+    assert ["employment_type", "first_name", "last_name", "email"] == chosen
+
+
+def test_a_name_cannot_lead_out_of_the_folder(tmp_path: Path) -> None:
+    with Sandbox() as sandbox, signed_in(sandbox, tmp_path) as (_, ann):
+        path = ann.begin("first.csv", FIRST)
+        ann.see(f"{path}/columns")
+        refused = ann.post(f"{path}/columns", {**MATCHES, "save_as": "../secret"})
+        gone = ann.post(f"{path}/columns", {"use": "yes", "named": "../secret"})
+
+    assert "Use letters, digits, spaces and hyphens for the name." in refused.text
+    assert "These saved matches no longer exist." in gone.text
+    assert [] == [*tmp_path.rglob("secret*")]

@@ -242,3 +242,11 @@ def test_the_notebook_goes_from_pull_to_plot(
     assert "done" == names["report"].outcome
     assert {"placements": "Int64"} == {"placements": str(months["placements"].dtype)}
     assert len(months) == len(names["chart"].patches) > 1
+
+
+def test_pages_where_an_analyst_begins_name_the_packages_to_install() -> None:
+    # DuckDB needs pytz for every time with a time zone that `fetchall()` returns.
+    questions = (ROOT / "docs" / "QUESTIONS.md").read_text(encoding="utf-8")
+    for page in (README, questions):
+        (sentence,) = re.findall(r"In Python, install ([^(:.]+)", page)
+        assert ["duckdb", "pandas", "pytz"] == re.findall(r"`(\w+)`", sentence)

@@ -16,7 +16,7 @@ from tests.tiers import first_fast
 LIST = "/api/v1/candidates"
 
 
-@pytest.mark.parametrize("total", first_fast([10**12, 5_000, 100_000, 20_000_000, 1e300]))
+@pytest.mark.parametrize("total", first_fast([10**12, 5_000, 1e300]))
 @pytest.mark.parametrize("nth", first_fast([1, 2]))
 def test_one_huge_total_costs_one_request(total: float, nth: int, tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": 230}) as sandbox:
@@ -43,7 +43,7 @@ def _lists(sandbox: Sandbox, folder: Path) -> int:
 
 
 @pytest.mark.parametrize("total", first_fast([100_000, 10**12]))
-@pytest.mark.parametrize("count", first_fast([230, 0, 30, 100]))
+@pytest.mark.parametrize("count", first_fast([230, 0]))
 def test_a_total_that_is_always_huge_does_not_decide_what_is_read(
     total: int, count: int, tmp_path: Path
 ) -> None:

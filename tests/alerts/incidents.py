@@ -222,7 +222,7 @@ ACME = Plan(
         ),
         Incident(
             *(56, "A proxy", "answers 200 with its own page", failing(HtmlPage(200))),
-            *("pull_failed", "given readable answers before", whole),
+            *("pull_failed", "earlier answers of this address were readable", whole),
         ),
         Calm(59, "Another pull is running when the timer starts one", beside_another),
         Incident(

@@ -95,7 +95,7 @@ FILLED = (
     _ROW.format(number=5, operation="NULL", state="follows", same="batch, 2", at=_A),
     _ROW.format(number=6, operation="'create'", state="held", same="NULL, NULL", at=_A),
     "INSERT INTO push_attempts SELECT batch, 3, 1, 'first', 'POST', '/', body, intended_at,"
-    " sent_after, NULL, NULL, 'lost', change FROM push_attempts WHERE number = 2",
+    " sent_after, NULL, NULL, 'lost', NULL, change FROM push_attempts WHERE number = 2",
     "INSERT INTO push_before SELECT batch, number, 'first', '{\"updated_at\": \"then\"}', moved_at,"
     " 1 FROM push_rows",
     "INSERT INTO push_problems SELECT batch, number, 1, 'c', 'm', 'f', 'h', 'r', 'f', 'a', 'x', 1"

@@ -44,9 +44,8 @@ CREATED = 11
 class Recruiter:
     """Somebody at a browser, who sees each screen at both widths."""
 
-    def __init__(self, context: BrowserContext, audit: str | None = None) -> None:
+    def __init__(self, context: BrowserContext) -> None:
         self.page: Page = context.new_page()
-        self.audit, self.faults = audit, list[str]()
         self.complaints: list[str] = []
         self.page.on("console", lambda said: self.complaints.append(said.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
@@ -58,12 +57,6 @@ class Recruiter:
             wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
             assert 0 == self.page.evaluate(wide), (self.page.url, width)
         assert 1 == self.page.get_by_role("heading", level=1).count()
-        if self.audit is not None:
-            self.page.evaluate(self.audit)
-            for scheme in SCHEMES:
-                self.page.emulate_media(color_scheme=scheme)
-                for each in self.page.evaluate("axe.run()")["violations"]:
-                    self.faults.append(f"{self.page.url} {scheme}: {each['id']}, {each['help']}")
 
     def go_on(self, name: str = "Continue") -> None:
         """Press the button that leads on."""
@@ -175,25 +168,6 @@ def test_messy_file_from_drop_to_undo(browser: Browser, tmp_path: Path) -> None:
             taken_back(recruiter)
             assert {} == sandbox.store.records("candidates")
             assert [] == recruiter.complaints
-
-
-def test_no_screen_has_a_fault_of_access(browser: Browser, tmp_path: Path) -> None:
-    axe = pytest.importorskip("axe_playwright_python")
-    audit = (Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
-    book = german_book(tmp_path / "Bewerber.xlsx", [each.split() for each in ROWS])
-    with Sandbox() as sandbox, PageProcess(environ_of(sandbox, tmp_path), tmp_path) as server:
-        # The audit is a script of the test's own, which the page would not let run.
-        context = browser.new_context(locale="en-GB", bypass_csp=True)
-        recruiter = Recruiter(context, audit)
-        prepared(recruiter, server.link, book)
-        recruiter.go_on(f"Create {CREATED}")
-        recruiter.page.wait_for_url("**/result", timeout=60_000)
-        taken_back(recruiter)
-        recruiter.fits()
-        recruiter.page.goto(f"{server.address}/history")
-        recruiter.fits()
-        context.close()
-        assert [] == recruiter.faults
 
 
 def test_works_without_scripts_and_by_keyboard(browser: Browser, tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def test_without_the_package_the_error_says_what_to_install(
     monkeypatch.setitem(sys.modules, "keyring", None)
 
     assert None is load_settings({}, {}, tmp_path).api_key.value
-    with pytest.raises(SettingsError, match=r"recruitment-connector\[keyring\]"):
+    with pytest.raises(SettingsError, match=r"requirements/keyring\.txt"):
         load(tmp_path)
 
 

@@ -149,6 +149,9 @@ class DraftSender:
 
     async def _send(self, id: str, run: RunningWork) -> None:
         draft = self._drafts.load(id)
+        if draft.stage != "sending":
+            # Two requests asked for it, and the first one's run has ended since.
+            return
         options = draft.push_options(self._drafts.path(id))
         people: dict[Deed, str] = {"sent": draft.sent_by} if draft.sent_by else {}
         if draft.ready_by:

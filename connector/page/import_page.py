@@ -274,7 +274,9 @@ class ImportPage(PreparingScreens):
 
     def progress(self, call: PageCall) -> Response:
         """How far it is; it goes on whether anybody looks or not."""
-        draft, run = self.drafts.load(call.id), self.sender.running(call.id)
+        # The run first: a draft that was loaded before its run ended is still being sent.
+        run = self.sender.running(call.id)
+        draft = self.drafts.load(call.id)
         if run is None or run.ended.is_set():
             if draft.stage == "sending":
                 self.sender.send(draft)

@@ -12,7 +12,8 @@ import pytest
 
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
-from tests.page.serving import signed_in
+from tests.page.serving import csv_of, signed_in
+from tests.page.test_ways import COLUMNS
 from tests.pushes.pushing import settings_of
 
 pytestmark = pytest.mark.slow
@@ -75,3 +76,23 @@ def test_only_rows_to_correct_are_prepared_again(sandbox: Sandbox, tmp_path: Pat
         assert "7 di" in text_of(ann.see(f"{rest[0]}/look?show=invalid").text)
         draft = page.drafts.load(rest[0].rpartition("/")[2])
         assert {"invalid": 2, "update": 1} == dict(page.checked(draft).preview.summary.counts)
+
+
+def test_an_import_that_has_ended_is_not_sent_again(sandbox: Sandbox, tmp_path: Path) -> None:
+    with signed_in(sandbox, tmp_path) as (page, ann):
+        path = ann.begin("people.csv", csv_of("Bo,Li,bo@example.com,permanent"))
+        ann.post(f"{path}/columns", COLUMNS)
+        ann.see(f"{path}/look")
+        ann.post(f"{path}/send")
+        ann.see(f"{path}/progress")
+        (draft,) = page.drafts.all()
+        # As a request that loaded the draft before its import ended.
+        page.sender.send(draft)
+        run = page.sender.running(draft.id)
+        assert run is not None
+        assert run.ended.wait(30)
+        shown = text_of(ann.see(f"{path}/result").text)
+        (after,) = page.drafts.all()
+
+    assert draft.batch == after.batch
+    assert "1 Created" in shown

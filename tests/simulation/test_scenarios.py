@@ -31,7 +31,7 @@ from tests.tiers import only_fast
 BLOCKS = 4 if IS_ALL else 2
 FULL_SEEDS = 1
 FAST_SEEDS = 1
-SMALL_SEEDS = 18
+SMALL_SEEDS = 8
 
 
 def _wrong(name: str, seeds: range) -> list[str]:

@@ -283,7 +283,7 @@ def file_of(
 
 
 @pytest.mark.slow
-@settings(max_examples=120, suppress_health_check=[*HealthCheck])
+@settings(max_examples=60, suppress_health_check=[*HealthCheck])
 @given(
     sheet=sheets(),
     kind=some.sampled_from(FILES),

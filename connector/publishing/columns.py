@@ -90,13 +90,13 @@ def read_shapes(connection: duckdb.DuckDBPyConnection, database: str | None = No
 def tables_read_by(model: Model, project: Project, shapes: Shapes) -> list[str]:
     """Return the tables that a model names, as `schema.table`, with braces or without."""
     sql = project.sql(model.template).lower().replace('"', "")
-    named = dict.fromkeys(re.findall(r"\w+\.\w+", sql))
-    return [table for table in named if table in shapes and table != model.table]
+    named = set(re.findall(r"\w+\.\w+", sql))
+    return [table for table in shapes if table.lower() in named and table != model.table]
 
 
 def _names(column: str) -> tuple[str, str]:
-    """Return the names that a column may have where it was read from."""
-    return column, f"_{column}"
+    """Return the names, in lower case, that a column may have where it was read from."""
+    return column.lower(), f"_{column.lower()}"
 
 
 def column_texts(project: Project, shapes: Shapes) -> dict[str, dict[str, str]]:
@@ -162,14 +162,16 @@ def personal_columns(project: Project | None, shapes: Shapes) -> frozenset[tuple
         for each in columns
         if table not in made and _is_source_personal(table, each.name)
     }
+    lowered = {(table, name.lower()) for table, name in personal}
     for model in models:
         assert project is not None
         read = tables_read_by(model, project, shapes)
         for each in shapes.get(model.table, ()):
-            inherits = {(table, name) for table in read for name in _names(each.name)} & personal
-            is_default = bool(inherits) or _is_unknown(model, each, read, shapes)
+            inherits = any((table, name) in lowered for table in read for name in _names(each.name))
+            is_default = inherits or _is_unknown(model, each, read, shapes)
             if model.personal.get(each.name, is_default):
                 personal.add((model.table, each.name))
+                lowered.add((model.table, each.name.lower()))
     return frozenset(personal)
 
 
@@ -178,7 +180,7 @@ def _is_unknown(model: Model, column: Described, read: Sequence[str], shapes: Sh
     if column.name in model.texts or column.type in _SAFE_TYPES:
         return False
     names = _names(column.name)
-    is_passed_on = any(each.name in names for table in read for each in shapes[table])
+    is_passed_on = any(each.name.lower() in names for table in read for each in shapes[table])
     return model.is_own or model.schema != "staging" or not is_passed_on
 
 

@@ -179,6 +179,7 @@ models:
       - {name: email}
       - {name: pay, meta: {personal: true}}
       - {name: city, meta: {personal: false}}
+      - {name: Mobile}
 """
 PEOPLE_SQL = """\
 -- model: dim_people
@@ -191,6 +192,7 @@ select
     expected_salary::integer as pay,
     city,
     phone,
+    mobile as "Mobile",
     first_name as unlisted,
     expected_salary as unlisted_amount,
     length(email) as unlisted_count,
@@ -209,7 +211,7 @@ def test_a_column_of_a_mart_is_personal_by_its_entry_its_name_or_for_want_of_an_
 
     found = personal_columns(project, describe(project))
 
-    assert {"email", "pay", "phone", "unlisted", "unlisted_amount"} == {
+    assert {"email", "pay", "phone", "Mobile", "unlisted", "unlisted_amount"} == {
         column for table, column in found if table == "marts.dim_people"
     }
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from connector.sandbox.server import Sandbox
 from tests.page.serving import signed_in
 
-FIRST = b"Given,Family,Mail,Kind\nBo,Li,bo@example.com,permanent\n"
+FIRST = b"Given,Family,Mail,Kind,Call\nBo,Li,bo@example.com,permanent,+44 7700 900123\n"
 SECOND = b"Kind,Given,Family,Mail,Shoe size\npermanent,Cy,Li,cy@example.com,44\n"
 FIELDS = ("first_name", "last_name", "email", "employment_type")
-MATCHES = {f"c:{index}": name for index, name in enumerate(FIELDS)}
+MATCHES = {f"c:{index}": name for index, name in enumerate((*FIELDS, "phone"))}
 
 
 def test_saved_matches_are_used_for_a_file_with_other_columns(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def people(rows: int) -> bytes:
 
 
 class Visitor:
-    """Somebody who fills in the forms of one import."""
+    """User who fills in the forms of one import."""
 
     def __init__(self, page: ImportPage, address: str) -> None:
         self._address = address

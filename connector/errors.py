@@ -119,6 +119,13 @@ class ConnectorError(Exception):
         return {"code": self.code, "message": str(self), "action": self.action}
 
 
+def kinds_of(base: type[ConnectorError]) -> Iterator[type[ConnectorError]]:
+    """Yield an error class and all its subclasses."""
+    yield base
+    for each in base.__subclasses__():
+        yield from kinds_of(each)
+
+
 class Misused(ConnectorError):
     """The command or its settings are wrong; repeating the command does not help."""
 

@@ -143,7 +143,7 @@ class ServerFailed(TryAgain, Answered):
 
 
 class NotTheApi(ConnectorError):
-    """The answer cannot come from this API; nothing in it is believed.
+    """The answer cannot come from this API, so it is ignored.
 
     `answer` is the answer in a few words, for example "answered with JSON that is not an object",
     and `reason` says more where there is more.

@@ -357,7 +357,7 @@ def _said_of(row: Publication | None) -> str:
 
 
 def _unfilled(row: Publication, folder: Path) -> str:
-    """Sentence on the seeds that nobody has begun to fill in."""
+    """Return a sentence on the seeds without any value of the user."""
     pairs = zip(row.unfilled_seeds, row.unfilled_rows, strict=True)
     seeds = ", ".join(f"{seed}.csv ({count_noun(rows, 'row')})" for seed, rows in pairs)
     return (

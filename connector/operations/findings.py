@@ -44,13 +44,13 @@ COST_PULLS_MAX = 20
 COST_FACTOR = 3
 COST_REQUESTS_MIN = 100
 """A pull is expensive if it takes more than `COST_FACTOR` times the median of the pulls before it,
-and at least so many requests more."""
+and at least this number of requests more."""
 
 SLOW_FACTOR = 5
 SLOW_SECONDS_MIN = 1.0
 SLOW_REQUESTS_MIN = 10
-"""An API is slow if a pull of so many requests needs more than a second for each, and more than
-`SLOW_FACTOR` times the median of the pulls before it."""
+"""An API is slow if a pull of at least this number of requests needs more than a second for each,
+and more than `SLOW_FACTOR` times the median of the pulls before it."""
 
 CLOCK_SECONDS_MAX = 300
 """Largest difference between the two clocks that is no problem."""
@@ -107,7 +107,7 @@ def _of_last(health: Health, ended: Sequence[Run], published: Sequence[Publicati
 
 
 def _unattended(action: str) -> str:
-    """Return the action for somebody whose schedule runs the command again anyway."""
+    """Return the action for a user whose schedule runs the command again."""
     if action != TryAgain.action:
         return action
     return (

@@ -7,12 +7,12 @@ push and of an undo, which the command tells with its options and the API's name
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from connector.catalog.value import VALUE_ERASED
 from connector.engine.push_plan import Problem
-from connector.errors import ConnectorError
+from connector.errors import kinds_of
 from connector.errors_api import Answered, TryAgain
 from connector.page.marks import N_
 from connector.spreadsheet.problems import message_of
@@ -35,6 +35,10 @@ _SEARCH = N_("Search for the record in the application, then choose an action.")
 _NO_ANSWER = N_("No response was received, and no matching record was found.")
 _ERASED = N_("The value was erased for privacy.")
 _REJECTED = (N_("The application rejected the value: “%(said)s”"), N_("Correct the value."))
+_CHANGED = (
+    N_("Changed by someone else. The value is now “%(found)s”."),
+    N_("Changed by someone else. The value is now empty."),
+)
 _FAILED = (N_("The application did not respond correctly."), N_("Try again."))
 
 SENT: Mapping[str, ProblemWords] = {
@@ -68,13 +72,7 @@ SENT: Mapping[str, ProblemWords] = {
         N_("Resolve that row first, then import this row again."),
     ),
     # Rows that were not applied, or not as wanted.
-    "changed_elsewhere": ProblemWords(
-        (
-            N_("Changed by someone else. The value is now “%(found)s”."),
-            N_("Changed by someone else. The value is now empty."),
-        ),
-        N_("Check which value is correct."),
-    ),
+    "changed_elsewhere": ProblemWords(_CHANGED, N_("Check which value is correct.")),
     "values_differ": ProblemWords(
         (N_("Saved as “%(found)s”."), N_("Saved without this value.")), _LOOK
     ),
@@ -84,13 +82,7 @@ SENT: Mapping[str, ProblemWords] = {
     "unfit": ProblemWords((N_("A value of this row cannot be sent."),), N_("Correct the value.")),
     # Rows whose changes cannot be undone.
     "not_ours": ProblemWords((N_("This record was not created by this import."),), _LOOK),
-    "changed_since": ProblemWords(
-        (
-            N_("Changed by someone else. The value is now “%(found)s”."),
-            N_("Changed by someone else. The value is now empty."),
-        ),
-        _LOOK,
-    ),
+    "changed_since": ProblemWords(_CHANGED, _LOOK),
     "never_shown": ProblemWords((N_("The previous value is not known."),), _LOOK),
     "not_accepted": ProblemWords(
         (N_("The application does not accept the previous value."),), _LOOK
@@ -116,17 +108,8 @@ ERASED_FIELD = ProblemWords((_ERASED,), _LOOK)
 """Words for a field of a record, and not for a cell, that an erasure has changed."""
 
 
-def _refusals() -> Iterator[str]:
-    """Codes of the errors with which the API rejects a request in its own words."""
-    left: list[type[ConnectorError]] = [Answered]
-    while left:
-        error = left.pop()
-        left += error.__subclasses__()
-        if not issubclass(error, TryAgain):
-            yield error.code
-
-
-_REFUSALS = frozenset(_refusals())
+_REFUSALS = frozenset(each.code for each in kinds_of(Answered) if not issubclass(each, TryAgain))
+"""Codes of the errors with which the API rejects a request in its own words."""
 
 
 def words_of(problem: Problem) -> ProblemWords | None:

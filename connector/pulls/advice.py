@@ -12,7 +12,7 @@ from connector.catalog import declaration
 from connector.engine.commands import Event
 from connector.engine.pull import NOT_READ, ONLY_THESE, UNSORTED
 from connector.engine.walk import NO_END
-from connector.errors import ConnectorError, count_noun
+from connector.errors import ConnectorError, count_noun, kinds_of
 from connector.errors_api import Forbidden, RecordUnreadable, TryAgain
 from connector.system.log import shortened
 from connector.warehouse.runs import ResourceRun
@@ -116,10 +116,5 @@ def action_of(what: ResourceRun | str | None) -> str:
 
 
 def _kinds() -> dict[str, type[ConnectorError]]:
-    """Every kind of error by its code."""
-    found, waiting = {}, [ConnectorError]
-    while waiting:
-        kind = waiting.pop()
-        found[kind.code] = kind
-        waiting += kind.__subclasses__()
-    return found
+    """Return every kind of error by its code."""
+    return {kind.code: kind for kind in kinds_of(ConnectorError)}

@@ -1,6 +1,6 @@
 """Words of a report: its headings, its sheets, and what became of each row.
 
-A report is written in the language of whoever reads it. It is recognized by its headings in any of
+A report is written in the language of its reader. It is recognized by its headings in any of
 the languages, so that it can be imported again.
 """
 

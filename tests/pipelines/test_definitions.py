@@ -96,7 +96,7 @@ def test_instance_of_the_project_is_valid_and_sends_nothing(tmp_path: Path) -> N
 def test_nightly_schedule_is_off_and_has_a_time_zone() -> None:
     assert dg.DefaultScheduleStatus.STOPPED == nightly_pull.default_status
     assert "UTC" == nightly_pull.execution_timezone
-    assert "15 2 * * *" == nightly_pull.cron_schedule
+    assert ["15 2 * * *"] == nightly_pull.cron_schedule
 
 
 def evaluate(instance: dg.DagsterInstance) -> dg.RunRequest | dg.SkipReason:

@@ -16,7 +16,7 @@ from types import ModuleType
 import click
 
 from connector.cli.stopping import interruption, stoppable
-from connector.system.extras import extra_missing
+from connector.extras import extra_missing
 
 GROUPS: Mapping[str, Mapping[str, str]] = {
     "Start": {
@@ -153,7 +153,7 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
     """Print the version, and end."""
     if not value or ctx.resilient_parsing:
         return
-    from connector.system.version import full_version  # noqa: PLC0415
+    from connector.version import full_version  # noqa: PLC0415
 
     click.echo(f"connector, version {full_version()}")
     ctx.exit()

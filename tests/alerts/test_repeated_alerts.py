@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from connector.engine.quota import Month, Period
 from connector.errors import NotAWarehouse
 from connector.ledger.alert_states import AlertRecord
 from connector.ledger.journal_reads import Doubt, PushHealth, PushRun
 from connector.ledger.ledger import LedgerStatus
+from connector.ledger.quota import Month, Period
 from connector.operations.alerts import Seen, Subject, Trouble
 from connector.operations.findings import (
     FileSnapshot,

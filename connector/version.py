@@ -6,7 +6,7 @@ import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
-_CHECKOUT = Path(__file__).resolve().parents[2]
+_CHECKOUT = Path(__file__).resolve().parents[1]
 _GIT_SECONDS_MAX = 5.0
 
 

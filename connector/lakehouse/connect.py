@@ -62,7 +62,13 @@ CONNECT_SECONDS = 10
 
 _PAUSE_SECONDS_MAX = 5.0
 _FOLDER_MODE = 0o700
-_CONFLICT = re.compile(r"conflict|could not serialize|deadlock|duplicate key", re.IGNORECASE)
+_CONFLICT = re.compile(
+    r"conflict|could not serialize|deadlock|duplicate key"
+    # Two processes make the lakehouse, or one lists files of which the other removes some.
+    r'|relation "ducklake_\w+" already exists'
+    r"|Failed to get files scheduled for deletion.*No such file",
+    re.IGNORECASE | re.DOTALL,
+)
 _OFFLINE = re.compile(r"connect|server closed|terminat|timed? ?out", re.IGNORECASE)
 _REACHED = re.compile(r"connection to server|could not translate host name|timeout")
 """Messages of libpq about a server. Its other messages quote the connection string."""

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -76,5 +77,7 @@ def _live(turn: Sequence[Mapping[str, str]]) -> None:
             if done.shared is None or done.shared.outcome != "published":
                 raise RuntimeError(str(done.unshared))
         status = 0
+    except Exception:
+        traceback.print_exc()
     finally:
         os._exit(status)

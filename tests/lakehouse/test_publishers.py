@@ -116,6 +116,25 @@ def test_one_of_two_publishers_is_killed(
     assert set() == orphans & group.files()
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        'Failed to initialize DuckLake: ERROR: relation "ducklake_metadata" already exists',
+        "Failed to get files scheduled for deletion from DuckLake: Cannot open file"
+        ' "ducklake-01.parquet": No such file or directory',
+    ],
+)
+def test_what_another_process_made_or_removed_meanwhile_is_tried_again(message: str) -> None:
+    errors = [duckdb.IOException(message)]
+
+    def act() -> str:
+        if errors:
+            raise errors.pop()
+        return "done"
+
+    assert "done" == connect.repeated(act)
+
+
 class Intruder:
     """Another process that changes the lake just before a publication commits."""
 

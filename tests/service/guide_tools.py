@@ -1,6 +1,6 @@
 """Stand-ins for the programs of the install guide that need root or a package registry.
 
-`useradd`, `userdel` and `systemctl` do nothing but check their arguments. `pip` installs a lock by
+`useradd`, `userdel` and `systemctl` only check their arguments. `pip` installs a lock by
 linking the packages that the tests run with, of the locked versions only; everything else it does
 itself, in the environment that the guide made.
 """

@@ -176,7 +176,7 @@ FILES = {
 LOCATIONS = """{ workspaceOrError { ... on Workspace { locationEntries { name
     locationOrLoadError { __typename ... on RepositoryLocation { repositories { schedules {
     name scheduleState { status } } } } } } } } }"""
-STARTED = '{"name": "nightly_pull", "scheduleState": {"status": "RUNNING"}}'
+STARTED = '{"name": "nightly_pull_schedule", "scheduleState": {"status": "RUNNING"}}'
 DAEMONS = "{ instance { daemonHealth { allDaemonStatuses { daemonType healthy } } } }"
 
 

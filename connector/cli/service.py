@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
+from connector.atomic_files import replacing
 from connector.cli.session import Command, Session
 from connector.errors import ConnectorError
 from connector.operations.service_files import FILE_MODE, Places
 from connector.operations.service_files import service_files as filled_in
-from connector.system.atomic_files import replacing
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 

@@ -27,10 +27,10 @@ from connector import (
     Stopped,
     TryAgain,
     Warehouse,
+    can_retry,
     columns,
-    difference,
+    describe_row_difference,
     explain,
-    may_repeat,
     publish,
     pull,
     settle,
@@ -247,7 +247,7 @@ def refuse_the_rest(
     is_worth_it = (
         bool(missing)
         and (report.error is None or isinstance(report.error, TryAgain))
-        and all(may_repeat(each) for each in missing if each.message)
+        and all(can_retry(each) for each in missing if each.message)
     )
     if (has_landed or report.outcome != "failed") and (is_last or not is_worth_it):
         try:
@@ -294,7 +294,7 @@ def _checked(done: ResourceRun, context: dg.AssetExecutionContext) -> dg.AssetCh
         check_name=CHECK,
         asset_key=KEYS[done.resource],
         severity=dg.AssetCheckSeverity.WARN if done.proven else dg.AssetCheckSeverity.ERROR,
-        description=difference(done),
+        description=describe_row_difference(done),
         metadata=by_account(context, {"live": done.live, "pending": done.pending, **total}),
     )
 

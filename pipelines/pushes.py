@@ -18,7 +18,7 @@ from connector import (
     PROBLEMS,
     PUSH_OPTIONS,
     ConnectorError,
-    Delivered,
+    DeliveryResult,
     Manner,
     PushOptions,
     PushReport,
@@ -172,7 +172,7 @@ def _refuse(report: PushReport, told: dict[str, Any]) -> None:
     )
 
 
-def _warnings(done: Delivered) -> Iterator[str]:
+def _warnings(done: DeliveryResult) -> Iterator[str]:
     """What a person has to look at, in sentences without any cell."""
     report = done.report
     if merged := report.preview.table.merged:
@@ -189,7 +189,7 @@ def _warnings(done: Delivered) -> Iterator[str]:
 # -- What Dagster shows ----------------------------------------------------------------------------
 
 
-def of_push(done: Delivered) -> dict[str, Any]:
+def of_push(done: DeliveryResult) -> dict[str, Any]:
     """What a push came to: counts, cost, where the report is, and the first of the problems."""
     report = done.report
     told: dict[str, Any] = {

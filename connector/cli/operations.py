@@ -16,7 +16,7 @@ from connector.cli import session as options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError, Misused
-from connector.ledger.quota import shown
+from connector.ledger.quota import format_moment
 from connector.operations.backup import make_backup
 from connector.operations.backup_file import check_backup, newest_backup
 from connector.operations.doctor import FOLDERS, Check, Examination, diagnose
@@ -257,7 +257,7 @@ def restore(
         terminal.print_object({"whole": True, **found.as_json()})
         whose = found.account or "the unnamed account"
         terminal.print_line(
-            f"Whole: {len(found.entries)} files of {whose}, as of {shown(found.made_at)},"
+            f"Whole: {len(found.entries)} files of {whose}, as of {format_moment(found.made_at)},"
             f" by version {found.version}."
         )
         return 0
@@ -272,7 +272,7 @@ def restore(
 
 def _print_restored(terminal: Terminal, done: Restored) -> None:
     ledger = "the ledger that was here stays" if done.ledger.keeps_live else "with its ledger"
-    made_at = shown(done.manifest.made_at)
+    made_at = format_moment(done.manifest.made_at)
     terminal.print_line(f"Restored: {len(done.manifest.entries)} files as of {made_at}, {ledger}.")
     for sentence in done.lost:
         terminal.warn(sentence)

@@ -27,14 +27,14 @@ from connector.ledger.alert_states import AlertRecord
 from connector.ledger.journal import PUSH_LEASE
 from connector.ledger.journal_reads import PushHealth, PushRun, read_push_health
 from connector.ledger.ledger import Ledger, LedgerStatus, allowance_of
-from connector.ledger.quota import midnight, month_used_up, shown
+from connector.ledger.quota import format_moment, midnight, month_used_up
 from connector.operations.alerts import ALERTS, Seen, Sight, Subject, Trouble, own_words, reason_of
-from connector.pulls.error_hints import QUIET_KINDS, action_of, describe_anomalies, may_repeat
+from connector.pulls.error_hints import QUIET_KINDS, action_of, can_retry, describe_anomalies
 from connector.pulls.workspace import compare_files
 from connector.settings.model import Settings
 from connector.settings.values import Age
 from connector.warehouse.pull_commands import Event
-from connector.warehouse.runs import Health, Publication, ResourceRun, Run, SharedPublication
+from connector.warehouse.runs import Publication, ResourceRun, Run, RunHealth, SharedPublication
 from connector.warehouse.warehouse import Warehouse
 
 COST_PULLS_MIN = 5
@@ -66,7 +66,7 @@ UNRECORDED = ("files_unusable", "settings_wrong")
 _REFUSED = frozenset(("refused", "failed"))
 
 
-def of_pulls(health: Health, under_way: Collection[str]) -> Seen:
+def of_pulls(health: RunHealth, under_way: Collection[str]) -> Seen:
     """How pulls and publications have ended; `under_way` are the runs that go on."""
     ended = [run for run in health.runs if run.outcome is not None or run.run_id not in under_way]
     published = [each for each in health.publications if each.outcome in (*_REFUSED, "published")]
@@ -82,7 +82,7 @@ def of_pulls(health: Health, under_way: Collection[str]) -> Seen:
         yield from _of_resource(resource, done, run, events, is_told=run in failing)
 
 
-def _of_last(health: Health, ended: Sequence[Run], published: Sequence[Publication]) -> Seen:
+def _of_last(health: RunHealth, ended: Sequence[Run], published: Sequence[Publication]) -> Seen:
     last = ended[0]
     subject = Subject("pull_failed")
     refused = {each.run_id for each in published if each.outcome in _REFUSED}
@@ -183,7 +183,7 @@ def _of_resource(
         verb = "skipped" if done.outcome == "skipped" else "not verified"
         title = f"{verb}{reason_of(done.message, done.error_code)}"
         # A service that comes and goes fails in many ways, and is one cause.
-        causes = ("try_again" if may_repeat(done) else done.error_code or "unproven",)
+        causes = ("try_again" if can_retry(done) else done.error_code or "unproven",)
         said, action = own_words(done.message), _unattended(action_of(done))
         yield Subject("not_proven", resource), Trouble(since, title, said, action, causes)
     if refused:
@@ -206,7 +206,7 @@ def _of_resource(
         yield Subject("anomalies", resource), None
 
 
-def of_cost(health: Health, under_way: Collection[str], standing: LedgerStatus) -> Seen:
+def of_cost(health: RunHealth, under_way: Collection[str], standing: LedgerStatus) -> Seen:
     """Return the problem of a last pull that took far more requests than usual.
 
     Requests of `--reverify` do not count, and neither do pulls with a limit. It is a problem only
@@ -236,7 +236,7 @@ def of_cost(health: Health, under_way: Collection[str], standing: LedgerStatus) 
     yield Subject("cost_rising"), found
 
 
-def of_speed(health: Health, under_way: Collection[str]) -> Seen:
+def of_speed(health: RunHealth, under_way: Collection[str]) -> Seen:
     """Return the problem of an API that answers far more slowly than usual.
 
     Pulls that waited for the rate limit do not count.
@@ -359,7 +359,7 @@ def _spent(standing: LedgerStatus) -> Trouble | None:
     month, word = standing.month, standing.exhaustion
     title, action = "the monthly limit of requests is used up", ALERTS["quota_spent"].action
     if word is not None:
-        until = shown(word.until)
+        until = format_moment(word.until)
         said = f"The API reported it. Pulls send no request before {until}."
         return Trouble(word.noted_at, title, said, action)
     if month.limit is None or month.room(keeps_reserve=True):
@@ -400,10 +400,10 @@ def proof_of(proven_at: Mapping[str, datetime | None], now: datetime, age: Age) 
     if not behind:
         return Proof(oldest, (), None)
     said = f"No proven pull of {', '.join(behind)} is younger than {age}"
-    return Proof(oldest, behind, f"{said}: the oldest is of {shown(oldest)}.")
+    return Proof(oldest, behind, f"{said}: the oldest is of {format_moment(oldest)}.")
 
 
-def of_silence(health: Health | None, now: datetime, age: Age) -> Seen:
+def of_silence(health: RunHealth | None, now: datetime, age: Age) -> Seen:
     """Whether the account is silent. The first pull of all has as long as any other."""
     proof = proof_of({} if health is None else health.proven_at, now, age)
     subject = Subject("silent")
@@ -442,7 +442,7 @@ class FileSnapshot:
 
     now: datetime
     max_age: Age
-    health: Health | None
+    health: RunHealth | None
     unusable: WarehouseError | None
     standing: LedgerStatus | None
     pushes: PushHealth | None
@@ -468,7 +468,7 @@ def look(settings: Settings, now: datetime, alerts: Iterable[AlertRecord] = ()) 
         if ledger.exists:
             standing = ledger.status(allowance_of(settings), now)
             pushes = read_push_health(ledger)
-            ahead = -ledger.server().offset_seconds
+            ahead = -ledger.read_server_state().offset_seconds
         if unusable is None:
             try:
                 compare_files(ledger, warehouse)
@@ -479,7 +479,7 @@ def look(settings: Settings, now: datetime, alerts: Iterable[AlertRecord] = ()) 
     return FileSnapshot(now, age, health, unusable, standing, pushes, ahead, open_now)
 
 
-def _until(health: Health, now: datetime) -> Health:
+def _until(health: RunHealth, now: datetime) -> RunHealth:
     """Leave out runs from the future: this machine's clock was ahead when they ran."""
     latest = now + timedelta(seconds=CLOCK_SECONDS_MAX)
     return replace(

@@ -30,8 +30,8 @@ from connector.ledger.erasures import Backups, Erasures, Restore
 from connector.ledger.identifiers import KEY_FILE, read_key
 from connector.ledger.ledger import LEDGER_FILE, Ledger
 from connector.ledger.ledger_schema import LEDGER_VERSION
-from connector.ledger.quota import shown
-from connector.ledger.receipts import Listed
+from connector.ledger.quota import format_moment
+from connector.ledger.receipts import ListedHash
 from connector.ledger.sqlite_file import check_ledger, continues, end_turns, is_blank
 from connector.log import new_id, stamped
 from connector.operations.backup_file import Manifest, read_manifest, unpack
@@ -55,7 +55,7 @@ from connector.warehouse.duckdb_file import LOG_ENDINGS, make_folder
 from connector.warehouse.runs import published_in
 from connector.warehouse.schema import SCHEMA_VERSION
 from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE, Warehouse
-from connector.warehouse.work_file import put_in_place
+from connector.warehouse.work_file import replace_published
 
 # -- Placing ---------------------------------------------------------------------------------------
 # Putting unpacked files in their place: what is here moves aside first, so that nothing is lost.
@@ -120,7 +120,7 @@ class Placing:
         """
         staged = self.staged_publication
         if staged.exists():
-            put_in_place(staged, self._folder / PUBLISHED_FILE)
+            replace_published(staged, self._folder / PUBLISHED_FILE)
 
     def _exchange(self, name: str, beside: tuple[str, ...]) -> None:
         """Move what is here aside, with all that belongs to it, and put the backup's here."""
@@ -204,7 +204,7 @@ class LedgerChoice:
 
     def lost(self, made_at: datetime) -> Iterator[str]:
         """Sentences on what is not known any more."""
-        when = shown(made_at)
+        when = format_moment(made_at)
         yield (
             f"The history has no version that came and went after {when}; what is so now is read"
             " again by the next pull."
@@ -251,7 +251,7 @@ def choose(live: Path, staged: Path, *, takes: bool) -> LedgerChoice:
 class _ErasedList:
     """Erased people as the ledger that is moved aside lists them, and its key."""
 
-    hashes: tuple[tuple[Listed, str], ...]
+    hashes: tuple[tuple[ListedHash, str], ...]
     key: bytes | None
 
 
@@ -265,7 +265,7 @@ def _list_again(
     """
     erasures = Erasures(ledger)
     if former is None:
-        added = erasures.list_receipted(*([elsewhere] if elsewhere is not None else []))
+        added = erasures.relist_receipts(*([elsewhere] if elsewhere is not None else []))
         yield (
             f"Found erasure receipts newer than the backup: {added} hashes were listed again."
             " Erase the people again whose receipts are not in receipts/."
@@ -276,7 +276,7 @@ def _list_again(
             " was made with another suppression.key. Erase them again."
         )
     else:
-        erasures.list_again(former.hashes, at)
+        erasures.relist_hashes(former.hashes, at)
 
 
 # -- Restoring -------------------------------------------------------------------------------------

@@ -19,31 +19,31 @@ from connector.atomic_files import create, sync_folder
 from connector.catalog import CATALOG
 from connector.errors import WarehouseError, WorkLost
 from connector.ledger.identity import Identity
-from connector.ledger.person import Person, reduced
-from connector.ledger.suppression import Noticing, Suppressed
+from connector.ledger.person import Person, without_person
+from connector.ledger.suppression import SuppressionFilter, SuppressionList
 from connector.warehouse.contents import fingerprint
 from connector.warehouse.duckdb_file import (
     LOG_ENDINGS,
     ROW_GROUP_ROWS,
     STORAGE_VERSION,
+    hold_lock,
     literal,
-    locked,
     log_of,
     move_logs,
     naming_errors,
-    opened,
+    open_file,
     quoted,
     transaction,
 )
-from connector.warehouse.persons import Erasing, every_version, take_out
+from connector.warehouse.persons import CurrentErasure, every_version, remove_person
 from connector.warehouse.published_file import query
 from connector.warehouse.pull_commands import Event
 from connector.warehouse.runs import (
     Publication,
-    name_cut_off,
+    data_moment,
+    end_interrupted_publications,
     published_in,
     shown_by,
-    true_of,
     write_publication,
 )
 from connector.warehouse.schema import complete_tables, schema_version
@@ -80,15 +80,15 @@ def copy_work(
         DiskFull: The disk is full.
         WarehouseError: A file cannot be used.
     """
-    with opened(work) as connection:
+    with open_file(work) as connection:
         complete_tables(connection, str(work))
-        at = true_of(connection)
+        at = data_moment(connection)
         zone = publication.time_zone or "UTC"
         publication = replace(
             publication, true_of=at, fingerprint=fingerprint(connection, at, zone, made_with)
         )
         with transaction(connection):
-            name_cut_off(connection, published)
+            end_interrupted_publications(connection, published)
             if if_changed and shown_by(connection, published, publication.fingerprint):
                 return replace(publication, outcome="unchanged")
             write_publication(connection, publication)
@@ -105,7 +105,7 @@ def copy_whole(work: Path, target: Path) -> int | None:
     The work file is held for as long as the copy takes. Raises `DiskFull` or another
     `WarehouseError`.
     """
-    with opened(work) as connection:
+    with open_file(work) as connection:
         version = schema_version(connection)
         connection.execute("CHECKPOINT")
         with naming_errors(target):
@@ -113,13 +113,13 @@ def copy_whole(work: Path, target: Path) -> int | None:
     return version
 
 
-def record(file: Path, publication: Publication) -> None:
+def record_publication(file: Path, publication: Publication) -> None:
     """Write down in the file how the publication stands. Raises a `WarehouseError`."""
-    with opened(file) as connection, transaction(connection):
+    with open_file(file) as connection, transaction(connection):
         write_publication(connection, publication)
 
 
-def put_in_place(draft: Path, target: Path) -> int:
+def replace_published(draft: Path, target: Path) -> int:
     """Make the draft the published file, whole and lasting; returns its bytes.
 
     Raises `DiskFull` or another `WarehouseError`.
@@ -127,7 +127,7 @@ def put_in_place(draft: Path, target: Path) -> int:
     with naming_errors(target):
         # Closing makes a checkpoint, but for a disk that is full: then the log has the rest.
         if log_of(draft).exists():
-            with opened(draft) as connection:
+            with open_file(draft) as connection:
                 connection.execute("CHECKPOINT")
         with draft.open("rb") as written:
             os.fsync(written.fileno())
@@ -137,7 +137,7 @@ def put_in_place(draft: Path, target: Path) -> int:
     return size
 
 
-def remove(draft: Path) -> None:
+def remove_draft(draft: Path) -> None:
     """Take the draft away with everything beside it, if it is there."""
     with naming_errors(draft):
         for ending in ("", *LOG_ENDINGS):
@@ -171,8 +171,8 @@ def compact(path: Path) -> None:
     Raises `WarehouseBusy`, `DiskFull` or another `WarehouseError`.
     """
     fresh = path.with_name(path.name + FRESH_ENDING)
-    remove(fresh)
-    with opened(path) as connection, naming_errors(path):
+    remove_draft(fresh)
+    with open_file(path) as connection, naming_errors(path):
         # Nothing is left in the log, which would be taken for the fresh file's.
         connection.execute("CHECKPOINT")
         ((name,),) = connection.execute("SELECT current_database()").fetchall()
@@ -229,7 +229,7 @@ def is_missing(work: Path) -> bool:
         return not begun or begun[_MARK_AT:] == _MARK
 
 
-def make(work: Path, published: Path, identity: Identity | None = None) -> None:
+def create_work_file(work: Path, published: Path, identity: Identity | None = None) -> None:
     """Make the work file, with all that the published file has of its tables.
 
     A folder that had an `identity` already, and has neither file now, gets a notice of the loss.
@@ -238,17 +238,17 @@ def make(work: Path, published: Path, identity: Identity | None = None) -> None:
     file cannot give back what was lost, `DiskFull`, `NotAWarehouse` or another `WarehouseError`;
     there is then no work file.
     """
-    with naming_errors(work.parent), locked(work.parent):
+    with naming_errors(work.parent), hold_lock(work.parent):
         if not is_missing(work):
             return
         fresh = work.with_name(work.name + MAKING_ENDING)
-        remove(fresh)
+        remove_draft(fresh)
         try:
             if published.exists():
                 _check_folder(published, identity)
-                _take_back(published, fresh)
+                _restore_tables(published, fresh)
             now = datetime.now(UTC)
-            with opened(fresh) as connection:
+            with open_file(fresh) as connection:
                 complete_tables(connection, str(fresh))
                 if identity is not None and not published.exists():
                     detail = (
@@ -259,26 +259,26 @@ def make(work: Path, published: Path, identity: Identity | None = None) -> None:
                         write_notice(connection, Event(READ_AGAIN, detail), now)
             # The log of a file that is gone would be taken for the new one's.
             move_logs(work, now)
-            put_in_place(fresh, work)
+            replace_published(fresh, work)
         except BaseException:
-            remove(fresh)
+            remove_draft(fresh)
             raise
 
 
-def _take_back(published: Path, fresh: Path) -> None:
+def _restore_tables(published: Path, fresh: Path) -> None:
     """Make `fresh` of the published file, without whoever was erased since."""
     true_of = _check_whole(published)
     with naming_errors(fresh):
         copy_file(published, fresh)
     now = datetime.now(UTC)
-    with opened(fresh) as connection:
+    with open_file(fresh) as connection:
         with transaction(connection):
             for schema in _foreign_schemas(connection):
                 connection.execute(f"DROP SCHEMA {quoted(schema)} CASCADE")
-        erased = _returned(connection, published.parent)
+        erased = _erased_person(connection, published.parent)
         with transaction(connection):
             if erased is not None:
-                take_out(connection, erased, Erasing(TAKEN_BACK, now))
+                remove_person(connection, erased, CurrentErasure(TAKEN_BACK, now))
             detail = (
                 f"the work file was gone: landing, history and bookmarks were taken back from"
                 f" {published.name}, which is true of {true_of}"
@@ -331,12 +331,12 @@ def _foreign_schemas(connection: duckdb.DuckDBPyConnection) -> list[str]:
     return [name for (name,) in rows]
 
 
-def _returned(connection: duckdb.DuckDBPyConnection, folder: Path) -> Person | None:
+def _erased_person(connection: duckdb.DuckDBPyConnection, folder: Path) -> Person | None:
     """Everybody on the list of erased people whom the file still has, as one person."""
-    suppressed = Suppressed.of(folder)
+    suppressed = SuppressionList.of(folder)
     if suppressed is None:
         return None
-    noticing = Noticing(suppressed)
+    noticing = SuppressionFilter(suppressed)
     for resource, record in every_version(connection):
-        reduced(CATALOG[resource], record, noticing)
+        without_person(CATALOG[resource], record, noticing)
     return noticing.as_person() if noticing.met else None

@@ -25,7 +25,7 @@ from connector.operations.alert_check import check_alerts
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from connector.settings.model import load_settings
-from connector.warehouse.duckdb_file import opened
+from connector.warehouse.duckdb_file import open_file
 from tests.alerts.receivers import Receiver
 from tests.cli.calling import ROOT, Called, call
 
@@ -209,7 +209,7 @@ class Quarter:
         """Keep the work file open: to open it is most of what a quiet night costs."""
         self.let_go()
         if (work := self.home / "work.duckdb").exists():
-            self._open.enter_context(opened(work))
+            self._open.enter_context(open_file(work))
 
     def live(self, told: Callable[[Outcome], None]) -> None:
         """Live through every night. Raises `AssertionError` at the first that is wrong."""

@@ -12,7 +12,7 @@ import pytest
 
 from connector.operations.alert_check import check_alerts
 from connector.warehouse import warehouse
-from connector.warehouse.duckdb_file import opened
+from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.runs import Publication
 from tests.alerts import agency as agency_module
 from tests.alerts.agency import Agency, Clock, settings_of
@@ -49,11 +49,11 @@ def open_files(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         @contextmanager
         def once(path: Path, **options: bool) -> Iterator[duckdb.DuckDBPyConnection]:
             if path not in held:
-                held[path] = stack.enter_context(opened(path))
+                held[path] = stack.enter_context(open_file(path))
             yield held[path]
 
         for module in (warehouse, agency_module):
-            monkeypatch.setattr(module, "opened", once)
+            monkeypatch.setattr(module, "open_file", once)
         yield
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from connector.errors import NotAWarehouse
 from connector.ledger.alert_states import AlertRecord
-from connector.ledger.journal_reads import Doubt, PushHealth, PushRun
+from connector.ledger.journal_reads import PushHealth, PushRun, UnknownRows
 from connector.ledger.ledger import LedgerStatus
-from connector.ledger.quota import Month, Period
+from connector.ledger.quota import MonthUse, Period
 from connector.operations.alerts import Seen, Subject, Trouble
 from connector.operations.findings import (
     FileSnapshot,
@@ -29,7 +29,7 @@ from connector.operations.findings import (
     sight_of,
 )
 from connector.settings.values import read_age
-from connector.warehouse.runs import Health, Publication, ResourceRun, Run
+from connector.warehouse.runs import Publication, ResourceRun, Run, RunHealth
 from tests.alerts.agency import DONE, START, settings_of
 
 AGE = read_age("26h")
@@ -47,17 +47,17 @@ def health(
     resources: Mapping[str, ResourceRun] | None = None,
     publications: tuple[Publication, ...] = (),
     scrubs: Mapping[str, int] | None = None,
-) -> Health:
+) -> RunHealth:
     """A health with these runs, newest first; resources are of the newest."""
     done = {name: (runs[0].run_id, each) for name, each in (resources or {}).items()}
     first = runs[-1].started_at if runs else None
-    return Health(runs, scrubs or {}, first, done, {}, publications)
+    return RunHealth(runs, scrubs or {}, first, done, {}, publications)
 
 
 def month_of(limit: int | None, used: int = 500, forecast: int | None = None) -> LedgerStatus:
     """A month of November in which so many requests are used."""
     period = Period(START.date().replace(day=1), START.date().replace(month=12, day=1))
-    return LedgerStatus(Month(period, used, limit, 50), 30, forecast, None, None, ())
+    return LedgerStatus(MonthUse(period, used, limit, 50), 30, forecast, None, None, ())
 
 
 def seen(found: Seen) -> dict[str, Trouble | None]:
@@ -227,9 +227,9 @@ def batch(hours: float, outcome: str | None, refused: int = 0, **unlike: object)
             ["rows_rejected:jobs"],
         ),
         (PushHealth((batch(1, "done"), batch(2, "partial", 3))), False, []),
-        (PushHealth(held=Doubt(2, START)), True, ["rows_in_doubt"]),
-        (PushHealth(open=Doubt(2, START)), False, ["rows_in_doubt"]),
-        (PushHealth(open=Doubt(2, START)), True, []),
+        (PushHealth(held=UnknownRows(2, START)), True, ["rows_in_doubt"]),
+        (PushHealth(open=UnknownRows(2, START)), False, ["rows_in_doubt"]),
+        (PushHealth(open=UnknownRows(2, START)), True, []),
     ],
 )
 def test_pushes(pushed: PushHealth, is_under_way: bool, expected: list[str]) -> None:

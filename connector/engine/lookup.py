@@ -166,11 +166,11 @@ def altered(
     return tuple(
         Problem(
             "values_differ",
-            f"{name} was accepted, and the API shows another value",
+            f"{name} was accepted, but the API now shows another value",
             field=name,
             received=as_text(sent[name]),
             found=as_text(shown[name]),
-            fix="Look at the record in the application; the API may not take this value as it is.",
+            fix=("Check the record in the application. The API may change this value when saving."),
         )
         for name in differing(resource, sent, shown)
     )

@@ -26,10 +26,10 @@ from zoneinfo import ZoneInfo
 from pydantic import SecretStr
 
 from connector.errors import NotDelivered
+from connector.log import neutralise
 from connector.operations.alerts import ALERTS, BY_CODE, ERROR_RUNBOOK, RUNBOOK, Message
 from connector.settings.model import Settings
 from connector.settings.values import PORTS, Security, Style
-from connector.system.log import neutralise
 
 SEND_SECONDS = 10.0
 """How long a webhook may take for one message, and a mail server for one answer."""

@@ -12,8 +12,6 @@ from datetime import datetime, timedelta
 from itertools import takewhile
 from statistics import median
 
-from connector.engine.commands import Event
-from connector.engine.quota import midnight, month_used_up, shown
 from connector.errors import (
     ConnectorError,
     MartsMissing,
@@ -29,11 +27,13 @@ from connector.ledger.alert_states import AlertRecord
 from connector.ledger.journal import PUSH_LEASE
 from connector.ledger.journal_reads import PushHealth, PushRun, read_push_health
 from connector.ledger.ledger import Ledger, LedgerStatus, allowance_of
+from connector.ledger.quota import midnight, month_used_up, shown
 from connector.operations.alerts import ALERTS, Seen, Sight, Subject, Trouble, own_words, reason_of
-from connector.pulls.advice import QUIET_KINDS, action_of, describe_anomalies, may_repeat
+from connector.pulls.error_hints import QUIET_KINDS, action_of, describe_anomalies, may_repeat
 from connector.pulls.workspace import compare_files
 from connector.settings.model import Settings
 from connector.settings.values import Age
+from connector.warehouse.pull_commands import Event
 from connector.warehouse.runs import Health, Publication, ResourceRun, Run, SharedPublication
 from connector.warehouse.warehouse import Warehouse
 

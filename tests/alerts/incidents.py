@@ -328,7 +328,7 @@ def dagster_fails(q: Quarter) -> None:
     def run() -> None:
         now = q.hours()
         settings = load_settings({"account": q.name}, q.environ)
-        check_alerts(settings, jobs=[JobRun("pull", "d-1", now, failed=True)], now=q.hours)
+        check_alerts(settings, jobs=[JobRun("nightly_pull", "d-1", now, failed=True)], now=q.hours)
 
     q.instead = run
 

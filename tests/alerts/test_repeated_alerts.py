@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from connector.engine.quota import Month, Period
 from connector.errors import NotAWarehouse
 from connector.ledger.alert_states import AlertRecord
 from connector.ledger.journal_reads import Doubt, PushHealth, PushRun
 from connector.ledger.ledger import LedgerStatus
+from connector.ledger.quota import Month, Period
 from connector.operations.alerts import Seen, Subject, Trouble
 from connector.operations.findings import (
     FileSnapshot,
@@ -342,18 +342,21 @@ def test_a_file_that_cannot_be_read_is_told_and_the_rest_stays_unknown(tmp_path:
 
 def test_a_job_is_told_only_where_the_connector_wrote_nothing_down() -> None:
     """A failed job of Dagster is an alert of its own where no run was recorded since it began."""
-    job = JobRun("pull", "d-1", START - timedelta(hours=2), failed=True)
+    job = JobRun("nightly_pull", "d-1", START - timedelta(hours=2), failed=True)
     silent = FileSnapshot(START, AGE, health(run(3)), None, None, None)
     recorded = FileSnapshot(START, AGE, health(run(1.9, "failed")), None, None, None)
 
-    assert sight_of(silent, [job])[Subject("job_failed", "pull")] is not None
-    assert None is sight_of(recorded, [job])[Subject("job_failed", "pull")]
-    assert None is sight_of(silent, [replace(job, failed=False)])[Subject("job_failed", "pull")]
-    assert Subject("job_failed", "pull") not in sight_of(silent)
+    assert sight_of(silent, [job])[Subject("job_failed", "nightly_pull")] is not None
+    assert None is sight_of(recorded, [job])[Subject("job_failed", "nightly_pull")]
+    assert (
+        None
+        is sight_of(silent, [replace(job, failed=False)])[Subject("job_failed", "nightly_pull")]
+    )
+    assert Subject("job_failed", "nightly_pull") not in sight_of(silent)
     stands = AlertRecord(
-        *("job_failed", "pull", job.started_at, START, "opened", START),
+        *("job_failed", "nightly_pull", job.started_at, START, "opened", START),
         *("job failed", "It failed.", "Look."),
     )
     mended = replace(recorded, alerts=(stands,))
-    assert None is sight_of(mended)[Subject("job_failed", "pull")]
-    assert Subject("job_failed", "pull") not in sight_of(replace(silent, alerts=(stands,)))
+    assert None is sight_of(mended)[Subject("job_failed", "nightly_pull")]
+    assert Subject("job_failed", "nightly_pull") not in sight_of(replace(silent, alerts=(stands,)))

@@ -117,7 +117,7 @@ HOSTILE: dict[str, tuple[str, Callable[[Path, Path], None], str]] = {
     "partial": ("people.csv.part", _file, "is a temporary file of another program"),
     "partial within": ("people.part.csv", _file, "is a temporary file of another program"),
     "lock": ("~$people.xlsx", _file, "is a temporary file of another program"),
-    "program": ("people.sh", _file, "is none of .csv"),
+    "program": ("people.sh", _file, "has another file type than .csv"),
     "hidden": (".people.csv", _file, ""),
 }
 """A name, how it is made, and why it is refused: empty for what is passed over without a word."""

@@ -279,7 +279,7 @@ def test_a_file_that_was_changed_after_the_look_is_not_taken(tmp_path: Path, inb
         ('match = "email"', "list of texts"),
         ("apply = 1", "apply must be true or false"),
         ('overwrite = "yes"', "overwrite must be true or false"),
-        ("aply = true", "'aply' is none of mode, match, mapping,"),
+        ("aply = true", "unknown setting 'aply'; allowed are mode, match, mapping,"),
         ("max_requests = 0", "must be a whole number, 1 or greater"),
         ("clear = 7", "clear must be text in quotes"),
         ('decimal = ","', "',' is not a decimal sign"),

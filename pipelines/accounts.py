@@ -150,13 +150,6 @@ class Accounts:
         return None if self.named else "api"
 
 
-def plain_name(name: str) -> str:
-    """An account's name within one of Dagster's, which has no dash; an account's has no capitals,
-    so that two never meet.
-    """
-    return name.replace("-", "_DASH_")
-
-
 def account_of(
     context: dg.AssetExecutionContext | dg.OpExecutionContext | dg.AssetCheckExecutionContext,
 ) -> str | None:

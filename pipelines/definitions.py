@@ -29,10 +29,10 @@ def define(account: Account, accounts: Accounts | None = None) -> dg.Definitions
         assets=[landing_of(accounts), models_of(accounts), published_of(accounts)],
         asset_checks=[freshness.data_is_fresh],
         jobs=[
-            jobs.pull_job,
-            jobs.intraday_job,
-            jobs.scrub_job,
-            jobs.freshness_job,
+            jobs.nightly_pull_job,
+            jobs.intraday_pull_job,
+            jobs.weekly_verification_job,
+            jobs.hourly_freshness_job,
             push_job_of(accounts),
         ],
         schedules=list(schedules_of(accounts)),
@@ -70,7 +70,7 @@ def execute(account: Account, home: Path) -> Executed:
     configuration = home / "dagster.yaml"
     if not configuration.exists():
         configuration.write_text(_INSTANCE, encoding="utf-8")
-    job = define(account, Accounts.none()).resolve_job_def(jobs.PULL)
+    job = define(account, Accounts.none()).resolve_job_def(jobs.NIGHTLY)
     with dg.DagsterInstance.from_config(str(home)) as instance:
         result = job.execute_in_process(instance=instance, run_config=_CONFIG, raise_on_error=False)
     return Executed(result.run_id, None if result.success else reasons_of(result))

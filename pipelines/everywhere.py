@@ -13,9 +13,9 @@ import dagster as dg
 from dagster_dask import dask_executor
 
 from connector import OFF
-from pipelines.accounts import PARTITION_TAG, Account, Accounts, plain_name
+from pipelines.accounts import PARTITION_TAG, Account, Accounts
 from pipelines.definitions import define, reasons_of
-from pipelines.jobs import INTRADAY, PULL, PULLING, UNDER_WAY
+from pipelines.jobs import INTRADAY, NIGHTLY, PULLING, UNDER_WAY
 from pipelines.schedules import KINDS
 
 ADDRESS = "DASK_SCHEDULER_ADDRESS"
@@ -45,7 +45,8 @@ def job_everywhere(single: dg.JobDefinition) -> dg.JobDefinition:
 
 def _step(account: str, job: dg.JobDefinition) -> dg.OpDefinition:
     @dg.op(
-        name=f"{job.name}_{plain_name(account)}",
+        # A name in Dagster has no dash, and an account's name has no capitals.
+        name=f"{job.name}_{account.replace('-', '_DASH_')}",
         description=f"Run `{job.name}` for {account}.",
         out=dg.Out(dg.Nothing),
     )
@@ -70,12 +71,12 @@ def _step(account: str, job: dg.JobDefinition) -> dg.OpDefinition:
     return run_account
 
 
-def pull_everywhere() -> dg.JobDefinition:
+def nightly_pull_everywhere() -> dg.JobDefinition:
     """Return the nightly job of all accounts; Dask's workers load it by this name."""
-    return job_everywhere(define(Account()).resolve_job_def(PULL))
+    return job_everywhere(define(Account()).resolve_job_def(NIGHTLY))
 
 
-def intraday_everywhere() -> dg.JobDefinition:
+def intraday_pull_everywhere() -> dg.JobDefinition:
     """Return the intraday job of all accounts; Dask's workers load it by this name."""
     return job_everywhere(define(Account()).resolve_job_def(INTRADAY))
 
@@ -91,7 +92,9 @@ def define_everywhere(account: Account) -> dg.Definitions:
     for kind in KINDS:
         cron, zone = kind.times(accounts.common)
         if cron != OFF:
-            schedules.append(_schedule(f"{kind.name}_everywhere", jobs[kind.job], cron, zone))
+            schedules.append(
+                _schedule(f"{kind.job}_everywhere_schedule", jobs[kind.job], cron, zone)
+            )
     return dg.Definitions.merge(
         single, dg.Definitions(jobs=list(jobs.values()), schedules=schedules)
     )
@@ -102,10 +105,10 @@ def _schedule(name: str, job: dg.JobDefinition, cron: str, zone: str) -> dg.Sche
 
     @dg.schedule(name=name, job=job, cron_schedule=cron, execution_timezone=zone)
     def start(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        """Start a run, unless a run of all accounts is under way."""
+        """Start a run, unless one is queued or running."""
         for run in context.instance.get_runs(dg.RunsFilter(statuses=UNDER_WAY)):
             if run.job_name in running:
-                return dg.SkipReason(f"Run {run.run_id} is already under way.")
+                return dg.SkipReason(f"Run {run.run_id} is already queued or running.")
         return dg.RunRequest()
 
     return start

@@ -1,7 +1,7 @@
-"""The jobs that pull: the night's, the day's, and the weekly one that looks twice.
+"""The jobs that pull, and the check of the data's age.
 
-All of them are the same assets; they differ in how much of them they take, and how closely the
-pull looks.
+The pulls use the same assets. They differ in the assets that they select and in how much of the
+unchanged data they verify.
 """
 
 from __future__ import annotations
@@ -10,50 +10,51 @@ import dagster as dg
 
 from pipelines import freshness, landing, models
 
-PULL = "pull"
-INTRADAY = "intraday"
-SCRUB = "scrub"
-FRESHNESS = "freshness"
+NIGHTLY = "nightly_pull"
+INTRADAY = "intraday_pull"
+WEEKLY = "weekly_verification"
+FRESHNESS = "hourly_freshness_check"
 
-PULLING = (PULL, INTRADAY, SCRUB)
+PULLING = (NIGHTLY, INTRADAY, WEEKLY)
 """The jobs of which one at a time runs for an account."""
 
 ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
 
 UNDER_WAY = [each for each in dg.DagsterRunStatus if each not in ENDED]
-"""A run that waits for its turn is under way as well."""
+"""Includes queued runs."""
 
-# A retry that Dagster begins by itself, or a person in its page, leaves out what has landed.
+# A retry, by Dagster or by a user, leaves out the resources that were loaded.
 _TAGS = {"dagster/retry_strategy": "FROM_ASSET_FAILURE"}
-# One check is of all accounts, and so it belongs to no run of one of them.
+# This check covers all accounts, so it is not part of the run of one account.
 _FRESH = dg.AssetSelection.checks(dg.AssetCheckKey(freshness.PUBLISHED, freshness.NAME))
-_DEEP = {"ops": {"pull_landing": {"config": {"deep": True}}}}
 
-pull_job = dg.define_asset_job(
-    PULL,
-    # Everything there is: what lands, what is made of it, and the file in the end.
+nightly_pull_job = dg.define_asset_job(
+    NIGHTLY,
     selection=dg.AssetSelection.all() - _FRESH,
     tags=_TAGS,
-    description="Pull every resource, build and check the models, and publish.",
+    description="Pull all resources, build and check the models, and publish the file that analysts"
+    " open.",
 )
 
-intraday_job = dg.define_asset_job(
+intraday_pull_job = dg.define_asset_job(
     INTRADAY,
     selection=dg.AssetSelection.assets(*landing.KEYS.values(), models.PUBLISHED) - _FRESH,
     tags=_TAGS,
-    description="Pull every resource and publish, unless nothing has changed; models are built with"
-    " the file, and only their outcome is recorded.",
+    description="Pull all resources. If anything changed, build the models and publish.",
 )
 
-scrub_job = dg.define_asset_job(
-    SCRUB,
+weekly_verification_job = dg.define_asset_job(
+    WEEKLY,
     selection=dg.AssetSelection.all() - _FRESH,
-    config=_DEEP,
+    config={"ops": {"pull_landing": {"config": {"verify_unchanged": True}}}},
     tags=_TAGS,
-    description="As `pull`, and compare every page of the lists, and spend scrub_requests on"
-    " looking again at what was verified longest ago.",
+    description="Do the same as nightly_pull, and also compare every page of the API's lists and"
+    " re-read the least recently verified records. The setting `scrub_requests` limits the extra"
+    " requests.",
 )
 
-freshness_job = dg.define_asset_job(
-    FRESHNESS, selection=_FRESH, description="Check how old the proven data is; no request is sent."
+hourly_freshness_job = dg.define_asset_job(
+    FRESHNESS,
+    selection=_FRESH,
+    description="Check the age of each account's data. Sends no API requests.",
 )

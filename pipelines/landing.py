@@ -68,7 +68,7 @@ RETRY_TAG = "dagster/retry_number"
 class PullConfig(dg.Config):
     """What is asked of a pull beyond the fewest requests that prove it."""
 
-    deep: bool = Field(
+    verify_unchanged: bool = Field(
         default=False,
         description="Compare every page of the lists, and spend scrub_requests on looking again at"
         " what was verified longest ago.",
@@ -80,9 +80,9 @@ class PullConfig(dg.Config):
 
     def options(self, settings: Settings) -> PullOptions:
         """Options of the pull."""
-        scrubs = settings.scrub_requests.value if self.deep else 0
+        scrubs = settings.scrub_requests.value if self.verify_unchanged else 0
         return PullOptions(
-            sweeps=self.deep, accepts_deletes=self.accept_deletes, scrub_requests=scrubs
+            sweeps=self.verify_unchanged, accepts_deletes=self.accept_deletes, scrub_requests=scrubs
         )
 
 

@@ -29,7 +29,7 @@ from connector import (
 from pipelines.accounts import Account, Accounts, account_of, failure_of
 from pipelines.landing import RETRIES, Narrator
 
-NAME = "push"
+NAME = "push_spreadsheet"
 """The job."""
 
 OP = "push_file"

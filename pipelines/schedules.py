@@ -1,108 +1,132 @@
-"""When runs begin by themselves: every night, during the day, once a week; all of it switched off.
+"""Schedules: the nightly, intraday and weekly runs, and the hourly check of the data's age.
 
-Times come from the settings as they were when the definitions were loaded. Accounts whose times
-are the common ones share a schedule; one with times of its own has its own, with its name in it. A
-run is never asked for while another one of the account is under way: that is a skip with its
-reason, and no queue of runs that come too late.
+Each job has one schedule for the accounts of a time zone, whatever their times are, so that a new
+account runs without another switch. All schedules are off until an operator switches them on. A
+schedule skips an account whose pull is still queued or running, so late runs never pile up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 import dagster as dg
+from dagster._utils.schedules import schedule_execution_time_iterator
 
 from connector import OFF, Settings
-from pipelines.accounts import PARTITION_TAG, Accounts, plain_name
-from pipelines.jobs import FRESHNESS, INTRADAY, PULL, PULLING, SCRUB, UNDER_WAY
+from pipelines.accounts import PARTITION_TAG, Accounts
+from pipelines.jobs import FRESHNESS, INTRADAY, NIGHTLY, PULLING, UNDER_WAY, WEEKLY
 from pipelines.landing import KEYS
 
 FRESHNESS_CRON = "5 * * * *"
-"""Every hour: what is looked at is as old as a day or more."""
+"""Every hour, because the ages that the check compares are at least hours long."""
 
 _Evaluated = dg.RunRequest | dg.SkipReason | list[dg.RunRequest]
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A schedule of each account: its name, the setting of its time, its job, and what it does."""
+    """A kind of schedule: its job, the setting with its time, and a summary of the job."""
 
-    name: str
-    setting: str
     job: str
+    setting: str
     about: str
 
+    @property
+    def name(self) -> str:
+        """Name of the schedule, as Dagster itself derives it from the job's."""
+        return f"{self.job}_schedule"
+
     def times(self, settings: Settings) -> tuple[str, str]:
-        """When, and by the clock of which time zone."""
+        """Return the cron expression and the time zone."""
         return getattr(settings, self.setting).value, settings.time_zone.value
 
 
 KINDS = (
-    Kind("nightly_pull", "nightly_cron", PULL, "Pull, build the models and publish"),
-    Kind("intraday_pull", "intraday_cron", INTRADAY, "Pull and publish"),
-    Kind("weekly_scrub", "scrub_cron", SCRUB, "Look again at what seemed unchanged, and publish"),
+    Kind(NIGHTLY, "nightly_cron", "Pull all resources, build the models and publish"),
+    Kind(INTRADAY, "intraday_cron", "Pull all resources and publish if anything changed"),
+    Kind(WEEKLY, "scrub_cron", "Pull, verify unchanged records again and publish"),
 )
 
 
 def schedules_of(accounts: Accounts) -> Iterator[dg.ScheduleDefinition]:
-    """The schedules of the accounts, all of them off until somebody switches them on."""
+    """Yield the schedules of the accounts."""
     for kind in KINDS:
-        common = kind.times(accounts.common)
-        own = {
-            each.name: kind.times(each.settings)
-            for each in accounts.named
-            if each.name and each.settings and kind.times(each.settings) != common
-        }
-        shared = tuple(name for name in accounts.names if name not in own)
-        if shared or not accounts.names:
-            yield from _scheduled(kind, kind.name, common, accounts, shared)
-        for name, times in own.items():
-            title = f"{kind.name}_{plain_name(name)}"
-            yield from _scheduled(kind, title, times, accounts, (name,))
+        crons = _crons(kind, accounts)
+        common_zone = accounts.common.time_zone.value
+        for zone in sorted(crons, key=lambda each: (each != common_zone, each)):
+            suffix = "" if zone == common_zone else f"_{zone}"
+            # Dagster allows letters, digits and underscores in a name.
+            name = kind.name + "".join(c if c.isalnum() else "_" for c in suffix.lower())
+            yield _scheduled(kind, name, zone, crons[zone], accounts)
     yield _freshness(accounts)
 
 
+def _crons(kind: Kind, accounts: Accounts) -> Mapping[str, Mapping[str | None, str]]:
+    """Return the cron expression of each account by time zone, without those that are off.
+
+    An account whose settings are invalid has the common time, so that its runs report the error.
+    Without named accounts, the only key is None.
+    """
+    settings = {each.name: each.settings or accounts.common for each in accounts.named}
+    crons: dict[str, dict[str | None, str]] = defaultdict(dict)
+    for name, each in (settings or {None: accounts.common}).items():
+        cron, zone = kind.times(each)
+        if cron != OFF:
+            crons[zone][name] = cron
+    return crons
+
+
 def _scheduled(
-    kind: Kind, title: str, times: tuple[str, str], accounts: Accounts, names: tuple[str, ...]
-) -> Iterator[dg.ScheduleDefinition]:
-    """The schedule, unless its time is off."""
-    cron, zone = times
-    if cron == OFF:
-        return
-    whose = f" of {', '.join(names)}" if names else ""
+    kind: Kind, name: str, zone: str, crons: Mapping[str | None, str], accounts: Accounts
+) -> dg.ScheduleDefinition:
+    """Return the schedule of a job for the accounts of a time zone."""
+    times = {cron: [n for n, each in crons.items() if each == cron] for cron in crons.values()}
+    by_time = "; ".join(
+        f"`{cron}` for {', '.join(n for n in names if n)}" if names != [None] else f"`{cron}`"
+        for cron, names in times.items()
+    )
 
     @dg.schedule(
-        name=title,
+        name=name,
         job_name=kind.job,
-        cron_schedule=cron,
+        cron_schedule=list(times),
         execution_timezone=zone,
         default_status=dg.DefaultScheduleStatus.STOPPED,
-        description=f"{kind.about}{whose}: '{cron}' by the clock of {zone}, unless a pull is"
-        " already under way.",
+        description=f"{kind.about}. Times ({zone}): {by_time}. Skips an account whose pull is"
+        " still queued or running.",
     )
     def scheduled(context: dg.ScheduleEvaluationContext) -> _Evaluated:
         if accounts.problem is not None:
             return dg.SkipReason(accounts.problem)
         for sentence in accounts.nameless:
             context.log.warning(sentence)
-        return asked_for(context, names)
+        if not accounts.names:
+            busy = pull_under_way(context.instance)
+            return dg.SkipReason(_busy(busy)) if busy else dg.RunRequest()
+        at = context.scheduled_execution_time
+        due = [name for name, cron in crons.items() if name and _is_due(cron, zone, at)]
+        return requests_of(context, due)
 
-    yield scheduled
+    return scheduled
 
 
-def asked_for(context: dg.ScheduleEvaluationContext, names: Sequence[str]) -> _Evaluated:
-    """A run for each account that has none under way, or which runs are; without accounts, one."""
-    if not names:
-        busy = pull_under_way(context.instance)
-        return dg.SkipReason(_said(busy)) if busy else dg.RunRequest()
-    reasons = {name: pull_under_way(context.instance, name) for name in names}
-    skipped = [f"{name}: {_said(run)}" for name, run in reasons.items() if run]
-    # Dagster asks for a key where there are several; one that was used is never asked for again.
+def _is_due(cron: str, zone: str, at: datetime) -> bool:
+    """Return True if the expression includes the time, by Dagster's own reading of it."""
+    return next(schedule_execution_time_iterator(at.timestamp(), cron, zone)) == at
+
+
+def requests_of(context: dg.ScheduleEvaluationContext, names: Sequence[str]) -> _Evaluated:
+    """Return a run request for each account without a queued or running pull, or a skip reason."""
+    runs = {name: pull_under_way(context.instance, name) for name in names}
+    skipped = [f"{name}: {_busy(run)}" for name, run in runs.items() if run]
+    # Dagster starts at most one run per key, even if the same time is evaluated twice.
     at = f"{context.scheduled_execution_time:%Y-%m-%dT%H:%M%z}"
     free = [
         dg.RunRequest(run_key=f"{name} {at}", partition_key=name)
-        for name, run in reasons.items()
+        for name, run in runs.items()
         if run is None
     ]
     if not free:
@@ -113,7 +137,7 @@ def asked_for(context: dg.ScheduleEvaluationContext, names: Sequence[str]) -> _E
 
 
 def pull_under_way(instance: dg.DagsterInstance, name: str | None = None) -> str | None:
-    """The run that pulls for the account (None: whatever runs have no account), by its id."""
+    """Return the id of the account's queued or running pull (None: of any pull)."""
     tags = {} if name is None else {PARTITION_TAG: name}
     for run in instance.get_runs(dg.RunsFilter(statuses=UNDER_WAY, tags=tags)):
         picked = (run.asset_selection or frozenset()) & set(KEYS.values())
@@ -122,24 +146,24 @@ def pull_under_way(instance: dg.DagsterInstance, name: str | None = None) -> str
     return None
 
 
-def _said(run_id: str) -> str:
-    return f"Run {run_id} is already under way."
+def _busy(run_id: str) -> str:
+    return f"Run {run_id} is already queued or running."
 
 
 def _freshness(accounts: Accounts) -> dg.ScheduleDefinition:
-    """The schedule of the check of the data's age."""
+    """Return the schedule that checks the age of the data."""
 
     @dg.schedule(
-        name="hourly_freshness",
+        name=f"{FRESHNESS}_schedule",
         job_name=FRESHNESS,
         cron_schedule=FRESHNESS_CRON,
         execution_timezone="UTC",
         default_status=dg.DefaultScheduleStatus.STOPPED,
-        description="Check how old the proven data of each account is; no request is sent.",
+        description="Check the age of each account's data every hour. Sends no API requests.",
     )
-    def hourly_freshness(context: dg.ScheduleEvaluationContext) -> _Evaluated:
+    def hourly_freshness_check(context: dg.ScheduleEvaluationContext) -> _Evaluated:
         if accounts.problem is not None:
             return dg.SkipReason(accounts.problem)
         return dg.RunRequest()
 
-    return hourly_freshness
+    return hourly_freshness_check

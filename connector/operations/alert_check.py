@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from connector.atomic_files import FILE_MODE
 from connector.errors import ConnectorError, NotDelivered, WarehouseError, count_noun
 from connector.errors_api import LeaseHeld
 from connector.ledger.alert_states import AlertRecord, read_alerts, write_alerts
@@ -25,7 +26,6 @@ from connector.operations.delivery import Sink, sinks_of
 from connector.operations.findings import JobRun, Subject, look, of_files, sight_of
 from connector.pulls.outcome import plain
 from connector.settings.model import Settings
-from connector.system.atomic_files import FILE_MODE
 
 ALERT_LEASE = "alerts"
 """Lease of the one process that checks an account's alerts."""

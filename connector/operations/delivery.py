@@ -21,11 +21,11 @@ from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from connector.errors import NotDelivered
+from connector.log import neutralise
 from connector.operations.alerts import Message
 from connector.operations.findings import ALERTS, BY_CODE
 from connector.settings.model import Settings
 from connector.settings.values import PORTS
-from connector.system.log import neutralise
 
 SEND_SECONDS = 10.0
 """Maximum time for one message to a webhook, and for one answer of a mail server."""

@@ -12,7 +12,6 @@ from itertools import takewhile
 from statistics import median
 from typing import Literal, NamedTuple
 
-from connector.engine.quota import midnight, shown
 from connector.errors import (
     ConnectorError,
     MartsMissing,
@@ -29,7 +28,8 @@ from connector.ledger.alert_states import AlertRecord
 from connector.ledger.journal import PUSH_LEASE
 from connector.ledger.journal_reads import PushHealth, PushRun, read_push_health
 from connector.ledger.ledger import Ledger, LedgerStatus, allowance_of
-from connector.pulls.advice import QUIET_KINDS, action_of, describe_anomalies, may_repeat
+from connector.ledger.quota import midnight, shown
+from connector.pulls.error_hints import QUIET_KINDS, action_of, describe_anomalies, may_repeat
 from connector.pulls.workspace import compare_files
 from connector.settings.model import Settings
 from connector.settings.values import Age, Kind

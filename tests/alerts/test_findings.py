@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from connector.engine.quota import Month, Period
 from connector.errors import NotAWarehouse
 from connector.ledger.alert_states import AlertRecord
 from connector.ledger.journal_reads import Doubt, PushHealth, PushRun
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger, LedgerStatus
+from connector.ledger.quota import Month, Period
 from connector.operations.findings import JobRun, Snapshot, Trouble, look, own_words, sight_of
 from connector.settings.values import read_age
 from connector.warehouse.runs import Health, Publication, ResourceRun, Run

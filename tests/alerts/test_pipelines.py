@@ -70,7 +70,7 @@ def failed_run(instance: dg.DagsterInstance, **tags: str) -> dg.DagsterRun:
     def breaks() -> None:
         raise RuntimeError("it breaks")
 
-    @dg.job(name="pull", tags=tags)
+    @dg.job(name="nightly_pull", tags=tags)
     def pull() -> None:
         breaks()
 
@@ -103,7 +103,7 @@ def test_a_run_that_left_no_trace_is_told_once(
         each[:33] for each in said
     ]
     _, got = receiver.received
-    assert ("acme", "job_failed", "pull") == (got["account"], got["code"], got["about"])
+    assert ("acme", "job_failed", "nightly_pull") == (got["account"], got["code"], got["about"])
 
 
 def test_failure_sensor_checks_at_once(

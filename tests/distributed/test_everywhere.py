@@ -21,7 +21,7 @@ import tests.pipelines.unsynced  # noqa: F401
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from pipelines.accounts import PARTITION_TAG
-from pipelines.everywhere import ADDRESS, RUN_TAG, intraday_everywhere
+from pipelines.everywhere import ADDRESS, RUN_TAG, intraday_pull_everywhere
 from tests.pipelines.running import instance_in
 from tests.pulls.landed import differences, reading
 
@@ -133,13 +133,13 @@ def test_every_account_is_up_to_date_although_a_worker_was_killed(
 ) -> None:
     agencies.kill(NAMES[-1])
     with instance_in(agencies.folder / "home") as instance:
-        result = dg.execute_job(dg.reconstructable(intraday_everywhere), instance)
+        result = dg.execute_job(dg.reconstructable(intraday_pull_everywhere), instance)
         runs = instance.get_runs(dg.RunsFilter(tags={RUN_TAG: result.run_id}))
         failed = {each.step_key for each in result.get_step_failure_events()}
         (agencies.folder / BROKEN[0]).write_text("key-of-acme\n", encoding="utf-8")
         (agencies.folder / BROKEN[0]).chmod(0o600)
         again = dg.execute_job(
-            dg.reconstructable(intraday_everywhere),
+            dg.reconstructable(intraday_pull_everywhere),
             instance,
             reexecution_options=dg.ReexecutionOptions.from_failure(result.run_id, instance),
         )
@@ -149,7 +149,7 @@ def test_every_account_is_up_to_date_although_a_worker_was_killed(
     ended = Counter((run.tags[PARTITION_TAG], run.status.value) for run in runs)
     assert 1 == ended[NAMES[-1], "FAILURE"]
     assert all(1 == ended[name, "SUCCESS"] for name in NAMES)
-    assert failed == {f"intraday_{name}" for name in BROKEN}
+    assert failed == {f"intraday_pull_{name}" for name in BROKEN}
     for name, sandbox in agencies.sandboxes.items():
         file = agencies.files(name) / "recruitment.duckdb"
         assert [] == differences(sandbox, file)

@@ -13,11 +13,11 @@ import duckdb
 import pytest
 
 from connector.errors import LakehouseBusy
-from connector.lakehouse import connect
-from connector.lakehouse import publish as lake_publish
-from connector.lakehouse.connect import committed
-from connector.lakehouse.forget import forget
-from connector.lakehouse.publish import begin_change, publish_to_lakehouse
+from connector.publishing import lakehouse_connection
+from connector.publishing import lakehouse_publication as lake_publish
+from connector.publishing.lakehouse_connection import committed
+from connector.publishing.lakehouse_erasure import forget
+from connector.publishing.lakehouse_publication import begin_change, publish_to_lakehouse
 from connector.publishing.publication import publish
 from tests.lakehouse.group import Group
 from tests.lakehouse.publishers import DIES, Publishers
@@ -116,6 +116,25 @@ def test_one_of_two_publishers_is_killed(
     assert set() == orphans & group.files()
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        'Failed to initialize DuckLake: ERROR: relation "ducklake_metadata" already exists',
+        "Failed to get files scheduled for deletion from DuckLake: Cannot open file"
+        ' "ducklake-01.parquet": No such file or directory',
+    ],
+)
+def test_what_another_process_made_or_removed_meanwhile_is_tried_again(message: str) -> None:
+    errors = [duckdb.IOException(message)]
+
+    def act() -> str:
+        if errors:
+            raise errors.pop()
+        return "done"
+
+    assert "done" == lakehouse_connection.repeated(act)
+
+
 class Intruder:
     """Another process that changes the lake just before a publication commits."""
 
@@ -142,7 +161,7 @@ def test_a_conflict_is_tried_again_and_not_for_ever(
     publish(group.settings("acme"), shares=False)
     intruder = Intruder(group, times)
     monkeypatch.setattr(lake_publish._ENTRIES, "insert", intruder)
-    monkeypatch.setattr(connect, "WAIT_SECONDS", seconds)
+    monkeypatch.setattr(lakehouse_connection, "WAIT_SECONDS", seconds)
 
     if seconds:
         assert "published" == publish_to_lakehouse(group.settings("acme")).outcome

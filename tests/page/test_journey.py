@@ -86,7 +86,8 @@ def mend(recruiter: Recruiter) -> int:
     """Put every wrong cell right that a person would; returns how many."""
     page, mended = recruiter.page, 0
     for kind in range(page.locator(".kinds a").count()):
-        page.locator(".kinds a").nth(kind).click()
+        with page.expect_navigation():
+            page.locator(".kinds a").nth(kind).click()
         ids = page.locator(".cell.wrong input").evaluate_all("all => all.map(each => each.id)")
         for id in ids:
             cell = page.locator(f"#{id}")

@@ -34,7 +34,7 @@ UNNAMED = Accounts.of(Account(environ={}, cwd=Path(os.devnull)))
 """The newcomer's case: no account is named."""
 
 landing, models, published = landing_of(UNNAMED), models_of(UNNAMED), published_of(UNNAMED)
-nightly_pull = next(each for each in schedules_of(UNNAMED) if each.name == "nightly_pull")
+nightly_pull = next(each for each in schedules_of(UNNAMED) if each.name == "nightly_pull_schedule")
 inbox_sensor = inbox_sensor_of(UNNAMED)
 
 KEY = "planted-key-91d3b7"

@@ -11,7 +11,7 @@ import pytest
 from connector.sandbox.server import Sandbox
 from pipelines.accounts import Account, Accounts
 from pipelines.definitions import define, definitions
-from pipelines.jobs import INTRADAY, PULL
+from pipelines.jobs import INTRADAY, NIGHTLY
 from pipelines.landing import KEYS
 from pipelines.models import PUBLISHED
 from pipelines.pushes import NAME as PUSH
@@ -79,7 +79,7 @@ def test_each_account_is_a_partition_of_everything(tmp_path: Path) -> None:
         if isinstance(each, ASSETS)
         for spec in each.check_specs
     ]
-    jobs = [made.resolve_job_def(name).partitions_def for name in (PULL, INTRADAY, PUSH)]
+    jobs = [made.resolve_job_def(name).partitions_def for name in (NIGHTLY, INTRADAY, PUSH)]
 
     assert checks
     for each in (*found, *checks, *jobs):
@@ -93,7 +93,7 @@ ASSETS = dg.AssetsDefinition
 
 def test_without_accounts_there_are_no_partitions() -> None:
     assert {None} == {spec.partitions_def for spec in definitions.resolve_all_asset_specs()}
-    assert [None] * 2 == [definitions.resolve_job_def(n).partitions_def for n in (PULL, PUSH)]
+    assert [None] * 2 == [definitions.resolve_job_def(n).partitions_def for n in (NIGHTLY, PUSH)]
     assert (None, "api") == (UNNAMED.partitions, UNNAMED.pool)
 
 
@@ -170,7 +170,7 @@ def test_a_project_file_that_cannot_be_read_is_told_by_runs(tmp_path: Path) -> N
     account = Account(environ={}, cwd=tmp_path)
 
     assert "connector.toml is not valid TOML" in str(Accounts.of(account).problem)
-    assert define(account).resolve_job_def(PULL).partitions_def is None
+    assert define(account).resolve_job_def(NIGHTLY).partitions_def is None
     with pytest.raises(dg.Failure, match=r"connector\.toml is not valid TOML"):
         account.settings()
 

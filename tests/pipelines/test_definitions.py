@@ -12,7 +12,7 @@ import pytest
 
 from connector import CATALOG
 from pipelines.definitions import definitions
-from pipelines.jobs import pull_job
+from pipelines.jobs import nightly_pull_job
 from pipelines.landing import GROUP, KEYS
 from tests.pipelines.running import instance_in, nightly_pull
 
@@ -27,7 +27,7 @@ def without_settings() -> dict[str, str]:
 def test_definitions_load_without_settings_and_without_warnings() -> None:
     program = (
         "from pipelines.definitions import definitions\n"
-        "definitions.resolve_job_def('pull')\n"
+        "definitions.resolve_job_def('nightly_pull')\n"
         "keys = {spec.key.path[0] for spec in definitions.resolve_all_asset_specs()}\n"
         "print({'landing', 'published'} <= keys)"
     )
@@ -69,7 +69,7 @@ def test_workspace_leads_to_the_definitions(tmp_path: Path) -> None:
 
     assert 0 == validated.returncode, validated.stderr
     shown = validated.stdout + validated.stderr
-    assert "Validation successful for code location pipelines.definitions" in shown
+    assert "Validation successful for code location recruitment_connector" in shown
 
 
 @pytest.mark.slow
@@ -96,7 +96,7 @@ def test_instance_of_the_project_is_valid_and_sends_nothing(tmp_path: Path) -> N
 def test_nightly_schedule_is_off_and_has_a_time_zone() -> None:
     assert dg.DefaultScheduleStatus.STOPPED == nightly_pull.default_status
     assert "UTC" == nightly_pull.execution_timezone
-    assert "15 2 * * *" == nightly_pull.cron_schedule
+    assert ["15 2 * * *"] == nightly_pull.cron_schedule
 
 
 def evaluate(instance: dg.DagsterInstance) -> dg.RunRequest | dg.SkipReason:
@@ -108,7 +108,7 @@ def evaluate(instance: dg.DagsterInstance) -> dg.RunRequest | dg.SkipReason:
 
 
 def test_schedule_skips_while_a_pull_is_under_way(tmp_path: Path) -> None:
-    job = definitions.resolve_job_def(pull_job.name)
+    job = definitions.resolve_job_def(nightly_pull_job.name)
     with instance_in(tmp_path) as instance:
         asked = evaluate(instance)
         first = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)

@@ -13,13 +13,13 @@ from connector.warehouse.published_file import query
 from connector.warehouse.runs import last_publications
 from pipelines import models
 from pipelines.definitions import definitions
-from pipelines.jobs import pull_job
+from pipelines.jobs import nightly_pull_job
 from tests.pipelines.running import COUNTS, KEY, account, landing, published, run
 from tests.publishing.agency import LONG, Agency
 
 
 def test_published_comes_after_everything() -> None:
-    job = definitions.resolve_job_def(pull_job.name)
+    job = definitions.resolve_job_def(nightly_pull_job.name)
     keys = {spec.key for spec in definitions.resolve_all_asset_specs()}
     graph = definitions.resolve_asset_graph()
 

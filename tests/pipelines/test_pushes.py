@@ -20,7 +20,18 @@ from tests.pipelines.test_secrecy import files_with
 HEADINGS = "first_name,last_name,email,employment_type,date_of_birth\n"
 GOOD = HEADINGS + "Annabel,Quist,annabel@example.com,permanent,1980-02-03\n"
 BAD = GOOD + "Boris,Rayleigh,two@example.com three@example.com,permanent,03/04/1981\n"
-PERSONAL = ("Annabel", "Quist", "annabel@", "Boris", "Rayleigh", "two@", "three@", "1981", "April")
+PERSONAL = (
+    "Annabel",
+    "Quist",
+    "annabel@",
+    "Boris",
+    "Rayleigh",
+    "two@",
+    "three@",
+    "03/04/1981",
+    "1981-0",
+    "April",
+)
 
 
 @pytest.fixture

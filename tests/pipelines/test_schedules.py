@@ -14,12 +14,12 @@ from dagster._core.definitions.schedule_definition import ScheduleExecutionData 
 from pipelines.accounts import PARTITION_TAG, Account, Accounts
 from pipelines.definitions import define, definitions
 from pipelines.everywhere import ADDRESS, define_everywhere
-from pipelines.jobs import INTRADAY, PULL, SCRUB
+from pipelines.jobs import FRESHNESS, INTRADAY, NIGHTLY, PULLING, WEEKLY
 from pipelines.pushes import NAME as PUSH
 from pipelines.schedules import schedules_of
 from tests.pipelines.running import instance_in
 
-NIGHT = datetime(2026, 11, 22, 1, 0, tzinfo=UTC)
+NIGHT = datetime(2026, 11, 22, 0, 0, tzinfo=UTC)
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,12 +33,15 @@ nightly_cron = "0 4 * * *"
 intraday_cron = "off"
 [accounts.initech]
 nightly_cron = "often"
+[accounts.umbrella]
+nightly_cron = "30 2 * * *"
+time_zone = "America/New_York"
 """
 
 
 @pytest.fixture
 def account(tmp_path: Path) -> Account:
-    """Three accounts: one has times of its own, and those of another are wrong."""
+    """Four accounts: two have their own times, and the times of another are invalid."""
     (tmp_path / "connector.toml").write_text(ACCOUNTS, encoding="utf-8")
     return Account(environ={}, cwd=tmp_path)
 
@@ -65,11 +68,13 @@ def ticked(
         return made.resolve_schedule_def(name).evaluate_tick(context)
 
 
-def asked(made: dg.Definitions, name: str, instance: dg.DagsterInstance) -> list[str] | str:
+def asked(
+    made: dg.Definitions, name: str, instance: dg.DagsterInstance, at: datetime = NIGHT
+) -> list[str] | str:
     """The accounts of the runs that a schedule asks for, an empty name where there are none; or why
     it asks for none.
     """
-    tick = ticked(made, name, instance)
+    tick = ticked(made, name, instance, at)
     if tick.skip_message is not None:
         return tick.skip_message
     return [each.partition_key or "" for each in tick.run_requests or ()]
@@ -94,7 +99,7 @@ def test_a_moment_asks_for_each_account_once(
     made = define(account)
 
     def keys(at: datetime) -> list[str | None]:
-        tick = ticked(made, "nightly_pull", instance, at)
+        tick = ticked(made, "nightly_pull_schedule", instance, at)
         return [each.run_key for each in tick.run_requests or ()]
 
     tonight, again, tomorrow = keys(NIGHT), keys(NIGHT), keys(NIGHT + timedelta(days=1))
@@ -110,12 +115,19 @@ def test_times_are_those_of_the_settings(account: Account) -> None:
     }
 
     assert {
-        "nightly_pull": ("0 1 * * *", "Europe/Berlin", PULL),
-        "nightly_pull_glo_DASH_bex": ("0 4 * * *", "Europe/Berlin", PULL),
-        "intraday_pull": ("0 7-18 * * 1-5", "Europe/Berlin", INTRADAY),
-        "hourly_freshness": ("5 * * * *", "UTC", "freshness"),
+        "nightly_pull_schedule": (["0 1 * * *", "0 4 * * *"], "Europe/Berlin", NIGHTLY),
+        "nightly_pull_schedule_america_new_york": (["30 2 * * *"], "America/New_York", NIGHTLY),
+        "intraday_pull_schedule": (["0 7-18 * * 1-5"], "Europe/Berlin", INTRADAY),
+        "intraday_pull_schedule_america_new_york": (
+            ["0 7-18 * * 1-5"],
+            "America/New_York",
+            INTRADAY,
+        ),
+        "hourly_freshness_check_schedule": ("5 * * * *", "UTC", FRESHNESS),
     } == found
-    assert {"nightly_pull", "intraday_pull", "weekly_scrub", "hourly_freshness"} == {
+    about = str(schedules(account)["nightly_pull_schedule"].description)
+    assert "(Europe/Berlin): `0 1 * * *` for acme, initech; `0 4 * * *` for glo-bex." in about
+    assert {f"{job}_schedule" for job in (*PULLING, FRESHNESS)} == {
         each.name for each in definitions.schedules or ()
     }
 
@@ -123,7 +135,7 @@ def test_times_are_those_of_the_settings(account: Account) -> None:
 def test_a_run_is_asked_for_each_account_that_has_none(
     account: Account, instance: dg.DagsterInstance
 ) -> None:
-    made, nightly, own = define(account), "nightly_pull", "nightly_pull_glo_DASH_bex"
+    made, nightly = define(account), "nightly_pull_schedule"
     job = definitions.resolve_job_def(INTRADAY)
 
     def begin(name: str) -> dg.DagsterRun:
@@ -134,14 +146,25 @@ def test_a_run_is_asked_for_each_account_that_has_none(
     assert ["acme", "initech"] == asked(made, nightly, instance)
     going = begin("acme")
     assert ["initech"] == asked(made, nightly, instance)
-    assert ["glo-bex"] == asked(made, own, instance)
+    assert ["glo-bex"] == asked(made, nightly, instance, NIGHT + timedelta(hours=3))
     other = begin("initech")
     assert (
-        f"acme: Run {going.run_id} is already under way."
-        f" initech: Run {other.run_id} is already under way." == asked(made, nightly, instance)
+        f"acme: Run {going.run_id} is already queued or running."
+        f" initech: Run {other.run_id} is already queued or running."
+        == asked(made, nightly, instance)
     )
     instance.report_run_canceled(going)
     assert ["acme"] == asked(made, nightly, instance)
+
+
+def test_each_account_runs_on_the_night_when_its_hour_does_not_exist(
+    account: Account, instance: dg.DagsterInstance
+) -> None:
+    """Clocks in New York skip from 02:00 to 03:00 on 8 March 2026."""
+    skipped_hour = datetime(2026, 3, 8, 7, 0, tzinfo=UTC)
+    name = "nightly_pull_schedule_america_new_york"
+
+    assert ["umbrella"] == asked(define(account), name, instance, skipped_hour)
 
 
 def test_a_push_keeps_no_pull_from_being_asked_for(instance: dg.DagsterInstance) -> None:
@@ -149,7 +172,7 @@ def test_a_push_keeps_no_pull_from_being_asked_for(instance: dg.DagsterInstance)
     config = {"ops": {"push_file": {"config": {"resource": "jobs", "file": "f", "mode": "create"}}}}
     instance.create_run_for_job(push, run_config=config, status=dg.DagsterRunStatus.STARTED)
 
-    assert [""] == asked(definitions, "nightly_pull", instance)
+    assert [""] == asked(definitions, "nightly_pull_schedule", instance)
 
 
 def test_a_project_file_that_cannot_be_read_is_the_reason(
@@ -158,7 +181,7 @@ def test_a_project_file_that_cannot_be_read_is_the_reason(
     (tmp_path / "connector.toml").write_text("[accounts.acme", encoding="utf-8")
     made = define(Account(environ={}, cwd=tmp_path))
 
-    assert "connector.toml is not valid TOML" in asked(made, "nightly_pull", instance)
+    assert "connector.toml is not valid TOML" in asked(made, "nightly_pull_schedule", instance)
 
 
 def test_all_accounts_at_once_skip_while_a_run_of_all_is_going(
@@ -166,19 +189,19 @@ def test_all_accounts_at_once_skip_while_a_run_of_all_is_going(
 ) -> None:
     monkeypatch.setenv(ADDRESS, "tcp://127.0.0.1:8786")
     made = define_everywhere(account)
-    nightly = "nightly_pull_everywhere"
+    nightly = "nightly_pull_everywhere_schedule"
     assert [""] == asked(made, nightly, instance)
     going = instance.create_run_for_job(
-        made.resolve_job_def("intraday_everywhere"), status=dg.DagsterRunStatus.STARTED
+        made.resolve_job_def("intraday_pull_everywhere"), status=dg.DagsterRunStatus.STARTED
     )
 
-    assert f"Run {going.run_id} is already under way." == asked(made, nightly, instance)
+    assert f"Run {going.run_id} is already queued or running." == asked(made, nightly, instance)
 
 
 def test_the_scrub_looks_deep(account: Account) -> None:
-    config = definitions.resolve_job_def(SCRUB).run_config
+    config = definitions.resolve_job_def(WEEKLY).run_config
 
-    assert {"ops": {"pull_landing": {"config": {"deep": True}}}} == config
+    assert {"ops": {"pull_landing": {"config": {"verify_unchanged": True}}}} == config
 
 
 def test_one_run_of_an_account_and_several_accounts_at_once(tmp_path: Path) -> None:

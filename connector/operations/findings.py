@@ -278,7 +278,8 @@ def _pull_failed(s: Snapshot) -> Answer:
         return _failure(f"{what} failed", since, last, action=action, causes=causes)
     title = f"{what} failed (interrupted)" if len(failed) > 1 else "pull interrupted"
     said = "The pull was stopped before its end, for example by a restart. Loaded records are kept."
-    action = "Nothing now: the next pull continues. If this happens again, check the machine's log."
+    action = "Run 'connector pull', or wait for the next one: it continues. If this happens again, "
+    action += "check the machine's log."
     return Trouble(title, said, since, action, tuple(sorted(causes)))
 
 

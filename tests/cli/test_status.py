@@ -122,7 +122,7 @@ def test_status_works_while_a_pull_runs(tmp_path: Path) -> None:
     (met,) = seen
     assert 0 == met.status, met.err
     assert 0 < met.object["resources"]["candidates"]["live"] <= 150
-    assert "under way" == met.object["runs"][0]["outcome"]
+    assert "running" == met.object["runs"][0]["outcome"]
 
 
 @pytest.mark.parametrize(

@@ -245,9 +245,9 @@ def restore(
     If FROM is a folder, its newest backup of the account is used.
 
     Checks the backup before it changes anything. Refuses to run during a pull or a push. Keeps the
-    existing ledger if it is readable, because it holds the pushes, requests and erasures since the
-    backup. People who were erased since are erased again before the file is published. Then run
-    'connector pull' to update the copy.
+    newer ledger, because it holds the pushes, requests and erasures since the backup. People who
+    were erased since are erased again before the file is published. Then run 'connector pull' to
+    update the copy.
     """
     terminal = session.terminal
     if checks:
@@ -271,7 +271,7 @@ def restore(
 
 
 def _print_restored(terminal: Terminal, done: Restored) -> None:
-    ledger = "the ledger that was here stays" if done.ledger.keeps_live else "with its ledger"
+    ledger = "the ledger that was here stays" if done.keeps_ledger else "with its ledger"
     made_at = shown(done.manifest.made_at)
     terminal.print_line(f"Restored: {len(done.manifest.entries)} files as of {made_at}, {ledger}.")
     for sentence in done.lost:

@@ -29,7 +29,7 @@ from connector.errors import ConnectorError, Misused, closed, count_noun
 from connector.errors_api import Stopped
 from connector.ledger.quota import Month, requests_left
 from connector.log import shortened
-from connector.operations.alerts import ALERTS
+from connector.operations.findings import ALERTS
 from connector.operations.verify import VerifyReport
 from connector.operations.verify import verify as run_verify
 from connector.publishing.publication import project_of

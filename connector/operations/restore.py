@@ -153,7 +153,7 @@ def restore(
     is_here = Warehouse(folder).exists or (folder / LEDGER_FILE).exists()
     if is_here and not options.replaces:
         raise Misused(
-            f"{folder} holds an account's files already",
+            f"{folder} already contains the files of an account",
             action="Add --replace to move them aside, or choose an empty folder.",
         )
     make_folder(folder)
@@ -172,10 +172,12 @@ def _check(settings: Settings, manifest: Manifest, source: Path) -> None:
     if manifest.account != settings.account.value:
         here = settings.account.value or "the unnamed account"
         whose = manifest.account or "the unnamed account"
-        choice = f"Choose --account {manifest.account}" if manifest.account else "Omit --account"
+        choice = (
+            f"Choose --account {manifest.account}" if manifest.account else "Leave out --account"
+        )
         raise BackupError(
-            f"{source} is a backup of {whose}, and this is {here}",
-            action=f"{choice}, or take a backup of {here}.",
+            f"{source} is a backup of {whose}, not of {here}",
+            action=f"{choice}, or use a backup of {here}.",
         )
     if (manifest.work or 0) > SCHEMA_VERSION or (manifest.ledger or 0) > LEDGER_VERSION:
         raise NotAWarehouse(
@@ -219,13 +221,14 @@ def _carry_out(
             added = erasures.list_receipted(*([options.receipts] if options.receipts else []))
             if not is_readable:
                 lost.append(
-                    f"Found erasure receipts newer than the backup: {added} hashes were listed"
-                    " again. Erase the people again whose receipts are not in receipts/."
+                    f"Found erasure receipts newer than the backup: {added} hashes were added to"
+                    " the list of erasures. If receipts are missing in receipts/, erase those people"
+                    " again."
                 )
             elif erased and key != read_key(folder):
                 lost.append(
-                    "The people on the former list of erased people cannot be recognized, because"
-                    " the list was made with another suppression.key. Erase them again."
+                    "The list of erasures was made with another suppression.key, so erased people"
+                    " are not recognized. Erase these people again."
                 )
             else:
                 erasures.list_again(erased, at)
@@ -285,10 +288,10 @@ def _is_newer(live: Path, staged: Path, *, takes: bool) -> bool:
     if takes or has_done(staged, live):
         return False
     raise BackupError(
-        f"{live} is not the ledger that the backup was made of, and knows of pushes or erasures"
-        " that the backup does not",
-        action="Look whether it is the right backup and folder; --with-ledger moves the ledger"
-        " aside and takes the backup's.",
+        f"{live} is not the ledger of this backup, and contains pushes or erasures that the backup"
+        " does not have",
+        action="Check that the backup and the folder are the right ones. To replace the ledger by"
+        " the one of the backup, add --with-ledger.",
     )
 
 
@@ -296,8 +299,8 @@ def _lost(made_at: datetime, *, keeps_ledger: bool) -> list[str]:
     """Sentences about what is not known any more."""
     when = shown(made_at)
     history = (
-        f"The history has no version that came and went after {when}; what is so now is read"
-        " again by the next pull."
+        f"Changes between {when} and now may be missing in the history. The next pull reads the"
+        " current records."
     )
     if keeps_ledger:
         return [history]
@@ -305,7 +308,7 @@ def _lost(made_at: datetime, *, keeps_ledger: bool) -> list[str]:
         history,
         f"The journal does not contain pushes after {when}. Pull before you push again: rows"
         " that were sent after the backup are then reported as duplicates.",
-        f"Requests after {when} are not counted. Lower monthly_requests by them until the"
+        f"Requests after {when} are not counted. Lower monthly_requests accordingly until the"
         " billing cycle ends.",
     ]
 

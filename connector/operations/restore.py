@@ -181,7 +181,7 @@ def _check(settings: Settings, manifest: Manifest, source: Path) -> None:
         )
     if (manifest.work or 0) > SCHEMA_VERSION or (manifest.ledger or 0) > LEDGER_VERSION:
         raise NotAWarehouse(
-            f"{source} was made by a newer version of the connector, {manifest.version}",
+            f"{source} was written by a newer version of the connector, {manifest.version}",
             action="Install that version, and restore with it.",
         )
 
@@ -222,8 +222,8 @@ def _carry_out(
             if not is_readable:
                 lost.append(
                     f"Found erasure receipts newer than the backup: {added} hashes were added to"
-                    " the list of erasures. If receipts are missing in receipts/, erase those people"
-                    " again."
+                    " the list of erasures. If receipts are missing in receipts/, erase those"
+                    " people again."
                 )
             elif erased and key != read_key(folder):
                 lost.append(

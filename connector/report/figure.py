@@ -170,7 +170,7 @@ _MART = re.compile(r"\bmarts\.(\w+)")
 _FIELD = re.compile(r"(?P<part>\w+)(?:(?P<sign>[/@*])(?P<other>\w+))?(?: (?P<noun>.+))?")
 
 
-class Sentence(dict[str, str]):
+class Sentence:
     """Fields of a sentence, by the rows of a figure.
 
     `{a}` is the total of a column, `{a job}` counts a noun, `{a/b job}` is a part of a whole.
@@ -179,7 +179,6 @@ class Sentence(dict[str, str]):
     """
 
     def __init__(self, rows: Sequence[Row], totals: Sequence[Row]) -> None:
-        super().__init__()
         self._rows, self._totals, self.is_complete = rows, totals, True
 
     def number(self, column: str) -> Any:
@@ -190,7 +189,7 @@ class Sentence(dict[str, str]):
             return self._rows[0][column]
         return total(self._totals, column)
 
-    def __missing__(self, field: str) -> str:
+    def __getitem__(self, field: str) -> str:
         match = _FIELD.fullmatch(field)
         assert match is not None, field
         part, sign, other, noun = match.group("part", "sign", "other", "noun")

@@ -62,8 +62,8 @@ _FUNNEL = Figure(
     ),
     caption="From each stage to a later one",
     findings=(
-        "{the_worst} loses most: {the_lost/the_decided} decided candidates dropped out.",
-        "{the_advanced/the_entered} candidates in {the_first} advanced.",
+        "{the_worst} loses most: {the_lost/the_decided decided candidate} dropped out.",
+        "{the_advanced/the_entered candidate} in {the_first} advanced.",
     ),
     notes=(
         "{the_skipping/the_everybody candidate} were seen in a later stage but not in every "
@@ -187,7 +187,7 @@ _MET = Figure(
     caption="From interview to placement, by the job's consultant",
     findings=(
         "{jobs_interviewed/jobs job} had an interview; "
-        "{candidate_job_pairs_placed_after_interview/candidate_job_pairs_interviewed} pairs of "
+        "{candidate_job_pairs_placed_after_interview/candidate_job_pairs_interviewed pair} of "
         "candidate and job were placed after an interview.",
     ),
     notes=(
@@ -442,7 +442,7 @@ def _time_to(
         caption=f"{noun.capitalize()}s: days by {plain(group_by)} and consultant",
         findings=(
             f"Median {{the_p50_days}} days to {verb}, 90th percentile {{the_p90_days}} days "
-            f"({{the_measured/the_{whole}}} {noun}s).",
+            f"({{the_measured/the_{whole} {noun}}}).",
             f"No days are known for {{the_{whole}}} {noun}s.",
         ),
         notes=(

@@ -15,12 +15,10 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import duckdb
-
 from connector.errors import MartsMissing, NothingPublished
 from connector.log import neutralise
 from connector.warehouse.duckdb_file import from_microseconds
-from connector.warehouse.published_file import QueryResult, asking
+from connector.warehouse.published_file import ABSENT, QueryResult, asking
 
 Row = Mapping[str, Any]
 
@@ -68,7 +66,7 @@ class PublishedFile:
             sql = sql.replace("{today}", day)
         try:
             answer = self._ask(sql)
-        except (duckdb.CatalogException, duckdb.BinderException) as error:
+        except ABSENT as error:
             absent = [f"{MARTS}.{each}" for each in _MART.findall(sql) if each not in self.marts]
             column = re.search(r'"(\w+)"', str(error))
             named = f"column {column[1]}" if column else "part that is needed"

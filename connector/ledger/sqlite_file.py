@@ -108,7 +108,7 @@ def naming_errors(path: Path) -> Iterator[None]:
 
 def _damaged(path: Path, error: Exception) -> LedgerDamaged:
     """Error for what we cannot have written, without its text, which may be anything."""
-    told = f"{path} is damaged: it holds what cannot be read ({type(error).__name__})"
+    told = f"{path} is damaged ({type(error).__name__})"
     return LedgerDamaged(told)
 
 
@@ -122,8 +122,10 @@ def _named(path: Path, error: sqlite3.Error) -> WarehouseError:
     code = _code(error)
     if code in _BUSY:
         return WarehouseBusy(
-            f"{path} was held by another process for {BUSY_SECONDS:g} s",
-            action="Run the command again; if that does not help, end the program that holds it.",
+            f"another process has used {path} for {BUSY_SECONDS:g} s",
+            action=(
+                "Run the command again. If it fails again, stop the program that uses the file."
+            ),
         )
     match code:
         case sqlite3.SQLITE_FULL:
@@ -167,11 +169,11 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
     # One statement, for one moment: another process may be making the tables just now.
     ((mark, version, tables),) = connection.execute(_MARKS).fetchall()
     if mark != APPLICATION_ID and (tables or mark or version):
-        raise NotALedger(f"{path} is an SQLite database that the connector did not make")
+        raise NotALedger(f"{path} is an SQLite database of another program")
     if version > LEDGER_VERSION:
         raise NotALedger(
-            f"{path} was made by a newer version of the connector",
-            action="Install that version again, or restore a backup that this version made.",
+            f"{path} was written by a newer version of the connector",
+            action="Install that version, or restore a backup of this version.",
         )
     assert isinstance(version, int)
     return version
@@ -229,29 +231,39 @@ def check_ledger(path: Path) -> None:
             raise LedgerDamaged(f"{path} is damaged")
         ((mark,),) = connection.execute("PRAGMA application_id").fetchall()
         if mark != APPLICATION_ID:
-            raise NotALedger(f"{path} is an SQLite database that the connector did not make")
+            raise NotALedger(f"{path} is an SQLite database of another program")
 
 
 def continues(path: Path, earlier: Path) -> bool:
-    """Whether the ledger is the one of which `earlier` is a copy: it has everything
-    that was pushed, erased and spent by then. Raises a `WarehouseError`.
+    """Return True if the ledger has every push, erasure and request of an earlier copy of it.
+
+    Raises:
+        WarehouseError: A file cannot be read.
     """
     with naming_errors(path), closing(_open(path)) as now, closing(_open(earlier)) as then:
-        return all(
-            _rows(then, table, columns) <= _rows(now, table, columns) for table, columns in _DONE
-        ) and _spent(then, now)
+        return _has_done(now, then) and _spent(then, now)
 
 
-def is_blank(path: Path) -> bool:
-    """Whether nothing was ever pushed or erased here. Raises a `WarehouseError`."""
-    with naming_errors(path), closing(_open(path)) as connection:
-        return not any(_rows(connection, table, columns) for table, columns in _DONE)
+def has_done(path: Path, other: Path) -> bool:
+    """Return True if the ledger has every push and erasure of the other one.
+
+    Raises:
+        WarehouseError: A file cannot be read.
+    """
+    with naming_errors(path), closing(_open(path)) as ours, closing(_open(other)) as theirs:
+        return _has_done(ours, theirs)
 
 
 def end_turns(path: Path) -> None:
     """Take every lease out of a copy: whoever had one has it elsewhere, or is gone."""
     with naming_errors(path), closing(_open(path)) as connection:
         connection.execute("DELETE FROM leases")
+
+
+def _has_done(ours: sqlite3.Connection, theirs: sqlite3.Connection) -> bool:
+    return all(
+        _rows(theirs, table, columns) <= _rows(ours, table, columns) for table, columns in _DONE
+    )
 
 
 def _rows(

@@ -82,10 +82,10 @@ FEWEST_REQUESTS = PullOptions()
 NOT_READ = "the API's answer could not be read for"
 """Beginning of the reason of a pull of some records that could not be read."""
 
-ONLY_THESE = "only the records asked for were read"
+ONLY_THESE = "only the requested records were read"
 """Why a pull of some records proves nothing of the others."""
 
-UNSORTED = "the server does not sort, so changes may be unseen for a day"
+UNSORTED = "the API does not sort this list, so changes may be found a day late"
 
 
 def pull(
@@ -137,7 +137,7 @@ def pull_vanished(*, accepts_deletes: bool = False) -> Steps[PullResult]:
             raise
         gone = Gone(error.served_at)
     else:
-        reason = "the content type is deleted, and the API still lists its items"
+        reason = "the content type is deleted, but the API still lists its items"
         return PullResult(False, reason, page.total)
     guard = MassDeletionGuard(len(live), None, accepts=accepts_deletes)
     allowed = guard.accept(dict.fromkeys(sorted(live), gone))
@@ -284,7 +284,7 @@ def _compare_all_pages(
     live = yield from CountLive()
     offset = done.offset(live)
     if offset is None or guard.refused is not None:
-        message = f"the API counts {done.total} records, and {live} are landed"
+        message = f"the API counts {done.total} records, but {live} are loaded"
         return bookmark, message if live != done.count else None
     events = total_events(bookmark, offset, live)
     bookmark = replace(bookmark, total_offset=offset)

@@ -108,7 +108,9 @@ def _batch_to_undo(journal: Journal, batch: str) -> str:
         return journal.batch(batch).batch
     pushed = journal.batches()
     if not pushed:
-        raise Misused("nothing was ever pushed from here", action="Check CONNECTOR_DATA_DIR.")
+        raise Misused(
+            "nothing was pushed from this data folder", action="Check CONNECTOR_DATA_DIR."
+        )
     return pushed[0].batch
 
 
@@ -229,7 +231,7 @@ class _UndoRun:
             return None
         if row.deed.operation == "create":
             return await self._end_deleted_row(row, seen, "undone")
-        problem = Problem("record_gone", "the record was deleted since")
+        problem = Problem("record_gone", "the record was deleted after the push")
         self._record_row_end(row.report_row("conflict", (problem,)))
         return seen
 

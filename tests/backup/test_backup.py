@@ -17,7 +17,14 @@ from unittest.mock import patch
 import duckdb
 import pytest
 
-from connector.errors import BackupDamaged, BackupError, Misused, NotAWarehouse, SettingsError
+from connector.errors import (
+    BackupDamaged,
+    BackupError,
+    ErasuresUnknown,
+    Misused,
+    NotAWarehouse,
+    SettingsError,
+)
 from connector.errors_api import LeaseHeld
 from connector.ledger.erasures import Backups
 from connector.ledger.lease import LeaseOwner
@@ -216,7 +223,7 @@ def test_a_backup_leads_nowhere_else(
 def test_a_restore_is_refused_where_it_would_do_harm(settings: Settings, tmp_path: Path) -> None:
     made = made_of(settings)
     replaces = RestoreOptions(replaces=True)
-    with pytest.raises(Misused, match="holds an account's files already"):
+    with pytest.raises(Misused, match="already contains the files of an account"):
         restore(settings, made.file)
     with Ledger(settings.folder) as ledger:
         now = datetime.now(UTC)
@@ -225,15 +232,47 @@ def test_a_restore_is_refused_where_it_would_do_harm(settings: Settings, tmp_pat
             restore(settings, made.file, replaces)
         ledger.release_lease("push", "r1")
     acme = load_settings({"account": "acme"}, variables(ADDRESS, tmp_path / "d2"), tmp_path)
-    with pytest.raises(BackupError, match="a backup of the unnamed account, and this is acme"):
+    with pytest.raises(BackupError, match="a backup of the unnamed account, not of acme"):
         restore(acme, made.file, replaces)
     with closing(sqlite3.connect(settings.folder / "ledger.sqlite")) as other, other:
         other.execute("INSERT INTO erasures (erasure, begun_at) VALUES ('e1', '2026')")
     later = made_of(settings, 1)
     with closing(sqlite3.connect(settings.folder / "ledger.sqlite")) as other, other:
         other.execute("UPDATE erasures SET erasure = 'e2'")
-    with pytest.raises(BackupError, match="not the ledger that the backup was made of"):
+    with pytest.raises(BackupError, match="is not the ledger of this backup"):
         restore(settings, later.file, replaces)
+
+
+def test_the_newer_ledger_wins(settings: Settings) -> None:
+    first = made_of(settings)
+    with closing(sqlite3.connect(settings.folder / "ledger.sqlite")) as other, other:
+        other.execute("INSERT INTO erasures (erasure, begun_at) VALUES ('e1', '2026')")
+    later = made_of(settings, 1)
+
+    def restored(made: Made, *, takes_ledger: bool = False) -> bool:
+        options = RestoreOptions(replaces=True, takes_ledger=takes_ledger)
+        done = restore(settings, made.file, options)
+        assert None is done.error
+        return done.keeps_ledger
+
+    assert restored(first)
+    assert not restored(first, takes_ledger=True)
+    assert not restored(later)
+    assert restored(later)
+
+
+def test_a_receipt_that_cannot_be_read_stops_a_restore(settings: Settings, tmp_path: Path) -> None:
+    made = made_of(settings)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "erasure-2.json").write_text("{")
+    (settings.folder / "recruitment.duckdb").write_bytes(b"newer")
+
+    done = restore(settings, made.file, RestoreOptions(replaces=True, receipts=elsewhere))
+
+    assert isinstance(done.error, ErasuresUnknown)
+    assert (True, 1) == (done.keeps_ledger, done.exit_status)
+    assert b"newer" == (settings.folder / "recruitment.duckdb").read_bytes()
 
 
 def test_a_backup_of_a_newer_version_is_refused(
@@ -247,7 +286,7 @@ def test_a_backup_of_a_newer_version_is_refused(
         made = made_of(settings)
     before = state(settings.folder)
 
-    with pytest.raises(NotAWarehouse, match="made by a newer version"):
+    with pytest.raises(NotAWarehouse, match="written by a newer version"):
         restore(settings, made.file, RestoreOptions(replaces=True))
 
     assert before == state(settings.folder)
@@ -255,7 +294,7 @@ def test_a_backup_of_a_newer_version_is_refused(
 
 @pytest.mark.parametrize("to", [".", "backups", "seeds/x"])
 def test_a_backup_is_not_kept_in_what_it_is_of(settings: Settings, to: str) -> None:
-    with pytest.raises(Misused, match="would be lost with it"):
+    with pytest.raises(Misused, match="is inside the folder that is backed up"):
         make_backup(settings, settings.folder / to)
     empty = load_settings({}, variables(ADDRESS, settings.folder / "none"), settings.folder)
     with pytest.raises(SettingsError, match="nothing to back up"):
@@ -296,14 +335,14 @@ def test_the_commands_say_what_was_done(tmp_path: Path, settings: Settings) -> N
     )
     assert checked.object["whole"] is True
     assert "Add --replace" in refused.err
-    assert "the ledger that was here stays" in done.out
+    assert "the existing ledger was kept" in done.out
     assert "Run 'connector pull'" in done.err
     assert every.status in (0, 1)
     assert 1 == len(every.object["accounts"])
     assert all(KEY not in each.out + each.err for each in (made, done, every))
 
 
-@pytest.mark.parametrize("step", ["_exchange", "_key", "_receipts", "_inbox"])
+@pytest.mark.parametrize("step", ["_exchange", "_add", "_restore_inbox"])
 def test_a_restore_that_was_cut_off_is_run_again(
     step: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -315,7 +354,7 @@ def test_a_restore_that_was_cut_off_is_run_again(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(f"connector.operations.restore.Placing.{step}", cut_off)
+        patch.setattr(f"connector.operations.restore._Placing.{step}", cut_off)
         with pytest.raises(KeyboardInterrupt):
             restore(settings, made.file, RestoreOptions(replaces=True))
     aside = [path.read_bytes() for path in settings.folder.glob("replaced-*/work.duckdb")]
@@ -344,9 +383,12 @@ def test_the_newest_backup_of_a_folder_is_used(tmp_path: Path) -> None:
 
 
 def test_a_backup_that_does_not_exist_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BackupError, match="there is no backup") as caught:
+    with pytest.raises(BackupError, match="does not exist") as caught:
         check_backup(newest_backup(tmp_path / "nothing", None))
-    assert "Name the file of a backup" in caught.value.action
+    assert (
+        "Give the backup file, or the folder that 'connector backup' wrote to"
+        in caught.value.action
+    )
     with (
         patch.object(Path, "iterdir", side_effect=PermissionError(13, "Permission denied")),
         pytest.raises(BackupError, match="cannot be read: Permission denied"),

@@ -56,7 +56,8 @@ with Ledger(folder) as ledger:
     batch = journal.create_batch(plan, PushPolicy())
     for task in tasks:
         request = create_request(CATALOG["candidates"], task.fields)
-        journal.record_attempt((batch, task.number), request, before=None, sent_after=datetime.now(UTC))
+        key, now = (batch, task.number), datetime.now(UTC)
+        journal.record_attempt(key, request, before=None, sent_after=now)
         os.write(said, b"%d" % task.number)
     os.kill(os.getpid(), 9)
 """

@@ -41,12 +41,14 @@ if TYPE_CHECKING:
     from connector.publishing.project import Checked as Checked
     from connector.publishing.project import ModelBuilt as ModelBuilt
     from connector.publishing.project import Project as Project
+    from connector.publishing.project import Severity as Severity
     from connector.publishing.publication import Prepared as Prepared
     from connector.publishing.publication import Published as Published
     from connector.publishing.publication import prepare as prepare
     from connector.publishing.publication import publish as publish
     from connector.pulls.advice import difference as difference
     from connector.pulls.advice import explain as explain
+    from connector.pulls.advice import explain_together as explain_together
     from connector.pulls.advice import may_repeat as may_repeat
     from connector.pulls.outcome import Progress as Progress
     from connector.pulls.outcome import PullReport as PullReport

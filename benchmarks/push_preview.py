@@ -37,11 +37,11 @@ from benchmarks.scale import peak_bytes
 from connector.catalog import CATALOG
 from connector.catalog.candidate import Candidate
 from connector.catalog.page import PER_PAGE_MAX
-from connector.engine.bookmark import Stream
-from connector.engine.commands import Commit, Found
 from connector.pushes.dry_run import PushFile
 from connector.pushes.push import PushRunOptions, push
 from connector.settings.model import load_settings
+from connector.warehouse.bookmark import Stream
+from connector.warehouse.pull_commands import Commit, Found
 from connector.warehouse.warehouse import Warehouse
 
 ROWS = 100_000

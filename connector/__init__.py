@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from connector.catalog.resource import Declaration as Declaration
     from connector.client.client import Client as Client
     from connector.client.endpoint import Endpoint as Endpoint
-    from connector.engine.pull import PullOptions as PullOptions
     from connector.errors import *  # noqa: F403 # every error is public
     from connector.errors_api import *  # noqa: F403 # as above
     from connector.operations.alert_check import check_alerts as check_alerts
@@ -46,13 +45,14 @@ if TYPE_CHECKING:
     from connector.publishing.publication import Published as Published
     from connector.publishing.publication import prepare as prepare
     from connector.publishing.publication import publish as publish
-    from connector.pulls.advice import difference as difference
-    from connector.pulls.advice import explain as explain
-    from connector.pulls.advice import explain_together as explain_together
-    from connector.pulls.advice import may_repeat as may_repeat
+    from connector.pulls.error_hints import difference as difference
+    from connector.pulls.error_hints import explain as explain
+    from connector.pulls.error_hints import explain_together as explain_together
+    from connector.pulls.error_hints import may_repeat as may_repeat
     from connector.pulls.outcome import Progress as Progress
     from connector.pulls.outcome import PullReport as PullReport
     from connector.pulls.outcome import Watch as Watch
+    from connector.pulls.resource_pull import PullOptions as PullOptions
     from connector.pulls.run import pull as pull
     from connector.pushes.batch import settle as settle
     from connector.pushes.dry_run import Asked as Asked

@@ -13,6 +13,15 @@ from typing import Generic, Literal, TypeVar
 PER_PAGE_MAX = 100
 """The most list items that one request may ask for (API 8.1)."""
 
+LATENESS_SECONDS = 120.0
+"""How late a list may show a change, until a stream has shown a later one."""
+
+LATENESS_SECONDS_MAX = 3600.0
+"""The longest lateness that is learned: a verification pass finds changes that are later."""
+
+LATENESS_UNTIMED_SECONDS = 3600.0
+"""The lateness while the server's clock is unknown, because its answers have no `Date`."""
+
 Order = Literal["asc", "desc"]
 
 I_co = TypeVar("I_co", covariant=True)

@@ -16,7 +16,7 @@ from types import ModuleType
 import click
 
 from connector.cli.stopping import interruption, stoppable
-from connector.system.extras import extra_missing
+from connector.extras import extra_missing
 
 GROUPS: Mapping[str, Mapping[str, str]] = {
     "Start": {
@@ -54,6 +54,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "metrics": "Print an account's metrics for Prometheus.",
         "backup": "Back up an account's folder to one file.",
         "restore": "Restore an account's folder from a backup.",
+        "service-files": "Write service files for systemd, cron and Dagster.",
     },
 }
 """Every command with its one line of help, by group."""
@@ -78,6 +79,7 @@ _HOMES: Mapping[str, str] = {
     "whereis": "privacy",
     "retention": "privacy",
     "metrics": "alerts",
+    "service-files": "service",
 }
 """The modules of the commands that share one; any other has one of its own name."""
 
@@ -121,7 +123,7 @@ class _Commands(click.Group):
                 raise
             missing = extra_missing("the command needs", _EXTRAS[cmd_name], error)
             raise click.ClickException(f"{missing}. {missing.action}") from None
-        found = getattr(module, cmd_name)
+        found = getattr(module, cmd_name.replace("-", "_"))
         assert isinstance(found, click.Command)
         return found
 
@@ -153,7 +155,7 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
     """Print the version, and end."""
     if not value or ctx.resilient_parsing:
         return
-    from connector.system.version import full_version  # noqa: PLC0415
+    from connector.version import full_version  # noqa: PLC0415
 
     click.echo(f"connector, version {full_version()}")
     ctx.exit()

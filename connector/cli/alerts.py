@@ -14,14 +14,14 @@ import click
 from connector.cli import session as options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
-from connector.engine.quota import shown
 from connector.errors import ConnectorError, NotDelivered, SettingsError, count_noun
+from connector.ledger.quota import shown
 from connector.operations.alert_check import AlertCheck, check_alerts, present_alerts, trial_message
-from connector.operations.alerts import ALERTS, messages_of
+from connector.operations.alerts import messages_of
 from connector.operations.delivery import sinks_of
-from connector.operations.findings import Proof
+from connector.operations.findings import ALERTS, Proof
 from connector.operations.metrics import Point, measure, prometheus_text, unreadable
-from connector.pulls.advice import explain
+from connector.pulls.error_hints import explain
 from connector.settings.accounts import UNNAMED
 from connector.settings.model import Settings
 

@@ -9,13 +9,13 @@ import click
 
 from connector.cli import session as options
 from connector.cli.session import Command, Session
-from connector.engine.quota import shown
 from connector.errors import ConnectorError, Misused, count_noun
-from connector.lakehouse.connect import LakehouseAccount
-from connector.lakehouse.forget import remove as run_remove
-from connector.lakehouse.lake_status import read_status
-from connector.lakehouse.publish import LakePublication, publish_and_record
-from connector.pulls.advice import explain
+from connector.ledger.quota import shown
+from connector.publishing.lakehouse_connection import LakehouseAccount
+from connector.publishing.lakehouse_erasure import remove as run_remove
+from connector.publishing.lakehouse_publication import LakePublication, publish_and_record
+from connector.publishing.lakehouse_status import read_status
+from connector.pulls.error_hints import explain
 from connector.settings.model import Settings
 
 SENT_COLUMNS = ("account", "outcome", "snapshot", "tables", "inserted", "removed", "seconds")

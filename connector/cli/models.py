@@ -19,8 +19,8 @@ import click
 from connector.cli import session as options
 from connector.cli.session import Command, Follower, Session
 from connector.cli.terminal import Terminal
-from connector.engine.quota import shown
 from connector.errors import ConnectorError, NothingPublished, count_noun
+from connector.ledger.quota import shown
 from connector.publishing.build import check
 from connector.publishing.dictionary import Shown, inventory_of
 from connector.publishing.exports import Exported, export

@@ -15,14 +15,14 @@ import click
 from connector.cli import session as options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
-from connector.engine.quota import shown
 from connector.errors import ConnectorError, Misused
+from connector.ledger.quota import shown
 from connector.operations.backup import make_backup
 from connector.operations.backup_file import check_backup, newest_backup
 from connector.operations.doctor import FOLDERS, Check, Examination, diagnose
 from connector.operations.restore import Restored, RestoreOptions
 from connector.operations.restore import restore as run_restore
-from connector.pulls.advice import explain
+from connector.pulls.error_hints import explain
 from connector.settings.accounts import UNNAMED, Configured
 from connector.settings.model import Settings
 

@@ -25,16 +25,18 @@ from connector.catalog.page import PER_PAGE_MAX
 from connector.cli import session as options
 from connector.cli.session import Command, Follower, Session
 from connector.cli.terminal import Terminal
-from connector.engine.comparison import StreamComparison
-from connector.engine.pull import PullOptions
-from connector.engine.quota import Month, requests_left
 from connector.errors import ConnectorError, Misused, closed, count_noun
 from connector.errors_api import Stopped
-from connector.operations.alerts import ALERTS
+from connector.ledger.quota import Month, requests_left
+from connector.log import shortened
+from connector.operations.findings import ALERTS
 from connector.operations.verify import VerifyReport
 from connector.operations.verify import verify as run_verify
 from connector.publishing.publication import project_of
-from connector.pulls.advice import (
+from connector.pulls.comparison import StreamComparison
+from connector.pulls.cost_estimate import PlanReport
+from connector.pulls.cost_estimate import plan as run_plan
+from connector.pulls.error_hints import (
     action_of,
     describe_anomalies,
     difference,
@@ -42,13 +44,11 @@ from connector.pulls.advice import (
     explain_together,
 )
 from connector.pulls.outcome import WAIT_TOLD_SECONDS_MIN, PullReport
-from connector.pulls.price import PlanReport
-from connector.pulls.price import plan as run_plan
+from connector.pulls.resource_pull import PullOptions
 from connector.pulls.run import pull as run_pull
 from connector.pushes.batch import settle
 from connector.settings.accounts import Configured, refuse_one_for_all
 from connector.settings.model import ENVIRONMENT, Settings
-from connector.system.log import shortened
 from connector.warehouse.landing import SUPPRESSED
 from connector.warehouse.warehouse import Warehouse
 

@@ -17,10 +17,10 @@ import click
 from connector.cli import session as options
 from connector.cli.session import Command, Follower, Session
 from connector.cli.terminal import Terminal, short
-from connector.engine.push_states import Mode
 from connector.errors import EncodingUnknown, Misused, closed, count_noun
 from connector.ledger.journal import Journal
 from connector.ledger.ledger import Ledger
+from connector.ledger.push_states import Mode
 from connector.pushes.batch_report import BatchReport, Decision, DeclaredRecord
 from connector.pushes.dry_run import ADD_COLUMNS, Preview
 from connector.pushes.dry_run import template as write_template

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
+from connector.atomic_files import wide
 from connector.cli.stopping import interruption
 from connector.cli.terminal import Meter, Terminal
 from connector.errors import ConnectorError, Misused, count_noun
+from connector.log import Masked
 from connector.settings.accounts import Configured, configured_accounts, require_account
 from connector.settings.model import Settings, load_for_alerts, load_settings
 from connector.settings.values import Age, read_age
-from connector.system.atomic_files import wide
-from connector.system.log import Masked
 
 if TYPE_CHECKING:
     from connector.publishing.project import Checked, ModelBuilt

@@ -18,15 +18,15 @@ from connector.cli import alerts as alerting
 from connector.cli import session as options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
-from connector.engine.quota import requests_left, shown
 from connector.errors import ConnectorError, SettingsError, count_noun
 from connector.ledger.erasures import Erasures
 from connector.ledger.lease import Lease
 from connector.ledger.ledger import Ledger, LedgerStatus, allowance_of
+from connector.ledger.quota import requests_left, shown
 from connector.ledger.receipts import RECEIPT_MISSING_ACTION, MissingReceipt
 from connector.operations.alert_check import AlertCheck, open_alerts, present_alerts
 from connector.operations.findings import Proof, proof_of
-from connector.pulls.advice import explain, explain_together
+from connector.pulls.error_hints import explain, explain_together
 from connector.pulls.workspace import check_files
 from connector.settings.accounts import Configured
 from connector.settings.layers import SEEDS_FOLDER

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from connector.errors import ConnectorError, closed
 from connector.errors_api import Stopped
-from connector.system.log import UNSAFE, Form, as_line, neutralise
+from connector.log import UNSAFE, Form, as_line, neutralise
 
 if TYPE_CHECKING:
     # rich is imported where something is drawn: most calls have no person watching.

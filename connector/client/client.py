@@ -20,10 +20,8 @@ from typing import Any, Protocol, Self, TypeVar
 from pydantic import SecretStr
 
 from connector.catalog import CATALOG
-from connector.client.answer import Answer, rate_headers, retry_after, served_at
 from connector.client.connection import Connections
 from connector.client.endpoint import Endpoint, RecordEndpoint
-from connector.client.envelope import error_of
 from connector.client.rate_limiter import (
     RESET_SECONDS_MAX,
     Go,
@@ -35,6 +33,8 @@ from connector.client.rate_limiter import (
     seconds_to,
 )
 from connector.client.request import Observer, Request
+from connector.client.response import Answer, rate_headers, retry_after, served_at
+from connector.client.response_parsing import error_of
 from connector.errors import Misused, SettingsError
 from connector.errors_api import (
     QuotaSpent,

@@ -14,9 +14,9 @@ from pathlib import Path
 import httpx
 from pydantic import SecretStr
 
-from connector.client.answer import Answer, Unpacked, parse
-from connector.client.envelope import in_doubt
 from connector.client.request import Request
+from connector.client.response import Answer, Unpacked, parse
+from connector.client.response_parsing import in_doubt
 from connector.client.transport import Departure, Transport
 from connector.errors import ConnectorError, Misused, SettingsError
 from connector.errors_api import (
@@ -27,7 +27,7 @@ from connector.errors_api import (
     Unreachable,
     UnreadableAnswer,
 )
-from connector.system.log import MASK, forms
+from connector.log import MASK, forms
 
 _HEADERS = {
     "Accept": "application/json",

@@ -13,8 +13,6 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from connector.catalog.page import PER_PAGE_MAX, Order, Page
 from connector.catalog.resource import Resource
-from connector.client.answer import Answer, served_at
-from connector.client.envelope import read_deleted, read_list, read_record, read_written
 from connector.client.request import (
     Request,
     convert_request,
@@ -24,6 +22,8 @@ from connector.client.request import (
     list_request,
     update_request,
 )
+from connector.client.response import Answer, served_at
+from connector.client.response_parsing import read_deleted, read_list, read_record, read_written
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Resource)

@@ -6,6 +6,7 @@ is kept and no proxy or password is taken from the environment.
 
 from __future__ import annotations
 
+import os
 import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -136,7 +137,12 @@ def _errors_of_httpx() -> Iterator[None]:
     except (aiohttp.ClientProxyConnectionError, aiohttp.ClientHttpProxyError) as error:
         raise httpx.ProxyError(str(error)) from error
     except aiohttp.ClientConnectorError as error:
-        raise httpx.ConnectError(str(error)) from error
+        number, reason = error.os_error.errno or 0, error.os_error.strerror
+        if isinstance(error, aiohttp.ClientSSLError):
+            reason = str(error)
+        elif number > 0:
+            reason = os.strerror(number)
+        raise httpx.ConnectError(reason or str(error)) from error
     except TimeoutError as error:
         raise httpx.ConnectTimeout(str(error)) from error
     except ValueError as error:

@@ -22,6 +22,7 @@ from connector.ledger.journal_reads import moment
 from connector.ledger.journal_writes import JournalChange
 from connector.ledger.ledger import Ledger
 from connector.ledger.ledger_records import columns_of, insert, of_kind, read_records, values_of
+from connector.ledger.person import Person
 from connector.ledger.receipts import (
     Listed,
     MissingReceipt,
@@ -30,7 +31,6 @@ from connector.ledger.receipts import (
     note_release,
     unlisted,
 )
-from connector.suppression.person import Person
 
 _CHECKPOINT_SECONDS = 10.0
 _RETRY_SECONDS = 0.05

@@ -17,9 +17,6 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from connector.client.request import Request
-from connector.engine.push_commands import Attempt, Move
-from connector.engine.push_plan import Plan, PushPolicy
-from connector.engine.push_states import IN_DOUBT, State
 from connector.errors import LedgerDamaged, UnknownName
 from connector.errors_api import LeaseLost
 from connector.ledger import journal_reads as reads
@@ -38,10 +35,13 @@ from connector.ledger.journal_reads import (
     RowRecord,
     sql_list,
 )
+from connector.ledger.journal_records import Attempt, Move
 from connector.ledger.journal_writes import VALUES_AT_ONCE, JournalChange
 from connector.ledger.ledger import Ledger
 from connector.ledger.ledger_records import of_kind
 from connector.ledger.ledger_schema import OPEN
+from connector.ledger.push_plan import Plan, PushPolicy
+from connector.ledger.push_states import IN_DOUBT, State
 
 PUSH_LEASE = "push"
 """Name of the lease for what writes to the API: one run of each account at a time."""

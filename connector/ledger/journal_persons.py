@@ -20,12 +20,12 @@ from connector.catalog import CATALOG
 from connector.catalog.field import DataSubject
 from connector.catalog.resource import Declaration
 from connector.catalog.value import MARK
-from connector.engine.push_commands import Move
-from connector.engine.push_plan import Problem
 from connector.ledger.journal_reads import Key
+from connector.ledger.journal_records import Move
 from connector.ledger.journal_writes import JournalChange
 from connector.ledger.ledger_schema import OPEN
-from connector.suppression.person import Mention, Person, marked, mentions, owned
+from connector.ledger.person import Mention, Person, marked, mentions, owned
+from connector.ledger.push_plan import Problem
 
 _TASK_MAPPINGS = ("fields", "afterwards", "base", "identity")
 _KEPT_AS = {"push_attempts": ("attempt", "body", "BLOB"), "push_before": ("step", "record", "TEXT")}

@@ -15,10 +15,12 @@ from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any, Literal, get_args
 
-from connector.engine.push_commands import Attempt
-from connector.engine.push_plan import Problem, PushPolicy, unpacked
-from connector.engine.push_row import RowStatus
-from connector.engine.push_states import (
+from connector.ledger.journal_records import Attempt, RowStatus
+from connector.ledger.ledger import Ledger
+from connector.ledger.ledger_records import columns_of, of_kind, read_records
+from connector.ledger.ledger_schema import OPEN
+from connector.ledger.push_plan import Problem, PushPolicy, unpacked
+from connector.ledger.push_states import (
     FOR_A_PERSON,
     IN_DOUBT,
     Mode,
@@ -29,9 +31,6 @@ from connector.engine.push_states import (
     outcome_of,
     outcome_of_follower,
 )
-from connector.ledger.ledger import Ledger
-from connector.ledger.ledger_records import columns_of, of_kind, read_records
-from connector.ledger.ledger_schema import OPEN
 
 Deed = Literal["prepared", "sent", "undone"]
 """What a person did with a batch."""

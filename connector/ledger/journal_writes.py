@@ -14,17 +14,6 @@ from datetime import datetime
 from typing import Any
 
 from connector.client.request import Request
-from connector.engine.push_commands import Attempt, Move
-from connector.engine.push_plan import (
-    Plan,
-    Problem,
-    PushPolicy,
-    Verdict,
-    fingerprint,
-    packed,
-    subject,
-)
-from connector.engine.push_states import RowEvent, State, Task, after
 from connector.ledger.journal_reads import (
     PROBLEM_COLUMNS,
     Deed,
@@ -33,6 +22,17 @@ from connector.ledger.journal_reads import (
     earlier_writes,
     policy_text,
 )
+from connector.ledger.journal_records import Attempt, Move
+from connector.ledger.push_plan import (
+    Plan,
+    Problem,
+    PushPolicy,
+    Verdict,
+    fingerprint,
+    packed,
+    subject,
+)
+from connector.ledger.push_states import RowEvent, State, Task, after
 
 VALUES_AT_ONCE = 500
 """Rows that are held against earlier pushes together."""

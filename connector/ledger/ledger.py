@@ -16,7 +16,11 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Self
 
-from connector.engine.quota import (
+from connector.errors_api import LeaseHeld, LeaseLost, QuotaSpent
+from connector.ledger.identity import Identity
+from connector.ledger.lease import LEASE_SECONDS, Lease, LeaseOwner, described, held_leases
+from connector.ledger.ledger_records import columns_of, insert, of_kind, read_records, values_of
+from connector.ledger.quota import (
     UNSETTLED,
     USUAL_DAYS,
     Allowance,
@@ -30,12 +34,8 @@ from connector.engine.quota import (
     shown,
     usual_day,
 )
-from connector.errors_api import LeaseHeld, LeaseLost, QuotaSpent
-from connector.ledger.lease import LEASE_SECONDS, Lease, LeaseOwner, described, held_leases
-from connector.ledger.ledger_records import columns_of, insert, of_kind, read_records, values_of
 from connector.ledger.sqlite_file import connect, naming_errors, transaction
 from connector.settings.model import Settings
-from connector.system.identity import Identity
 
 LEDGER_FILE = "ledger.sqlite"
 

@@ -17,11 +17,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
+from connector.atomic_files import replacing
 from connector.errors import ErasuresUnknown, count_noun, naming
+from connector.ledger.identifiers import KEY_FILE, KEY_LOST, Kind, fingerprint_of, read_key
+from connector.log import new_id
 from connector.settings.layers import RECEIPTS_FOLDER
-from connector.suppression.identifiers import KEY_FILE, KEY_LOST, Kind, fingerprint_of, read_key
-from connector.system.atomic_files import replacing
-from connector.system.log import new_id
 
 T = TypeVar("T")
 

@@ -14,12 +14,12 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Self
 
 from connector.client.request import Request
-from connector.engine.quota import blocked_until, day_of, period_of, shown
 from connector.errors import ConnectorError
 from connector.errors_api import BudgetSpent, LeaseLost, QuotaSpent
 from connector.ledger.erasures import Erasures
 from connector.ledger.lease import LEASE_SECONDS, LeaseOwner
 from connector.ledger.ledger import Block, Exhaustion, Ledger, ServerState, Settlement, Spender
+from connector.ledger.quota import blocked_until, day_of, period_of, shown
 
 TOO_FAST = 429
 

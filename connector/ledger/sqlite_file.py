@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
+from connector.atomic_files import create
 from connector.errors import (
     DiskFull,
     LedgerDamaged,
@@ -21,10 +22,9 @@ from connector.errors import (
     WarehouseError,
     naming,
 )
+from connector.ledger.file_locks import has_locks, no_locks
 from connector.ledger.ledger_schema import LEDGER_VERSION, SCHEMA
 from connector.ledger.receipts import list_receipted
-from connector.system.atomic_files import create
-from connector.system.file_locks import has_locks, no_locks
 
 APPLICATION_ID = 0x52434C47
 """The mark by which the file is known for ours, "RCLG"."""

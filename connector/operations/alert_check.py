@@ -8,24 +8,24 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from connector.atomic_files import FILE_MODE
 from connector.errors import ConnectorError, NotDelivered, WarehouseError, count_noun
 from connector.errors_api import LeaseHeld
 from connector.ledger.alert_states import AlertRecord, read_alerts, write_alerts
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
-from connector.operations.alerts import ALERTS, Message, Subject, decide, messages_of
+from connector.operations.alerts import Message, decide, messages_of
 from connector.operations.delivery import Sink, sinks_of
-from connector.operations.findings import JobRun, look, of_files, sight_of
+from connector.operations.findings import JobRun, Subject, look, of_files, sight_of
 from connector.pulls.outcome import plain
 from connector.settings.model import Settings
-from connector.system.atomic_files import FILE_MODE
 
 ALERT_LEASE = "alerts"
 """Lease of the one process that checks an account's alerts."""
@@ -90,26 +90,28 @@ def check_alerts(
     checks. Raises a `WarehouseError` of the ledger, after sending it to the sinks.
     """
     found = sinks_of(settings) if sinks is None else tuple(sinks)
-    account = settings.account.value
+    account, moment = settings.account.value, now()
     if not found:
         return AlertCheck(account)
     settings.make_folder()
-    moment = now()
+    owner = LeaseOwner.of_this_process(f"alerts-{secrets.token_hex(4)}", "alerts")
     with Ledger(settings.folder) as ledger:
         try:
-            with _alone(ledger, moment):
+            ledger.take_lease(ALERT_LEASE, owner, moment)
+            try:
                 before = read_alerts(ledger)
-                told = (*before, *_told_without_ledger(settings, before))
-                alerts = due(settings, told, moment, jobs, met)
+                alerts = due(settings, _with_unrecorded(settings, before), moment, jobs, met)
                 if alerts != before:
                     write_alerts(ledger, alerts)
-                for each in settings.folder.glob(f"{_TOLD}*"):
+                for each in settings.folder.glob(f"{_UNRECORDED}*"):
                     each.unlink()
                 return _deliver(ledger, found, AlertCheck(account, alerts), moment)
+            finally:
+                ledger.release_lease(ALERT_LEASE, owner.run_id)
         except LeaseHeld:
             return AlertCheck(account, is_skipped=True)
         except WarehouseError as error:
-            _tell_without_ledger(settings, error, found, moment)
+            _send_unrecorded(settings, error, found, moment)
             raise
 
 
@@ -124,7 +126,7 @@ def due(
     before = tuple(before)
     sight = {
         subject: found and replace(found, action=settings.name_places(found.action))
-        for subject, found in sight_of(look(settings, now, before), jobs, met).items()
+        for subject, found in sight_of(look(settings, now, before, jobs, met)).items()
     }
     zone = ZoneInfo(settings.time_zone.value)
     return decide(before, sight, now, settings.alert_kinds.value, zone)
@@ -198,41 +200,30 @@ def _deliver(ledger: Ledger, sinks: Sequence[Sink], check: AlertCheck, now: date
     )
 
 
-@contextmanager
-def _alone(ledger: Ledger, now: datetime) -> Iterator[None]:
-    """Hold the lease of alerts. Raises `LeaseHeld`."""
-    owner = LeaseOwner.of_this_process(f"alerts-{secrets.token_hex(4)}", "alerts")
-    ledger.take_lease(ALERT_LEASE, owner, now)
-    try:
-        yield
-    finally:
-        ledger.release_lease(ALERT_LEASE, owner.run_id)
-
-
 # -- Without a ledger ------------------------------------------------------------------------------
-# A ledger that cannot be written is an alert that no ledger remembers. An empty file does, since a
-# full disk has room for it: its name has the error's code.
+# No ledger records that it cannot be written. An empty file does, since a full disk has room for
+# it: its name has the error's code.
 
-_TOLD = "told-without-ledger."
-
-
-def _told_without_ledger(
-    settings: Settings, before: Iterable[AlertRecord]
-) -> Iterator[AlertRecord]:
-    """Return the alert that was sent while no ledger could record it, unless one is recorded."""
-    is_there = any(each.code == UNUSABLE for each in before)
-    for each in [] if is_there else [*settings.folder.glob(f"{_TOLD}*")][:1]:
-        at, code = datetime.fromtimestamp(each.stat().st_mtime, UTC), each.suffix.removeprefix(".")
-        title = "data files cannot be used"
-        texts = (title, ALERTS[UNUSABLE].meaning, "", (code,))
-        yield AlertRecord(UNUSABLE, "", at, at, "opened", at, *texts, sent_at=at)
+_UNRECORDED = "told-without-ledger."
 
 
-def _tell_without_ledger(
+def _with_unrecorded(
+    settings: Settings, alerts: tuple[AlertRecord, ...]
+) -> tuple[AlertRecord, ...]:
+    """Return the alerts, with the one that was sent while no ledger could record it."""
+    mark = next(settings.folder.glob(f"{_UNRECORDED}*"), None)
+    if mark is None or any(each.code == UNUSABLE for each in alerts):
+        return alerts
+    at, code = datetime.fromtimestamp(mark.stat().st_mtime, UTC), mark.suffix.removeprefix(".")
+    texts = ("the account's files cannot be used", "", "", (code,))
+    return (*alerts, AlertRecord(UNUSABLE, "", at, at, "opened", at, *texts, sent_at=at))
+
+
+def _send_unrecorded(
     settings: Settings, error: WarehouseError, sinks: Sequence[Sink], moment: datetime
 ) -> None:
     """Send the alert once. Raises `NotDelivered`."""
-    mark = settings.folder / f"{_TOLD}{error.code}"
+    mark = settings.folder / f"{_UNRECORDED}{error.code}"
     if mark.exists():
         return
     trouble = of_files(error)

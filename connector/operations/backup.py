@@ -18,8 +18,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from connector.atomic_files import FILE_MODE, create, sync_folder
 from connector.errors import BackupError, Misused, SettingsError, naming
 from connector.ledger.erasures import Backup, Backups
+from connector.ledger.identifiers import KEY_FILE, make_key
 from connector.ledger.ledger import LEDGER_FILE, Ledger
 from connector.ledger.sqlite_file import copy_ledger
 from connector.operations.backup_file import (
@@ -34,9 +36,7 @@ from connector.pulls.workspace import check_files
 from connector.report.page import REPORT_FILE
 from connector.settings.layers import INBOX_FOLDER, MAPS_FOLDER, RECEIPTS_FOLDER, SEEDS_FOLDER
 from connector.settings.model import Settings
-from connector.suppression.identifiers import KEY_FILE, make_key
-from connector.system.atomic_files import FILE_MODE, create, sync_folder
-from connector.system.version import program_version
+from connector.version import program_version
 from connector.warehouse.duckdb_file import make_folder, naming_errors
 from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE, Warehouse
 from connector.warehouse.work_file import copy_whole

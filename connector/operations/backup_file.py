@@ -18,9 +18,9 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Self
 
+from connector.atomic_files import create
 from connector.errors import BackupDamaged, BackupError, naming
-from connector.system.atomic_files import create
-from connector.system.log import stamped
+from connector.log import stamped
 from connector.warehouse.duckdb_file import make_folder
 
 MANIFEST = "manifest.json"

@@ -7,90 +7,71 @@ from __future__ import annotations
 
 import html
 import json
-import logging
 import smtplib
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, tzinfo
+from dataclasses import dataclass
 from email.message import EmailMessage
 from email.utils import format_datetime
-from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
-from pydantic import SecretStr
-
 from connector.errors import NotDelivered
-from connector.operations.alerts import ALERTS, BY_CODE, ERROR_RUNBOOK, RUNBOOK, Message
+from connector.log import neutralise
+from connector.operations.alerts import Message
+from connector.operations.findings import ALERTS, BY_CODE
 from connector.settings.model import Settings
-from connector.settings.values import PORTS, Security, Style
-from connector.system.log import neutralise
+from connector.settings.values import PORTS
 
 SEND_SECONDS = 10.0
-"""How long a webhook may take for one message, and a mail server for one answer."""
+"""Maximum time for one message to a webhook, and for one answer of a mail server."""
 
-ANSWERS_WAITED_FOR = 3
-"""How many times what one answer may take all of a mail server's may take together."""
-
-_SILENT_HOOK = "the webhook has not answered"
-_SILENT_MAIL = "the mail server has not taken it"
+ANSWERS_MAX = 3
+"""All answers of a mail server together may take this many times the time of one."""
 
 
 class Sink(Protocol):
-    """Something that takes messages; `name` says which of those that can be set it is."""
+    """Channel for messages."""
 
     @property
     def name(self) -> str:
         """Name of the sink: `webhook` or `email`."""
 
     def send(self, message: Message) -> None:
-        """Send the message; once this returns it has arrived. Raises `NotDelivered`."""
+        """Send the message. Raises `NotDelivered`."""
 
 
 def sinks_of(settings: Settings) -> tuple[Webhook | Email, ...]:
-    """Return the sinks that are set."""
-    origin, found = Origin.of(settings), list[Webhook | Email]()
-    if (address := settings.alert_webhook.value) is not None:
-        found.append(Webhook(address, settings.alert_webhook_style.value, origin))
-    host, sender = settings.alert_email_host.value, settings.alert_email_from.value
-    if host is not None and sender is not None:
-        security = settings.alert_email_security.value
-        email = Email(
-            host=host,
-            port=settings.alert_email_port.value or PORTS[security],
-            security=security,
-            sender=sender,
-            recipients=settings.alert_email_to.value,
-            origin=origin,
-            user=settings.alert_email_user.value,
-            password=settings.alert_email_password.value,
-        )
-        found.append(email)
-    return tuple(found)
+    """Return the configured sinks."""
+    has_webhook = settings.alert_webhook.value is not None
+    has_email = settings.alert_email_host.value and settings.alert_email_from.value
+    return (
+        *([Webhook(settings)] if has_webhook else []),
+        *([Email(settings)] if has_email else []),
+    )
 
 
 def _within(seconds: float, act: Callable[[], None], too_late: str) -> None:
-    """Act for so long at most; raises what that raised, or `NotDelivered` if too long.
+    """Act, and raise what that raised, or `NotDelivered` after this time.
 
-    A peer that sends a byte now and then never keeps a single read waiting for too long.
+    A peer that sends a byte now and then never lets a single read time out.
     """
     failed = list[Exception]()
 
-    def acting() -> None:
+    def run() -> None:
         try:
             act()
-        except Exception as error:  # raised again by whoever waits
+        except Exception as error:  # raised again by the waiting thread
             failed.append(error)
 
-    clerk = threading.Thread(target=acting, daemon=True)
-    clerk.start()
-    clerk.join(seconds)
-    if clerk.is_alive():
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if thread.is_alive():
         raise NotDelivered(f"{too_late} in {seconds:g} s")
     if failed:
         raise failed[0]
@@ -99,241 +80,204 @@ def _within(seconds: float, act: Callable[[], None], too_late: str) -> None:
 # -- Messages --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Origin of an account's messages: its name, its folder, its time zone and this host."""
-
-    account: str | None
-    folder: Path
-    zone: tzinfo = UTC
-    host: str = field(default_factory=socket.gethostname)
-
-    @classmethod
-    def of(cls, settings: Settings) -> Origin:
-        """Origin of the messages about a configured account."""
-        zone = ZoneInfo(settings.time_zone.value)
-        return cls(settings.account.value, settings.folder, zone)
-
-
-def headline(message: Message, origin: Origin) -> str:
+def headline(message: Message, settings: Settings) -> str:
     """Return one line: the account, the resources and the title."""
     about = f"{', '.join(message.about)}: " if message.about else ""
     end = "Resolved: " if message.change == "ended" else ""
-    return neutralise(f"{origin.account or 'connector'}: {end}{about}{message.title}")
+    return neutralise(f"{settings.account.value or 'connector'}: {end}{about}{message.title}")
 
 
-def text(message: Message, origin: Origin) -> str:
+def text(message: Message, settings: Settings) -> str:
     """Return the headline, what happened, since when, the action, the runbook and the code."""
-    lines = [headline(message, origin), neutralise(message.happened)]
+    lines = [headline(message, settings), message.happened]
     if message.change != "test":
-        lines.append(f"Started: {message.since.astimezone(origin.zone):%Y-%m-%d %H:%M %Z}.")
+        since = message.since.astimezone(ZoneInfo(settings.time_zone.value))
+        lines[1] = f"{message.happened} Started: {since:%Y-%m-%d %H:%M %Z}.".lstrip()
     if message.action:
-        lines += [f"What to do: {neutralise(message.action)}", f"Runbook: {_runbook(message)}"]
-    lines.append(f"Host: {origin.host}, folder {origin.folder}")
-    causes = f" ({', '.join(message.causes)})" if message.causes else ""
-    lines.append(neutralise(f"Code: {message.code}{causes}"))
-    return "\n".join(filter(None, lines))
-
-
-def _runbook(message: Message) -> str:
+        lines += [f"What to do: {message.action}", f"Runbook: {ALERTS[message.code].runbook}"]
+    lines.append(f"Host: {socket.gethostname()}, folder {settings.folder}")
     is_by_code = message.code in ALERTS and ALERTS[message.code].action == BY_CODE
-    return ERROR_RUNBOOK if is_by_code else RUNBOOK
+    causes = f" ({', '.join(message.causes)})" if is_by_code and message.causes else ""
+    lines.append(f"Code: {message.code}{causes}")
+    return "\n".join(neutralise(each) for each in lines if each)
 
 
-def generic(message: Message, origin: Origin) -> Mapping[str, Any]:
+def generic(message: Message, settings: Settings) -> dict[str, Any]:
     """Return the message as an object. A message that arrives twice has the same `id`."""
+    kind = ALERTS.get(message.code)
     return {
         "id": message.id,
         "change": message.change,
-        "kind": ALERTS[message.code].kind if message.code in ALERTS else None,
+        "kind": kind and kind.kind,
         "code": message.code,
-        "account": origin.account,
+        "account": settings.account.value,
         "about": ", ".join(message.about) or None,
         "at": message.at.isoformat(),
         "since": message.since.isoformat(),
-        "title": headline(message, origin),
+        "title": headline(message, settings),
         "happened": message.happened,
         "action": message.action,
-        "runbook": _runbook(message),
-        "host": origin.host,
-        "folder": str(origin.folder),
-        "text": text(message, origin),
+        "runbook": kind and kind.runbook,
+        "host": socket.gethostname(),
+        "folder": str(settings.folder),
+        "text": text(message, settings),
     }
-
-
-def slack(message: Message, origin: Origin) -> Mapping[str, Any]:
-    """Return the message for Slack and compatible services, with markup escaped."""
-    return {"text": html.escape(text(message, origin), quote=False)}
 
 
 # -- Webhook ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Webhook:
-    """Webhook that is sent messages of an account, each within so many seconds."""
+    """The webhook of an account."""
 
-    address: SecretStr
-    style: Style
-    origin: Origin
+    settings: Settings
     seconds: float = SEND_SECONDS
     name = "webhook"
 
     def send(self, message: Message) -> None:
-        """Post the message; any answer from 200 to 299 says that it has arrived.
-
-        Redirects are not followed. Raises `NotDelivered`.
-        """
-        shape = generic if self.style == "generic" else slack
-        body = json.dumps(shape(message, self.origin)).encode("ascii")
-        _within(self.seconds, lambda: self._post(body), _SILENT_HOOK)
+        """Post the message. Only 200 to 299 mean that it arrived. Raises `NotDelivered`."""
+        shown: dict[str, Any] = generic(message, self.settings)
+        if self.settings.alert_webhook_style.value == "slack":
+            shown = {"text": html.escape(shown["text"], quote=False)}
+        body = json.dumps(shown).encode("ascii")
+        _within(self.seconds, lambda: self._post(body), "the webhook has not answered")
 
     def reach(self) -> None:
         """Connect, and send nothing. Raises `NotDelivered`."""
-        _within(self.seconds, self._connect, _SILENT_HOOK)
+        _within(self.seconds, self._connect, "the webhook has not answered")
+
+    @property
+    def _address(self) -> str:
+        address = self.settings.alert_webhook.value
+        return "" if address is None else address.get_secret_value()
 
     def _post(self, body: bytes) -> None:
-        # Whoever only looks at alerts need not load what sends them: a tenth of a second.
+        # Commands that only show alerts need not load what sends them.
         import httpx  # noqa: PLC0415
 
         headers = {"Content-Type": "application/json", "User-Agent": "recruitment-connector"}
-        address = self.address.get_secret_value()
-        # The answer's body is nothing to us, and could be of any length.
-        with (
-            self._naming_errors(),
-            _quiet(logging.getLogger("httpx")),
-            httpx.Client(trust_env=False, timeout=self.seconds) as client,
-            client.stream("POST", address, content=body, headers=headers) as response,
-        ):
-            status = response.status_code
-        if not 200 <= status < 300:
-            raise NotDelivered(f"the webhook answered {status}")
-
-    def _connect(self) -> None:
-        parts = urlsplit(self.address.get_secret_value())
-        host, is_tls = parts.hostname or "", parts.scheme == "https"
-        address = (host, parts.port or (443 if is_tls else 80))
-        with self._naming_errors(), socket.create_connection(address, self.seconds) as plain:
-            if is_tls:
-                ssl.create_default_context().wrap_socket(plain, server_hostname=host).close()
-
-    @contextmanager
-    def _naming_errors(self) -> Iterator[None]:
-        import httpx  # noqa: PLC0415
-
+        # A transport, unlike a client, follows no redirects and logs no address. The body of the
+        # answer is not read: it could have any length.
+        timeout = {"timeout": httpx.Timeout(self.seconds).as_dict()}
         try:
-            yield
-        except (TimeoutError, httpx.TimeoutException):
-            raise NotDelivered(f"{_SILENT_HOOK} in {self.seconds:g} s") from None
+            with httpx.HTTPTransport(trust_env=False) as transport:
+                request = httpx.Request(
+                    "POST", self._address, headers=headers, content=body, extensions=timeout
+                )
+                response = transport.handle_request(request)
+                response.close()
+        except httpx.TimeoutException:
+            raise NotDelivered(f"the webhook has not answered in {self.seconds:g} s") from None
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
             raise NotDelivered(f"the webhook was not reached ({type(error).__name__})") from None
+        if not response.is_success:
+            raise NotDelivered(f"the webhook answered {response.status_code}")
 
-
-@contextmanager
-def _quiet(logger: logging.Logger) -> Iterator[None]:
-    """Keep out of httpx's log where it posts: the path of the address may be a secret."""
-
-    def refuse(record: logging.LogRecord) -> bool:
-        return False
-
-    logger.addFilter(refuse)
-    try:
-        yield
-    finally:
-        logger.removeFilter(refuse)
+    def _connect(self) -> None:
+        try:
+            parts = urlsplit(self._address)
+            host, is_tls = parts.hostname or "", parts.scheme == "https"
+            address = (host, parts.port or (443 if is_tls else 80))
+            with socket.create_connection(address, self.seconds) as plain:
+                if is_tls:
+                    ssl.create_default_context().wrap_socket(plain, server_hostname=host).close()
+        except (OSError, ValueError) as error:
+            raise NotDelivered(f"the webhook was not reached ({type(error).__name__})") from None
 
 
 # -- Email -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False)
 class Email:
-    """Emails about an account, over a connection that is protected off this machine.
+    """Emails about an account. `trust` makes the context that verifies the server's certificate."""
 
-    `seconds` is how long any one answer of the server may take; `trust` makes
-    what certificates are checked against.
-    """
-
-    host: str
-    port: int
-    security: Security
-    sender: str
-    recipients: tuple[str, ...]
-    origin: Origin
-    user: str | None = None
-    password: SecretStr | None = None
+    settings: Settings
     seconds: float = SEND_SECONDS
     trust: Callable[[], ssl.SSLContext] = ssl.create_default_context
     name = "email"
 
     def send(self, message: Message) -> None:
-        """Hand the message in for all recipients; it has arrived if any of them is taken.
+        """Send the message to all recipients. It arrived if the server accepts one of them.
 
         Raises `NotDelivered`.
         """
-        _within(ANSWERS_WAITED_FOR * self.seconds, lambda: self._hand_in(message), _SILENT_MAIL)
+
+        def hand_in() -> None:
+            sender, to = self.settings.alert_email_from.value, self.settings.alert_email_to.value
+            user, password = (
+                self.settings.alert_email_user.value,
+                self.settings.alert_email_password.value,
+            )
+            with self._connected() as server:
+                if user is not None and password is not None:
+                    server.login(user, password.get_secret_value())
+                server.send_message(self._letter(message), sender, to)
+
+        _within(ANSWERS_MAX * self.seconds, hand_in, "the mail server has not taken it")
 
     def reach(self) -> None:
-        """Connect and be greeted, and send nothing. Raises `NotDelivered`."""
-        _within(ANSWERS_WAITED_FOR * self.seconds, self._greet, "the mail server has not greeted")
+        """Connect, and send nothing. Raises `NotDelivered`."""
 
-    def _greet(self) -> None:
-        with self._naming_errors(), self._connected():
-            pass
+        def greet() -> None:
+            with self._connected():
+                pass
 
-    def _hand_in(self, message: Message) -> None:
-        with self._naming_errors(), self._connected() as server:
-            if self.user is not None and self.password is not None:
-                server.login(self.user, self.password.get_secret_value())
-            server.send_message(self._letter(message), self.sender, self.recipients)
+        _within(ANSWERS_MAX * self.seconds, greet, "the mail server has not greeted")
 
-    def _connected(self) -> smtplib.SMTP:
-        if self.security == "ssl":
-            return smtplib.SMTP_SSL(
-                self.host, self.port, timeout=self.seconds, context=self.trust()
-            )
-        server = smtplib.SMTP(self.host, self.port, timeout=self.seconds)
-        if self.security == "starttls":
-            try:
-                server.starttls(context=self.trust())
-            except BaseException:
-                server.close()
-                raise
-        return server
+    @property
+    def _port(self) -> int:
+        port = self.settings.alert_email_port.value
+        return port or PORTS[self.settings.alert_email_security.value]
 
     def _letter(self, message: Message) -> EmailMessage:
-        letter = EmailMessage()
-        letter["Subject"] = headline(message, self.origin)
-        letter["From"] = self.sender
-        letter["To"] = ", ".join(self.recipients)
+        letter, sender = EmailMessage(), self.settings.alert_email_from.value or ""
+        letter["Subject"] = headline(message, self.settings)
+        letter["From"] = sender
+        letter["To"] = ", ".join(self.settings.alert_email_to.value)
         letter["Date"] = format_datetime(message.at)
         # The same for a second sending of the same message, so that programs show it once.
-        letter["Message-ID"] = f"<{message.id}@{self.sender.rpartition('@')[2]}>"
+        letter["Message-ID"] = f"<{message.id}@{sender.rpartition('@')[2]}>"
         letter["Auto-Submitted"] = "auto-generated"
-        letter.set_content(text(message, self.origin))
+        letter.set_content(text(message, self.settings))
         return letter
 
     @contextmanager
-    def _naming_errors(self) -> Iterator[None]:
-
+    def _connected(self) -> Iterator[smtplib.SMTP]:
+        """A connection that is protected as configured. Raises `NotDelivered`."""
+        host, security = (
+            self.settings.alert_email_host.value or "",
+            self.settings.alert_email_security,
+        )
         try:
-            yield
+            if security.value == "ssl":
+                server: smtplib.SMTP = smtplib.SMTP_SSL(
+                    host, self._port, timeout=self.seconds, context=self.trust()
+                )
+            else:
+                server = smtplib.SMTP(host, self._port, timeout=self.seconds)
+            with server:
+                if security.value == "starttls":
+                    server.starttls(context=self.trust())
+                yield server
         except smtplib.SMTPRecipientsRefused:
-            raise NotDelivered("the mail server has refused every recipient") from None
+            said = "the mail server has refused every recipient"
         except smtplib.SMTPAuthenticationError as error:
-            reason = f"has refused the name and the password ({error.smtp_code})"
-            raise NotDelivered(f"the mail server {reason}") from None
+            said = f"the mail server has refused the name and the password ({error.smtp_code})"
         except smtplib.SMTPResponseException as error:
-            raise NotDelivered(f"the mail server answered {error.smtp_code}") from None
+            said = f"the mail server answered {error.smtp_code}"
         except smtplib.SMTPNotSupportedError:
             # Of the extensions that are used, STARTTLS and AUTH are the ones a server may lack.
-            raise NotDelivered(
-                "the mail server does not offer STARTTLS or passwords on port"
-                f" {self.port}: set alert_email_security to 'ssl' (port 465), or to 'none' for a"
-                " server on this machine"
-            ) from None
+            said = (
+                f"the mail server does not offer STARTTLS or passwords on port {self._port}: set"
+                " alert_email_security to 'ssl' (port 465), or to 'none' for a server on this"
+                " machine"
+            )
         except TimeoutError:
-            raise NotDelivered(f"the mail server has not answered in {self.seconds:g} s") from None
+            said = f"the mail server has not answered in {self.seconds:g} s"
         except (smtplib.SMTPException, OSError, ValueError) as error:
-            name = type(error).__name__
-            raise NotDelivered(f"the mail server was not reached ({name})") from None
+            said = f"the mail server was not reached ({type(error).__name__})"
+        else:
+            return
+        raise NotDelivered(said)

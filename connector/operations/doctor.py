@@ -20,13 +20,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
+from connector.atomic_files import wide
 from connector.catalog import CATALOG
 from connector.catalog.page import Page
 from connector.catalog.resource import Declaration, Resource
 from connector.client.client import Client, Limits
 from connector.client.endpoint import RecordEndpoint
 from connector.client.rate_limiter import RateLimiter
-from connector.engine.quota import shown
 from connector.errors import (
     ConnectorError,
     DamagedLog,
@@ -37,10 +37,10 @@ from connector.errors import (
     count_noun,
 )
 from connector.errors_api import Forbidden, RateLimited, ServerFailed, Stopped, Unauthorized
-from connector.lakehouse.lake_status import read_status
 from connector.ledger.erasures import Backups, Erasures
 from connector.ledger.ledger import LEDGER_FILE, Ledger, Spender, allowance_of
 from connector.ledger.ledger_schema import LEDGER_VERSION
+from connector.ledger.quota import shown
 from connector.ledger.receipts import RECEIPT_MISSING_ACTION
 from connector.ledger.request_budget import RequestBudget
 from connector.ledger.sqlite_file import check_ledger
@@ -48,14 +48,14 @@ from connector.operations.delivery import sinks_of
 from connector.operations.folder_identity import confirm_move, find_owner, replace_ledger
 from connector.operations.restore import leftovers
 from connector.privacy.receipt import rewrite_receipt
+from connector.publishing.lakehouse_status import read_status
 from connector.pulls.outcome import RequestTally
 from connector.pulls.workspace import check_address, check_files, compare_files, find_known
 from connector.settings.accounts import configured_accounts, unclaimed_folders
 from connector.settings.credentials import OPEN_TO_OTHERS
 from connector.settings.model import Settings
 from connector.settings.values import OFF
-from connector.system.atomic_files import wide
-from connector.system.version import full_version
+from connector.version import full_version
 from connector.warehouse.duckdb_file import set_logs_aside
 from connector.warehouse.schema import SCHEMA_VERSION
 from connector.warehouse.state import read_known_ids

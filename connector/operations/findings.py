@@ -1,19 +1,17 @@
-"""Findings: problems of an account, by its runs, pushes, quota, clock and silence.
+"""Findings: every alert with its condition, and the conditions.
 
-An account's files are read once; everything else is pure: records in, findings out. What could not
-be read is left out.
+`look` reads an account's files once, and each condition is a pure function of that snapshot.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import takewhile
 from statistics import median
+from typing import Literal, NamedTuple
 
-from connector.engine.commands import Event
-from connector.engine.quota import midnight, month_used_up, shown
 from connector.errors import (
     ConnectorError,
     MartsMissing,
@@ -22,6 +20,7 @@ from connector.errors import (
     UnknownName,
     WarehouseBusy,
     WarehouseError,
+    closed,
     count_noun,
 )
 from connector.errors_api import TryAgain
@@ -29,396 +28,73 @@ from connector.ledger.alert_states import AlertRecord
 from connector.ledger.journal import PUSH_LEASE
 from connector.ledger.journal_reads import PushHealth, PushRun, read_push_health
 from connector.ledger.ledger import Ledger, LedgerStatus, allowance_of
-from connector.operations.alerts import ALERTS, Seen, Sight, Subject, Trouble, own_words, reason_of
-from connector.pulls.advice import QUIET_KINDS, action_of, describe_anomalies, may_repeat
+from connector.ledger.quota import midnight, shown
+from connector.pulls.error_hints import QUIET_KINDS, action_of, describe_anomalies, may_repeat
 from connector.pulls.workspace import compare_files
 from connector.settings.model import Settings
-from connector.settings.values import Age
+from connector.settings.values import Age, Kind
 from connector.warehouse.runs import Health, Publication, ResourceRun, Run, SharedPublication
 from connector.warehouse.warehouse import Warehouse
 
-COST_PULLS_MIN = 5
-"""Minimum number of earlier pulls that show what is usual."""
+COMPARED_MIN, COMPARED_MAX = 5, 20
+"""Number of earlier pulls that show what is usual."""
 
-COST_PULLS_MAX = 20
-COST_FACTOR = 3
-COST_REQUESTS_MIN = 100
+COST_FACTOR, COST_REQUESTS_MIN = 3, 100
 """A pull is expensive if it takes more than `COST_FACTOR` times the median of the pulls before it,
 and at least this number of requests more."""
 
-SLOW_FACTOR = 5
-SLOW_SECONDS_MIN = 1.0
-SLOW_REQUESTS_MIN = 10
+SLOW_FACTOR, SLOW_SECONDS_MIN, SLOW_REQUESTS_MIN = 5, 1.0, 10
 """An API is slow if a pull of at least this number of requests needs more than a second for each,
 and more than `SLOW_FACTOR` times the median of the pulls before it."""
 
 CLOCK_SECONDS_MAX = 300
 """Largest difference between the two clocks that is no problem."""
 
-_OF_FIELDS = frozenset(("unknown_field", "unknown_value", "unreadable_value"))
+QUOTA_OVER_SHARE = 0.95
+"""A forecast is no problem below this part of the plan, so that the alert does not alternate."""
 
+_FIELD_EVENTS = frozenset(("unknown_field", "unknown_value", "unreadable_value"))
 _PASSING = WarehouseBusy | MartsMissing | NothingPublished
-"""Errors of files that say nothing of their state."""
+"""Errors of files that do not show that the files are unusable."""
 
-UNRECORDED = ("files_unusable", "settings_wrong")
-"""Alerts of what no run could write down."""
-
+_SETTINGS = SettingsError | UnknownName
 _REFUSED = frozenset(("refused", "failed"))
+NOTHING = Health((), {}, None, {}, {}, ())
+"""Health of an account that never loaded anything."""
 
-
-def of_pulls(health: Health, under_way: Collection[str]) -> Seen:
-    """How pulls and publications have ended; `under_way` are the runs that go on."""
-    ended = [run for run in health.runs if run.outcome is not None or run.run_id not in under_way]
-    published = [each for each in health.publications if each.outcome in (*_REFUSED, "published")]
-    if ended:
-        yield from _of_last(health, ended, published)
-    if published:
-        yield from _of_published(published)
-    # What a pull in the row of those that failed met in the end is told by `pull_failed`.
-    failing = list(takewhile(_has_failed, ended))
-    for resource, (run_id, done) in health.resources.items():
-        run = next((each for each in ended if each.run_id == run_id), None)
-        events = health.events.get(resource, ())
-        yield from _of_resource(resource, done, run, events, is_told=run in failing)
-
-
-def _of_last(health: Health, ended: Sequence[Run], published: Sequence[Publication]) -> Seen:
-    last = ended[0]
-    subject = Subject("pull_failed")
-    refused = {each.run_id for each in published if each.outcome in _REFUSED}
-    if _has_failed(last) and last.run_id not in refused:
-        failed = list(takewhile(_has_failed, ended))
-        since = failed[-1].ended_at or failed[-1].started_at
-        if last.outcome in (None, "interrupted"):
-            title, action = "pull was interrupted", "Run 'connector pull': it continues."
-        else:
-            mine = [done for run_id, done in health.resources.values() if run_id == last.run_id]
-            same = [action_of(done) for done in mine if done.error_code == last.error_code]
-            action = " ".join(dict.fromkeys(same)) or action_of(last.error_code)
-            title = f"pull failed{reason_of(last.message, last.error_code)}"
-        if len(failed) > 1:
-            title = title.replace("pull failed", f"the last {len(failed)} pulls failed")
-        causes = {run.error_code or run.outcome or "interrupted" for run in failed}
-        said = own_words(last.message)
-        yield subject, Trouble(since, title, said, _unattended(action), tuple(sorted(causes)))
-    elif last.outcome != "stopped" or last.requests:
-        # A pull that was stopped before its first request has not asked the API anything.
-        yield subject, None
-
-
-def _unattended(action: str) -> str:
-    """Return the action for a user whose schedule runs the command again."""
-    if action != TryAgain.action:
-        return action
-    return (
-        "Nothing now: the next pull tries again. If this lasts for a day, check the network and the"
-        " platform's status page."
-    )
-
-
-def _has_failed(run: Run) -> bool:
-    return run.outcome in (None, "failed", "interrupted")
-
-
-def _of_published(published: Sequence[Publication]) -> Seen:
-    last = published[0]
-    subject = Subject("publication_failed")
-    if last.outcome == "published":
-        yield subject, None
-        found = None
-        if last.failed_checks:
-            checks = count_noun(len(last.failed_checks), "data check has", "data checks have")
-            action = ALERTS["checks_warn"].action
-            said = _described(last)
-            causes = tuple(sorted(last.failed_checks))
-            found = Trouble(last.ended_at, f"{checks} warnings", said, action, causes)
-        yield Subject("checks_warn"), found
-        return
-    failed = list(takewhile(lambda each: each.outcome in _REFUSED, published))
-    since = failed[-1].ended_at or failed[-1].started_at
-    verb = "refused" if last.outcome == "refused" else "failed"
-    title = f"publication {verb}{reason_of(last.message, last.error_code)}"
-    if verb == "refused" and last.failed_checks:
-        title = f"publication refused ({count_noun(len(last.failed_checks), 'check')} failed)"
-    reasons = {each.error_code or verb for each in failed}.union(
-        *(each.failed_checks for each in failed)
-    )
-    action = action_of(last.error_code)
-    yield subject, Trouble(since, title, own_words(last.message), action, tuple(sorted(reasons)))
-
-
-def _described(row: Publication) -> str:
-    """Sentence on the failed checks: rows, and the id of one record."""
-    told = []
-    rows = (*row.failed_rows, *[None] * len(row.failed_checks))
-    samples = (*row.failed_samples, *[None] * len(row.failed_checks))
-    for name, count, sample in zip(row.failed_checks, rows, samples, strict=False):
-        counted = "" if count is None else f": {count_noun(count, 'row')}"
-        example = f" (for example {sample})" if sample else ""
-        told.append(f"{name}{counted}{example}")
-    return f"{'; '.join(told)}."
-
-
-def of_shared(last: SharedPublication | None) -> Seen:
-    """Return the problem of the latest publication to the lakehouse, if there was one."""
-    found = None
-    if last is not None and last.outcome == "failed":
-        code, said = last.error_code, own_words(last.message)
-        title = f"the lakehouse is not up to date{reason_of(last.message, code)}"
-        found = Trouble(last.ended_at, title, said, action_of(code), (code or "failed",))
-    yield Subject("lakehouse_behind"), found
-
-
-def _of_resource(
-    resource: str, done: ResourceRun, run: Run | None, events: Iterable[Event], *, is_told: bool
-) -> Seen:
-    since = None if run is None else run.ended_at or run.started_at
-    refused = done.anomalies.get("mass_deletion")
-    if is_told:
-        is_told = run is not None and None is not run.error_code == done.error_code
-    odd = [each for each in events if each.kind not in QUIET_KINDS]
-    if done.proven:
-        yield Subject("not_proven", resource), None
-    elif done.outcome not in ("done", "stopped") and not (is_told or refused):
-        verb = "skipped" if done.outcome == "skipped" else "not verified"
-        title = f"{verb}{reason_of(done.message, done.error_code)}"
-        # A service that comes and goes fails in many ways, and is one cause.
-        causes = ("try_again" if may_repeat(done) else done.error_code or "unproven",)
-        said, action = own_words(done.message), _unattended(action_of(done))
-        yield Subject("not_proven", resource), Trouble(since, title, said, action, causes)
-    if refused:
-        said = f"{own_words(done.message)} The pull kept their rows."
-        code = done.error_code or "deletions_refused"
-        title = "many records are missing"
-        found = Trouble(since, title, said, action_of(code), (code,))
-        yield Subject("deletions_refused", resource), found
-    elif done.proven:
-        yield Subject("deletions_refused", resource), None
-    if odd:
-        said = describe_anomalies(resource, odd)
-        # Of what fields have, each is a cause; other events tell of figures that move.
-        met = {f"{e.kind} {e.detail}" if e.kind in _OF_FIELDS else e.kind for e in odd}
-        action = ALERTS["anomalies"].action
-        title = "undocumented fields or values"
-        found = Trouble(since, title, said, action, tuple(sorted(met)))
-        yield Subject("anomalies", resource), found
-    elif done.proven:
-        yield Subject("anomalies", resource), None
-
-
-def of_cost(health: Health, under_way: Collection[str], standing: LedgerStatus) -> Seen:
-    """Return the problem of a last pull that took far more requests than usual.
-
-    Requests of `--reverify` do not count, and neither do pulls with a limit. It is a problem only
-    if such pulls, as often as until now, would need more requests than the plan has.
-    """
-    ended = [run for run in health.runs if run.outcome is not None or run.run_id not in under_way]
-    whole = [run for run in ended if run.outcome in ("done", "partial") and run.budget is None]
-    if not ended or not whole or whole[0] is not ended[0]:
-        return
-    last = whole[0]
-    alike = [run for run in whole if run.command == last.command][: COST_PULLS_MAX + 1]
-    cost, *before = [(run.requests or 0) - health.scrubs.get(run.run_id, 0) for run in alike]
-    month, found = standing.month, None
-    if month.limit is not None and len(before) >= COST_PULLS_MIN:
-        usual = median(before)
-        gap = (last.started_at - alike[-1].started_at) / len(before)
-        pulls = (midnight(month.period.ends) - last.started_at) / max(gap, timedelta(minutes=1))
-        expected = month.used + int(pulls * cost)
-        is_dear = cost > max(COST_FACTOR * usual, usual + COST_REQUESTS_MIN - 1)
-        if is_dear and expected > month.limit:
-            title = f"the last pull took {cost:,} requests, usually {usual:,.0f}"
-            said = (
-                f"If pulls continue like this, the billing cycle needs about {expected:,} requests."
-                f" The plan has {month.limit:,}."
-            )
-            found = Trouble(last.started_at, title, said, ALERTS["cost_rising"].action)
-    yield Subject("cost_rising"), found
-
-
-def of_speed(health: Health, under_way: Collection[str]) -> Seen:
-    """Return the problem of an API that answers far more slowly than usual.
-
-    Pulls that waited for the rate limit do not count.
-    """
-    ended = [run for run in health.runs if run.outcome is not None or run.run_id not in under_way]
-    paces = [
-        (run, run.seconds / run.requests)
-        for run in ended[: COST_PULLS_MAX + 1]
-        if run.outcome in ("done", "partial") and run.seconds and run.requests
-        if (run.waited_seconds or 0.0) < run.seconds / 10
-    ]
-    if not paces or paces[0][0] is not ended[0]:
-        return
-    (last, pace), *before = paces
-    found = None
-    if len(before) >= COST_PULLS_MIN and (last.requests or 0) >= SLOW_REQUESTS_MIN:
-        usual = median(each for _, each in before)
-        if pace > max(SLOW_SECONDS_MIN, SLOW_FACTOR * usual):
-            title = f"the API is slow ({pace:.1f} s per request, usually {usual:.1f} s)"
-            said = f"The last pull took {last.seconds:,.0f} s for {last.requests:,} requests."
-            found = Trouble(last.started_at, title, said, ALERTS["api_slow"].action)
-    yield Subject("api_slow"), found
-
-
-def of_clock(ahead_seconds: float | None) -> Seen:
-    """Return the problem of a clock that differs from the API server's; None if not measured."""
-    if ahead_seconds is None:
-        return
-    found = None
-    if abs(ahead_seconds) > CLOCK_SECONDS_MAX:
-        where = "ahead of" if ahead_seconds > 0 else "behind"
-        length = _length(abs(ahead_seconds))
-        title = f"this machine's clock is {length} {where} the API's"
-        said = "Ages, schedules and alerts about silence use this machine's clock."
-        found = Trouble(None, title, said, ALERTS["clock_wrong"].action)
-    yield Subject("clock_wrong"), found
-
-
-def _length(seconds: float) -> str:
-    for size, unit in ((86_400, "day"), (3600, "hour")):
-        if seconds >= size:
-            return count_noun(round(seconds / size), unit)
-    return count_noun(round(seconds / 60), "minute")
-
-
-# -- Pushes ----------------------------------------------------------------------------------------
-# No file's name is repeated, since it may be a person's.
-
-
-def of_pushes(health: PushHealth, *, is_under_way: bool) -> Seen:
-    """How pushes have ended; `is_under_way` says whether one goes on."""
-    # While one goes on, the batch that it works at has no outcome.
-    ended = [each for each in health.runs if each.outcome is not None or not is_under_way]
-    if ended:
-        yield Subject("push_failed"), _of_last_push(ended[0])
-    last = {each.resource: each for each in reversed(ended)}
-    for resource, push in last.items():
-        if push.outcome in ("done", "partial"):
-            yield Subject("rows_rejected", resource), _rejected(push)
-    doubts = [health.held, None if is_under_way else health.open]
-    in_doubt = [each for each in doubts if each is not None]
-    found = None
-    if in_doubt:
-        rows = count_noun(sum(each.rows for each in in_doubt), "row")
-        said = "The rows were sent, and it is unknown whether the API applied them."
-        since = min(each.since for each in in_doubt)
-        found = Trouble(since, f"{rows} in doubt", said, ALERTS["rows_in_doubt"].action)
-    yield Subject("rows_in_doubt"), found
-
-
-def _of_last_push(last: PushRun) -> Trouble | None:
-    said = f"Batch {last.batch}, {last.resource}."
-    if last.outcome is None:
-        action = "Push the same file again: it continues where it stopped."
-        title = "push was interrupted"
-        return Trouble(last.begun_at, title, said, action, ("interrupted",))
-    if last.outcome != "failed":
-        return None
-    title = f"push failed{reason_of(last.message, last.error_code)}"
-    said = f"{said} {own_words(last.message)}".rstrip()
-    code = last.error_code
-    return Trouble(last.ended_at, title, said, action_of(code), (code or "failed",))
-
-
-def _rejected(last: PushRun) -> Trouble | None:
-    if not last.refused:
-        return None
-    title = f"{count_noun(last.refused, 'row')} of the last push not applied"
-    said, action = f"Batch {last.batch}.", ALERTS["rows_rejected"].action
-    return Trouble(last.ended_at, title, said, action, (last.batch,))
-
-
-# -- Month -----------------------------------------------------------------------------------------
-
-WELL_SHARE = 0.95
-"""A forecast is no problem any more below this part of the plan, so that it does not alternate."""
-
-
-def of_month(standing: LedgerStatus) -> Seen:
-    """Return whether requests are left, and whether they will be."""
-    spent = _spent(standing)
-    yield Subject("quota_spent"), spent
-    limit, expected = standing.month.limit, standing.forecast
-    subject = Subject("quota_forecast")
-    if limit is None:
-        yield subject, None
-    elif spent is None and expected is not None:
-        if expected > limit:
-            title = f"the billing cycle needs about {expected:,} of {limit:,} requests"
-            said = (
-                f"The cycle ends on {standing.month.period.ends}. A usual day takes"
-                f" {standing.usual_day:,} requests."
-            )
-            yield subject, Trouble(None, title, said, ALERTS["quota_forecast"].action)
-        elif expected <= WELL_SHARE * limit:
-            yield subject, None
-
-
-def _spent(standing: LedgerStatus) -> Trouble | None:
-    month, word = standing.month, standing.exhaustion
-    title, action = "the monthly limit of requests is used up", ALERTS["quota_spent"].action
-    if word is not None:
-        until = shown(word.until)
-        said = f"The API reported it. Pulls send no request before {until}."
-        return Trouble(word.noted_at, title, said, action)
-    if month.limit is None or month.room(keeps_reserve=True):
-        return None
-    return Trouble(None, title, month_used_up(month), action)
-
-
-# -- Silence ---------------------------------------------------------------------------------------
-# From what has landed alone: whether a schedule ran is no proof of anything.
+NO_PUSHES = PushHealth()
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
-    """Age of what is proven.
+class Trouble:
+    """A problem: its title, a sentence on it, its start (None: now), and its next action.
 
-    `oldest` is the moment up to which the resource is proven that is furthest behind (None:
-    none ever was), `behind` those that are older than is allowed, and `sentence` says so (None:
-    all are young enough).
+    Without an action, it is that of the alert's type. `causes` are codes of errors, names of checks
+    and the like. An open alert is sent again for a new one.
     """
 
-    oldest: datetime | None
-    behind: tuple[str, ...]
-    sentence: str | None
+    title: str
+    happened: str
+    since: datetime | None = None
+    action: str = ""
+    causes: tuple[str, ...] = ()
 
 
-def proof_of(proven_at: Mapping[str, datetime | None], now: datetime, age: Age) -> Proof:
-    """Age of the proof of what is pulled.
-
-    A resource that was never proven counts only where none was: that it is not is told by other
-    means.
-    """
-    known = {resource: moment for resource, moment in proven_at.items() if moment is not None}
-    if not known:
-        said = f"No pull was ever proven, and one must be at most {age} old."
-        return Proof(None, (), said)
-    behind = tuple(resource for resource, moment in known.items() if now - moment > age.length)
-    oldest = min(known.values())
-    if not behind:
-        return Proof(oldest, (), None)
-    said = f"No proven pull of {', '.join(behind)} is younger than {age}"
-    return Proof(oldest, behind, f"{said}: the oldest is of {shown(oldest)}.")
+Answer = Trouble | Literal[False] | None
+"""Answer of a condition: the problem, False if there is none, None if it could not be checked."""
 
 
-def of_silence(health: Health | None, now: datetime, age: Age) -> Seen:
-    """Whether the account is silent. The first pull of all has as long as any other."""
-    proof = proof_of({} if health is None else health.proven_at, now, age)
-    subject = Subject("silent")
-    if proof.sentence is None:
-        yield subject, None
-        return
-    first = None if health is None else health.first_run_at
-    if proof.oldest is None and first is not None and now - first <= age.length:
-        return
-    since = proof.oldest or first
-    title = f"no verified pull for more than {age}" if proof.oldest else "no pull was ever verified"
-    yield subject, Trouble(since, title, proof.sentence, ALERTS["silent"].action)
+class Subject(NamedTuple):
+    """Subject of an alert: its code, and the resource or job (empty for the account)."""
+
+    code: str
+    about: str = ""
 
 
-# -- Snapshot --------------------------------------------------------------------------------------
+Sight = Mapping[Subject, Trouble | None]
+"""Result of a check: a problem, or None if there is none. A subject that is missing could not be
+checked, and keeps its state.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -432,186 +108,618 @@ class JobRun:
 
 
 @dataclass(frozen=True, slots=True)
-class FileSnapshot:
-    """Snapshot of what an account's files hold.
+class Snapshot:
+    """Contents of an account's files that decide about alerts.
 
-    `health` is None where nothing was ever landed, or where the work file
-    is `unusable`; `standing` and `pushes` are None where there is no ledger. `ahead_seconds` is how
-    far this machine's clock was ahead of the API's at the last pull. `alerts` are the open ones.
+    `health` has only runs that ended, and nothing if the work file is `unusable`. `quota` is None
+    without a ledger. `ahead_seconds` is how far this machine's clock was ahead of the API's at the
+    last pull. `alerts` are the open ones. `jobs` are the last runs of Dagster's jobs, and `met` is
+    the error that ended the command.
     """
 
     now: datetime
     max_age: Age
-    health: Health | None
-    unusable: WarehouseError | None
-    standing: LedgerStatus | None
-    pushes: PushHealth | None
+    health: Health = NOTHING
+    unusable: WarehouseError | None = None
+    quota: LedgerStatus | None = None
+    pushes: PushHealth = NO_PUSHES
     ahead_seconds: float | None = None
-    alerts: tuple[AlertRecord, ...] = ()
+    alerts: Sequence[AlertRecord] = ()
+    jobs: Sequence[JobRun] = ()
+    met: ConnectorError | None = None
+
+    @property
+    def runs(self) -> Sequence[Run]:
+        """The latest runs, newest first."""
+        return self.health.runs
+
+    @property
+    def publications(self) -> Sequence[Publication]:
+        """The latest publications that ended, newest first."""
+        return [e for e in self.health.publications if e.outcome in (*_REFUSED, "published")]
+
+    @property
+    def recorded_at(self) -> datetime | None:
+        """The latest time at which the connector recorded anything."""
+        times = [each.started_at for each in self.runs[:1]]
+        times += [each.started_at for each in self.health.publications[:1]]
+        times += [each.ended_at or each.begun_at for each in self.pushes.runs[:1]]
+        return max(times, default=None)
+
+    def opened_at(self, *codes: str) -> datetime | None:
+        """The latest time at which an open alert with one of these codes opened."""
+        return max((e.opened_at for e in self.alerts if e.code in codes), default=None)
 
 
-def look(settings: Settings, now: datetime, alerts: Iterable[AlertRecord] = ()) -> FileSnapshot:
-    """Snapshot of the account's files; none is made. Raises the ledger's errors."""
-    warehouse = Warehouse(settings.folder)
-    health, unusable = None, None
-    try:
-        if warehouse.exists:
-            health = warehouse.health()
-            if settings.lakehouse.value is None:
-                # What was not brought there while there was a lakehouse is nobody's concern now.
-                health = replace(health, shared=None)
-            health = _until(health, now)
-    except WarehouseError as error:
-        unusable = error
-    standing, pushes, ahead = None, None, None
+def look(
+    settings: Settings,
+    now: datetime,
+    alerts: Iterable[AlertRecord] = (),
+    jobs: Sequence[JobRun] = (),
+    met: ConnectorError | None = None,
+) -> Snapshot:
+    """Read the account's files; none is made. Raises the ledger's errors."""
+    warehouse, health, unusable = Warehouse(settings.folder), NOTHING, None
+    open_now = [each for each in alerts if each.is_open]
+    s = Snapshot(now, settings.alert_max_age.value, alerts=open_now, jobs=jobs, met=met)
+    running = set[str]()
     with Ledger(settings.folder) as ledger:
         if ledger.exists:
-            standing = ledger.status(allowance_of(settings), now)
-            pushes = read_push_health(ledger)
+            quota, pushes = ledger.status(allowance_of(settings), now), read_push_health(ledger)
+            held = [each for each in quota.leases if not each.is_over(now)]
+            running = {each.owner.run_id for each in held}
+            if any(each.name == PUSH_LEASE for each in held):
+                ended = tuple(each for each in pushes.runs if each.outcome)
+                pushes = replace(pushes, runs=ended, open=None)
             ahead = -ledger.server().offset_seconds
-        if unusable is None:
-            try:
-                compare_files(ledger, warehouse)
-            except WarehouseError as error:
-                unusable = error
-    age = settings.alert_max_age.value
-    open_now = tuple(each for each in alerts if each.is_open)
-    return FileSnapshot(now, age, health, unusable, standing, pushes, ahead, open_now)
-
-
-def _until(health: Health, now: datetime) -> Health:
-    """Leave out runs from the future: this machine's clock was ahead when they ran."""
+            s = replace(s, quota=quota, pushes=pushes, ahead_seconds=ahead)
+        try:
+            health = warehouse.health() if warehouse.exists else NOTHING
+            compare_files(ledger, warehouse)
+        except WarehouseError as error:
+            unusable = error
+    # Runs from the future ran while this machine's clock was ahead.
     latest = now + timedelta(seconds=CLOCK_SECONDS_MAX)
-    return replace(
+    runs = (e for e in health.runs if e.outcome or e.run_id not in running)
+    health = replace(
         health,
-        runs=tuple(each for each in health.runs if each.started_at <= latest),
-        publications=tuple(each for each in health.publications if each.started_at <= latest),
+        runs=tuple(each for each in runs if each.started_at <= latest),
+        publications=tuple(e for e in health.publications if e.started_at <= latest),
+        shared=None if settings.lakehouse.value is None else health.shared,
     )
+    return replace(s, health=health, unusable=unusable)
 
 
-def sight_of(
-    snapshot: FileSnapshot, jobs: Sequence[JobRun] = (), met: ConnectorError | None = None
-) -> Sight:
-    """Troubles in the snapshot, and on the jobs of whoever runs them.
+# -- Words -----------------------------------------------------------------------------------------
 
-    `met` ended the command that looks. What it could not write down is nowhere in the files.
+_REASONS = {
+    "unauthorized": "API key rejected",
+    "forbidden": "the API key lacks a scope",
+    "unreachable": "the API cannot be reached",
+    "no_answer": "the API did not answer completely",
+    "rate_limited": "the API's rate limit is exceeded",
+    "answer_broken": "the API's answer cannot be read",
+    "unreadable_answer": "the address did not answer as the API",
+    "quota_spent": "the monthly limit is used up",
+    "redirected": "the API redirects to another address",
+}
+
+_BY_SCHEDULE = {
+    TryAgain.action: "Nothing now: the next pull tries again. If this lasts for a day, check the"
+    " network and the platform's status page.",
+    ", then run the command again.": ". The next pull tries again.",
+    "Run the command again later: earlier": "Nothing now: the next pull tries again. Earlier",
+    "Run the same command again to continue": "Nothing now: the next pull continues",
+    "Run the same command again. It continues": "Nothing now: the next pull continues",
+    "Run the same command again: it reads": "Nothing now: the next pull reads",
+}
+"""What users do who run a command by hand, and what they do if a schedule runs it."""
+
+
+def own_words(message: str | None) -> tuple[str, str]:
+    """Return a run's message as a sentence without the API's own words, and the API's status.
+
+    An alert leaves the machine, and the API's words in an error may name a person. Everything else
+    in a message is the connector's own, which never holds a record's contents.
     """
-    sight = dict(_seen(snapshot, jobs, met))
-    if sight.get(Subject("silent")) and _is_explained(snapshot, sight):
-        # An alert that stands stays, and none is opened: why nothing is proven is told already.
+    request, _, answer = (message or "").partition(" was answered ")
+    status = answer[:3] if answer[:3].isdecimal() else ""
+    said = f"{request} was answered {status}" if status else (message or "").strip()
+    is_word = said.partition(" ")[0].isalpha()
+    said = f"{said[:1].upper()}{said[1:]}" if is_word else said
+    return (said if said.endswith(("?", "!")) else closed(said)) if said else "", status
+
+
+def _failure(
+    what: str,
+    since: datetime | None,
+    ended: Run | ResourceRun | Publication | SharedPublication | PushRun,
+    *,
+    action: str = "",
+    causes: Iterable[str] = (),
+) -> Trouble:
+    """Return the problem that an error makes, with its reason in brackets."""
+    code, (said, status) = ended.error_code, own_words(ended.message)
+    reason = _REASONS.get(code or "")
+    if reason is None:
+        reason = f"the API answered {status}" if status else (code or "").replace("_", " ")
+    elif status:
+        reason = f"{reason}, {status}"
+    action = action or action_of(code)
+    for by_hand, by_schedule in _BY_SCHEDULE.items():
+        action = action.replace(by_hand, by_schedule)
+    title = f"{what} ({reason})" if reason else what
+    return Trouble(title, said, since, action, tuple(sorted(causes)) or (code or "failed",))
+
+
+# -- Pulls -----------------------------------------------------------------------------------------
+
+
+def _has_failed(run: Run | Publication) -> bool:
+    return run.outcome in (None, "failed", "interrupted", "refused")
+
+
+def _pull_failed(s: Snapshot) -> Answer:
+    failed = list(takewhile(_has_failed, s.runs))
+    if not failed:
+        # A pull that was stopped before its first request has not asked the API anything.
+        is_told = s.runs and (s.runs[0].outcome != "stopped" or s.runs[0].requests)
+        return False if is_told else None
+    last = failed[0]
+    if last.run_id in {each.run_id for each in s.publications if each.outcome in _REFUSED}:
+        return None
+    since = failed[-1].ended_at or failed[-1].started_at
+    causes = {run.error_code or run.outcome or "interrupted" for run in failed}
+    what = f"the last {len(failed)} pulls" if len(failed) > 1 else "pull"
+    if last.outcome == "failed":
+        mine = [done for run_id, done in s.health.resources.values() if run_id == last.run_id]
+        same = [action_of(done) for done in mine if done.error_code == last.error_code]
+        action = " ".join(dict.fromkeys(same))
+        return _failure(f"{what} failed", since, last, action=action, causes=causes)
+    title = f"{what} failed (interrupted)" if len(failed) > 1 else "pull interrupted"
+    said = "The pull was stopped before its end, for example by a restart. Loaded records are kept."
+    action = "Run 'connector pull', or wait for the next one: it continues. If this happens again, "
+    action += "check the machine's log."
+    return Trouble(title, said, since, action, tuple(sorted(causes)))
+
+
+def _publication_failed(s: Snapshot) -> Answer:
+    failed = list(takewhile(_has_failed, s.publications))
+    if not failed:
+        return False if s.publications else None
+    last, since = failed[0], failed[-1].ended_at or failed[-1].started_at
+    causes = {each.error_code or each.outcome or "" for each in failed}
+    causes.update(*(each.failed_checks for each in failed))
+    found = _failure(f"publication {last.outcome}", since, last, causes=causes)
+    if last.outcome == "refused" and last.failed_checks:
+        checks = count_noun(len(last.failed_checks), "check")
+        found = replace(found, title=f"publication refused ({checks} failed)")
+    return found
+
+
+def _checks_warn(s: Snapshot) -> Answer:
+    if not s.publications or s.publications[0].outcome != "published":
+        return None
+    last, said = s.publications[0], list[str]()
+    rows, samples = iter(last.failed_rows), iter(last.failed_samples)
+    for name in last.failed_checks:
+        count, sample = next(rows, None), next(samples, None)
+        number = "" if count is None else f": {count_noun(count, 'row')}"
+        said.append(f"{name}{number}{f' (for example {sample})' if sample else ''}")
+    title = f"{count_noun(len(said), 'data check has', 'data checks have')} warnings"
+    causes = tuple(sorted(last.failed_checks))
+    return said != [] and Trouble(title, f"{'; '.join(said)}.", last.ended_at, causes=causes)
+
+
+def _lakehouse_behind(s: Snapshot) -> Answer:
+    last = s.health.shared
+    if last is None or last.outcome != "failed":
+        return None if s.unusable else False
+    return _failure("the lakehouse is not up to date", last.ended_at, last)
+
+
+class _Reached(NamedTuple):
+    """The last run's work on a resource: its outcome, the run, and when the run ended."""
+
+    done: ResourceRun
+    run: Run | None
+    since: datetime | None
+
+
+def _not_proven(s: Snapshot, reached: _Reached) -> Answer:
+    done, run, since = reached
+    if done.proven:
+        return False
+    if done.outcome in ("done", "stopped") or done.anomalies.get("mass_deletion"):
+        return None
+    failing = {e.run_id: e.error_code for e in takewhile(_has_failed, s.runs) if e.error_code}
+    if run is not None and done.error_code and failing.get(run.run_id) == done.error_code:
+        return None  # `pull_failed` reports the error that ended the latest pulls.
+    what = "skipped" if done.outcome == "skipped" else "not verified"
+    # A service that comes and goes fails in many ways, and is one cause.
+    cause = "try_again" if may_repeat(done) else done.error_code or "unproven"
+    return _failure(what, since, done, action=action_of(done), causes=(cause,))
+
+
+def _deletions_refused(s: Snapshot, reached: _Reached) -> Answer:
+    done = reached.done
+    if not done.anomalies.get("mass_deletion"):
+        return False if done.proven else None
+    title, _, samples = (done.message or "many records are missing").partition(", for example ")
+    said = f"The pull kept their rows.{f' Examples: {samples}.' if samples else ''}"
+    code = done.error_code or "deletions_refused"
+    return Trouble(title, said, reached.since, action_of(code), (code,))
+
+
+def _anomalies(s: Snapshot, reached: _Reached) -> Answer:
+    events = s.health.events.get(reached.done.resource, ())
+    odd = [each for each in events if each.kind not in QUIET_KINDS]
+    if not odd:
+        return False if reached.done.proven else None
+    # Each field is a cause of its own. Other events report figures that change.
+    causes = {f"{e.kind} {e.detail}" if e.kind in _FIELD_EVENTS else e.kind for e in odd}
+    said = describe_anomalies(reached.done.resource, odd)
+    title = "undocumented fields or values"
+    return Trouble(title, said, reached.since, causes=tuple(sorted(causes)))
+
+
+def _cost_rising(s: Snapshot) -> Answer:
+    # Requests of --reverify do not count, and neither do pulls with a limit.
+    whole = [e for e in s.runs if e.outcome in ("done", "partial") and e.budget is None]
+    if s.quota is None or not whole or whole[0] is not s.runs[0]:
+        return None
+    last, month, scrubs = whole[0], s.quota.month, s.health.scrubs
+    alike = [run for run in whole if run.command == last.command][: COMPARED_MAX + 1]
+    cost, *before = [(run.requests or 0) - scrubs.get(run.run_id, 0) for run in alike]
+    if month.limit is None or len(before) < COMPARED_MIN:
+        return False
+    usual = median(before)
+    gap = (last.started_at - alike[-1].started_at) / len(before)
+    pulls = (midnight(month.period.ends) - last.started_at) / max(gap, timedelta(minutes=1))
+    expected = month.used + int(pulls * cost)
+    if cost <= max(COST_FACTOR * usual, usual + COST_REQUESTS_MIN - 1) or expected <= month.limit:
+        return False
+    title = f"the last pull took {cost:,} requests, usually {usual:,.0f}"
+    said = f"If pulls continue like this, the billing cycle needs about {expected:,} requests."
+    return Trouble(title, f"{said} The plan has {month.limit:,}.", last.started_at)
+
+
+def _api_slow(s: Snapshot) -> Answer:
+    # Pulls that waited for the rate limit do not count.
+    paces = [
+        (run, run.seconds / run.requests)
+        for run in s.runs[: COMPARED_MAX + 1]
+        if run.outcome in ("done", "partial") and run.seconds and run.requests
+        if (run.waited_seconds or 0.0) < run.seconds / 10
+    ]
+    if not paces or paces[0][0] is not s.runs[0]:
+        return None
+    (last, pace), *before = paces
+    requests, usual = last.requests or 0, median([each for _, each in before] or [pace])
+    is_comparable = len(before) >= COMPARED_MIN and requests >= SLOW_REQUESTS_MIN
+    if not is_comparable or pace <= max(SLOW_SECONDS_MIN, SLOW_FACTOR * usual):
+        return False
+    title = f"the API is slow ({pace:.1f} s per request, usually {usual:.1f} s)"
+    said = f"The last pull took {last.seconds:,.0f} s for {requests:,} requests."
+    return Trouble(title, said, last.started_at)
+
+
+def _clock_wrong(s: Snapshot) -> Answer:
+    if s.ahead_seconds is None:
+        return None
+    seconds = abs(s.ahead_seconds)
+    if seconds <= CLOCK_SECONDS_MAX:
+        return False
+    sizes = ((86_400, "day"), (3600, "hour"), (60, "minute"))
+    size, unit = next(each for each in sizes if seconds >= each[0])
+    where = "ahead of" if s.ahead_seconds > 0 else "behind"
+    title = f"this machine's clock is {count_noun(round(seconds / size), unit)} {where} the API's"
+    return Trouble(title, "Ages, schedules and alerts about silence use this machine's clock.")
+
+
+# -- Pushes ----------------------------------------------------------------------------------------
+# No file's name is repeated, since it may be a person's.
+
+
+def _push_failed(s: Snapshot) -> Answer:
+    if not s.pushes.runs:
+        return None
+    last = s.pushes.runs[0]
+    batch = f"Batch {last.batch}, {last.resource}."
+    if last.outcome is None:
+        action = "Push the same file again: it continues where it stopped."
+        return Trouble("push interrupted", batch, last.begun_at, action, ("interrupted",))
+    found = _failure("push failed", last.ended_at, last)
+    found = replace(found, happened=f"{batch} {found.happened}".rstrip())
+    return found if last.outcome == "failed" else False
+
+
+def _rows_rejected(s: Snapshot, push: PushRun) -> Answer:
+    if push.outcome not in ("done", "partial"):
+        return None
+    title = f"{count_noun(push.refused, 'row')} of the last push not applied"
+    found = Trouble(title, f"Batch {push.batch}.", push.ended_at, causes=(push.batch,))
+    return found if push.refused else False
+
+
+def _rows_in_doubt(s: Snapshot) -> Answer:
+    doubts = [each for each in (s.pushes.held, s.pushes.open) if each is not None]
+    if s.quota is None or not doubts:
+        return None if s.quota is None else False
+    rows = count_noun(sum(each.rows for each in doubts), "row")
+    said = "The rows were sent, and it is unknown whether the API applied them."
+    return Trouble(f"{rows} in doubt", said, min(each.since for each in doubts))
+
+
+# -- Quota -----------------------------------------------------------------------------------------
+
+
+def _quota_spent(s: Snapshot) -> Answer:
+    if s.quota is None:
+        return None
+    month, answer = s.quota.month, s.quota.exhaustion
+    if answer is not None:
+        said = f"The API reported it. Pulls send no request before {shown(answer.until)}."
+        return Trouble("the monthly limit of requests is used up", said, answer.noted_at)
+    if month.limit is None or month.room(keeps_reserve=True):
+        return False
+    kept = f", and {month.reserve:,} are reserved for pushes" if month.reserve else ""
+    said = f"{month.used:,} are used{kept}. The limit resets on {month.period.ends}."
+    return Trouble(f"the monthly limit of {month.limit:,} requests is used up", said)
+
+
+def _quota_forecast(s: Snapshot) -> Answer:
+    if s.quota is None or s.quota.month.limit is None:
+        return None if s.quota is None else False
+    limit, expected, ends = s.quota.month.limit, s.quota.forecast, s.quota.month.period.ends
+    if _quota_spent(s) or expected is None or QUOTA_OVER_SHARE * limit < expected <= limit:
+        return None
+    title = f"the billing cycle needs about {expected:,} of {limit:,} requests"
+    said = f"The cycle ends on {ends}. A usual day takes {s.quota.usual_day:,} requests."
+    return Trouble(title, said) if expected > limit else False
+
+
+# -- Silence ---------------------------------------------------------------------------------------
+# By loaded records only: that a schedule ran proves nothing.
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Age of the verified records.
+
+    `oldest` is when the resource that is furthest behind was verified (None: no resource was),
+    `behind` are the resources that are older than allowed, and `sentence` reports them.
+    """
+
+    oldest: datetime | None
+    behind: tuple[str, ...]
+    sentence: str | None
+
+
+def proof_of(proven_at: Mapping[str, datetime | None], now: datetime, age: Age) -> Proof:
+    """Return the age of the verified records. A resource that was never verified does not count."""
+    known = {resource: moment for resource, moment in proven_at.items() if moment is not None}
+    if not known:
+        return Proof(None, (), f"No pull was verified yet. The limit is {age}.")
+    behind = tuple(resource for resource, moment in known.items() if now - moment > age.length)
+    oldest = min(known.values())
+    said = f"Not verified for more than {age}: {', '.join(behind)} (since {shown(oldest)})."
+    return Proof(oldest, behind, said if behind else None)
+
+
+def _silent(s: Snapshot) -> Answer:
+    if s.unusable is not None:
+        return None
+    proof = proof_of(s.health.proven_at, s.now, s.max_age)
+    first = s.health.first_run_at
+    if proof.sentence is None:
+        return False
+    if proof.oldest is None and first is not None and s.now - first <= s.max_age.length:
+        return None  # The first pull of all has as long as any other.
+    never = "no pull was ever verified"
+    title = f"no verified pull for more than {s.max_age}" if proof.oldest else never
+    return Trouble(title, proof.sentence, proof.oldest or first)
+
+
+# -- Not recorded by any run -----------------------------------------------------------------------
+
+
+def of_files(error: WarehouseError) -> Trouble:
+    """Return the problem of a work file or a ledger."""
+    title, (said, _) = "the account's files cannot be used", own_words(str(error))
+    return Trouble(title, said, action=error.action, causes=(error.code,))
+
+
+def _over_once_recorded(s: Snapshot, code: str) -> Answer:
+    opened, recorded = s.opened_at(code), s.recorded_at
+    is_over = opened is None or (recorded is not None and recorded >= opened)
+    return False if is_over else None
+
+
+def _files_unusable(s: Snapshot) -> Answer:
+    if s.unusable is not None:
+        return of_files(s.unusable)
+    recorded = {each.error_code for each in s.runs[:1]}
+    recorded |= {each.error_code for each in s.health.publications[:1]}
+    is_passing = isinstance(s.met, _PASSING)
+    if isinstance(s.met, WarehouseError) and not is_passing and s.met.code not in recorded:
+        return of_files(s.met)
+    return _over_once_recorded(s, "files_unusable")
+
+
+def _settings_wrong(s: Snapshot) -> Answer:
+    if s.met is None or not isinstance(s.met, _SETTINGS):
+        return _over_once_recorded(s, "settings_wrong")
+    said, _ = own_words(str(s.met))
+    # The names of all settings are no action: the message suggests the nearest.
+    action = "" if isinstance(s.met, UnknownName) else s.met.action
+    return Trouble("settings are invalid", said, action=action, causes=(str(s.met),))
+
+
+def _job_failed(s: Snapshot, job: JobRun) -> Answer:
+    if not job.failed or (s.recorded_at is not None and s.recorded_at >= job.started_at):
+        return False
+    said = f"Dagster run {job.run_id} failed before the connector recorded anything."
+    return Trouble("job failed", said, job.started_at)
+
+
+# -- Every alert -----------------------------------------------------------------------------------
+
+BY_CODE = "The action of the error's code ([errors](ERRORS.md))."
+"""Next action of alerts that pass on an error's."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlertType:
+    """Type of alert: its condition, the clause that reports its end, and the next action.
+
+    A condition gets the snapshot, and the subject's last run if the alert is about a resource or
+    job.
+    """
+
+    code: str
+    condition: Callable[..., Answer]
+    kind: Kind
+    over: str
+    action: str = BY_CODE
+    about: Literal["account", "resource", "job"] = "account"
+
+    @property
+    def runbook(self) -> str:
+        """The section of the documentation."""
+        if self.action == BY_CODE:
+            return "docs/OPERATIONS.md#after-every-error"
+        return "docs/ALERTS.md#every-alert"
+
+
+# The most severe first. `docs/ALERTS.md` has their meanings.
+_ALL = (
+    AlertType("pull_failed", _pull_failed, "failed", "the pull succeeded"),
+    AlertType(
+        "publication_failed", _publication_failed, "failed", "the file for analysts was published"
+    ),
+    AlertType("push_failed", _push_failed, "failed", "the push succeeded"),
+    AlertType("files_unusable", _files_unusable, "failed", "the account's files could be used"),
+    AlertType(
+        *("settings_wrong", _settings_wrong, "failed", "the settings were valid"),
+        "Correct the setting, then run 'connector doctor'.",
+    ),
+    AlertType(
+        *("job_failed", _job_failed, "failed", "the job succeeded"),
+        "Open the failed run in Dagster. 'connector doctor' checks what a pull needs.",
+        about="job",
+    ),
+    AlertType("not_proven", _not_proven, "degraded", "verified", about="resource"),
+    AlertType(
+        "deletions_refused",
+        _deletions_refused,
+        "degraded",
+        "the copy matched the API",
+        about="resource",
+    ),
+    AlertType(
+        *("anomalies", _anomalies, "degraded", "no undocumented field or value remained"),
+        "Check the named record. The table sync.events lists the others, and docs/PULL.md"
+        " explains each kind. No data is lost.",
+        about="resource",
+    ),
+    AlertType(
+        *("rows_rejected", _rows_rejected, "degraded", "the last push applied every row"),
+        "Correct the rows in the report of the push, then push the report.",
+        about="resource",
+    ),
+    AlertType(
+        *("rows_in_doubt", _rows_in_doubt, "degraded", "no row was in doubt"),
+        "Run 'connector resolve', which lists the rows. After an interrupted push, push its"
+        " file again.",
+    ),
+    AlertType(
+        *("checks_warn", _checks_warn, "degraded", "the data checks passed"),
+        "Run 'connector models test', then correct the records on the platform, or fill in"
+        " the seed files.",
+    ),
+    AlertType("lakehouse_behind", _lakehouse_behind, "degraded", "the lakehouse was up to date"),
+    AlertType(
+        *("clock_wrong", _clock_wrong, "degraded", "the clock was right"),
+        "Set the clock, and check that time synchronisation runs ('timedatectl'). The copy is"
+        " not affected: pulls use the server's clock.",
+    ),
+    AlertType(
+        *("api_slow", _api_slow, "degraded", "the API answered at its usual speed"),
+        "Nothing now: the pull succeeded. If the next nights are slow too, ask the platform's"
+        " support.",
+    ),
+    AlertType(
+        *("cost_rising", _cost_rising, "degraded", "the pull took its usual requests"),
+        "Run 'connector status' to see the requests. A bulk edit explains them; otherwise the"
+        " API may sort or date its records differently: ask the platform's support.",
+    ),
+    AlertType(
+        *("quota_forecast", _quota_forecast, "degraded", "the forecast was within the plan"),
+        "Pull less often ('connector plan --every' shows the cost), or enlarge the plan and"
+        " set monthly_requests.",
+    ),
+    AlertType(
+        *("quota_spent", _quota_spent, "degraded", "pulls could send requests"),
+        "Wait for the reset. Or enlarge the plan, set monthly_requests and run 'connector"
+        " pull --ignore-quota'.",
+    ),
+    AlertType(
+        *("silent", _silent, "silent", "everything was verified"),
+        "Check that the schedule runs, then run 'connector pull'.",
+    ),
+)
+ALERTS: Mapping[str, AlertType] = {each.code: each for each in _ALL}
+
+
+def sight_of(s: Snapshot) -> Sight:
+    """Return the problems in the snapshot. One cause is reported once."""
+    sight = {subject: answer or None for subject, answer in _answers(s) if answer is not None}
+    if sight.get(Subject("silent")) and _is_explained(s, sight):
         del sight[Subject("silent")]
     return sight
 
 
-_SILENCING = ("pull_failed", "quota_spent", "job_failed", "clock_wrong", *UNRECORDED)
-"""Alerts that say why nothing of the account is proven."""
+def _answers(s: Snapshot) -> Iterator[tuple[Subject, Answer]]:
+    ended = {each.run_id: each for each in s.runs}
+    reached, pushes = dict[str, _Reached](), dict[str, PushRun]()
+    for resource, (run_id, done) in s.health.resources.items():
+        run = ended.get(run_id)
+        since = None if run is None else run.ended_at or run.started_at
+        reached[resource] = _Reached(done, run, since)
+    for push in s.pushes.runs:
+        pushes.setdefault(push.resource, push)
+    # With invalid settings, those that could be read may not be all.
+    codes = ("files_unusable", "settings_wrong") if isinstance(s.met, _SETTINGS) else ALERTS
+    for code in codes:
+        each = ALERTS[code]
+        if each.about == "resource":
+            for about, last in (pushes if code == "rows_rejected" else reached).items():
+                yield Subject(code, about), each.condition(s, last)
+        elif each.about == "account":
+            yield Subject(code), each.condition(s)
+    if isinstance(s.met, _SETTINGS):
+        return
+    for alert in s.alerts:
+        if alert.code == "job_failed" and s.recorded_at and s.recorded_at >= alert.since:
+            yield Subject("job_failed", alert.about), False
+    for job in s.jobs:
+        yield Subject("job_failed", job.job), _job_failed(s, job)
 
 
-def _is_explained(snapshot: FileSnapshot, sight: Sight) -> bool:
-    """Whether a try lately proved nothing, and another alert says why.
+def _is_explained(s: Snapshot, sight: Sight) -> bool:
+    """Return True if a recent pull verified nothing and another alert reports why.
 
-    Where nothing was tried, the schedule is dead, whatever else is not well.
+    Without a recent pull, the schedule is dead, whatever else is wrong.
     """
-    health = snapshot.health
-    tried = [] if health is None else [run.started_at for run in health.runs[:1]]
-    trackless = (*UNRECORDED, "job_failed")
-    open_since = {each.code: each.opened_at for each in snapshot.alerts if each.code in trackless}
-    tried += open_since.values()
-    if not tried or snapshot.now - max(tried) > snapshot.max_age.length:
+    unrecorded = s.opened_at("files_unusable", "settings_wrong", "job_failed")
+    tried = [each for each in (unrecorded, *(run.started_at for run in s.runs[:1])) if each]
+    if not tried or s.now - max(tried) > s.max_age.length:
         return False
-    known = {subject for subject, found in sight.items() if found} | {
-        Subject(code) for code in open_since
-    }
-    if any(subject.code in _SILENCING for subject in known):
+    known = {subject for subject, found in sight.items() if found}
+    reasons = {"pull_failed", "quota_spent", "job_failed", "clock_wrong", "files_unusable"}
+    if unrecorded or any(each.code in reasons for each in known):
         return True
-    behind = proof_of({} if health is None else health.proven_at, snapshot.now, snapshot.max_age)
-    return bool(behind.behind) and all(
-        Subject("not_proven", each) in known or Subject("deletions_refused", each) in known
-        for each in behind.behind
-    )
-
-
-def of_files(error: WarehouseError) -> Trouble:
-    """Trouble of a work file or a ledger."""
-    title = f"data files cannot be used{reason_of(str(error), error.code)}"
-    return Trouble(None, title, own_words(str(error)), error.action, (error.code,))
-
-
-def _is_told(snapshot: FileSnapshot, met: ConnectorError) -> bool:
-    """Whether a run or a publication recorded the error, and tells of it."""
-    health = snapshot.health
-    if health is None:
-        return False
-    last = [each.error_code for each in health.runs[:1]]
-    return met.code in (*last, *(each.error_code for each in health.publications[:1]))
-
-
-def _of_the_met(snapshot: FileSnapshot, met: ConnectorError | None) -> Seen:
-    """What keeps the connector from its work; over only once it has done some again."""
-    files, wrong = snapshot.unusable, None
-    if isinstance(met, WarehouseError) and not isinstance(met, _PASSING):
-        files = files or (None if _is_told(snapshot, met) else met)
-    if isinstance(met, SettingsError | UnknownName):
-        wrong = Trouble(None, "settings are invalid", own_words(str(met)), met.action, (str(met),))
-    recorded = max(_recorded(snapshot), default=None)
-    for subject, found in (
-        (Subject("files_unusable"), None if files is None else of_files(files)),
-        (Subject("settings_wrong"), wrong),
-    ):
-        opened = [each.opened_at for each in snapshot.alerts if each.code == subject.code]
-        if found or not opened or (recorded is not None and recorded >= opened[0]):
-            yield subject, found
-
-
-def _seen(
-    snapshot: FileSnapshot, jobs: Sequence[JobRun], met: ConnectorError | None = None
-) -> Seen:
-    leases = snapshot.standing.leases if snapshot.standing is not None else ()
-    under_way = [each for each in leases if not each.is_over(snapshot.now)]
-    yield from _of_the_met(snapshot, met)
-    if isinstance(met, SettingsError | UnknownName):
-        return  # One cause is told once, and what is read of the settings may not be all.
-    if snapshot.unusable is None:
-        yield from of_silence(snapshot.health, snapshot.now, snapshot.max_age)
-    if snapshot.health is not None:
-        running = {each.owner.run_id for each in under_way}
-        yield from of_pulls(snapshot.health, running)
-        yield from of_speed(snapshot.health, running)
-        yield from of_shared(snapshot.health.shared)
-        if snapshot.standing is not None:
-            yield from of_cost(snapshot.health, running, snapshot.standing)
-    yield from of_clock(snapshot.ahead_seconds)
-    if snapshot.pushes is not None:
-        is_pushing = any(each.name == PUSH_LEASE for each in under_way)
-        yield from of_pushes(snapshot.pushes, is_under_way=is_pushing)
-    if snapshot.standing is not None:
-        yield from of_month(snapshot.standing)
-    recorded = max(_recorded(snapshot), default=None)
-    yield from _of_jobs(jobs, recorded)
-    # Anything that was recorded since, by hand or by another schedule, has done the job's work.
-    unheard = {alert.about: alert.since for alert in snapshot.alerts if alert.code == "job_failed"}
-    for job in unheard.keys() - {each.job for each in jobs}:
-        if recorded is not None and recorded >= unheard[job]:
-            yield Subject("job_failed", job), None
-
-
-def _of_jobs(jobs: Sequence[JobRun], recorded: datetime | None) -> Seen:
-    """Troubles of jobs that failed and left no trace.
-
-    Where the connector wrote something down since, that says more.
-    """
-    for each in jobs:
-        found = None
-        if each.failed and (recorded is None or recorded < each.started_at):
-            said = f"Dagster run {each.run_id}. The connector recorded nothing."
-            found = Trouble(each.started_at, "job failed", said, ALERTS["job_failed"].action)
-        yield Subject("job_failed", each.job), found
-
-
-def _recorded(snapshot: FileSnapshot) -> Iterator[datetime]:
-    """The moments at which the connector last wrote something down."""
-    if snapshot.health is not None:
-        yield from (each.started_at for each in snapshot.health.runs[:1])
-        yield from (each.started_at for each in snapshot.health.publications[:1])
-    if snapshot.pushes is not None:
-        yield from (each.ended_at or each.begun_at for each in snapshot.pushes.runs[:1])
+    behind = proof_of(s.health.proven_at, s.now, s.max_age).behind
+    held = {each.about for each in known if each.code in ("not_proven", "deletions_refused")}
+    return bool(behind) and held >= {*behind}

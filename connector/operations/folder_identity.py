@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+from connector.atomic_files import sync_folder
 from connector.client.client import Client
 from connector.errors import (
     FolderMixed,
@@ -26,13 +27,12 @@ from connector.errors import (
 from connector.ledger.erasures import Backups, Restore
 from connector.ledger.ledger import LEDGER_FILE, Ledger
 from connector.ledger.sqlite_file import check_ledger
+from connector.log import stamped
 from connector.pulls.workspace import compare_files, find_known, write_identity
 from connector.settings.accounts import Configured
 from connector.settings.layers import ASIDE, CONFIG_NAME
 from connector.settings.model import Settings
 from connector.settings.values import read_address
-from connector.system.atomic_files import sync_folder
-from connector.system.log import stamped
 from connector.warehouse import state
 from connector.warehouse.duckdb_file import make_folder
 from connector.warehouse.runs import read_quota

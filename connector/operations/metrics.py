@@ -14,10 +14,10 @@ from datetime import datetime
 from typing import Any
 
 from connector.errors import ConnectorError
+from connector.extras import extra_missing
 from connector.ledger.ledger import Ledger, allowance_of
 from connector.operations.alert_check import open_alerts
 from connector.settings.model import Settings
-from connector.system.extras import extra_missing
 from connector.warehouse.warehouse import Warehouse
 
 _PREFIX = "connector_"

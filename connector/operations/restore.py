@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from connector.engine.quota import shown
+from connector.atomic_files import sync_folder
 from connector.errors import (
     BackupError,
     ConnectorError,
@@ -27,10 +27,13 @@ from connector.errors import (
     naming,
 )
 from connector.ledger.erasures import Backups, Erasures, Restore
+from connector.ledger.identifiers import KEY_FILE, read_key
 from connector.ledger.ledger import LEDGER_FILE, Ledger
 from connector.ledger.ledger_schema import LEDGER_VERSION
+from connector.ledger.quota import shown
 from connector.ledger.receipts import Listed
 from connector.ledger.sqlite_file import check_ledger, continues, end_turns, is_blank
+from connector.log import new_id, stamped
 from connector.operations.backup_file import Manifest, read_manifest, unpack
 from connector.privacy.erase import alone, erase_all
 from connector.privacy.receipt import Receipt
@@ -48,9 +51,6 @@ from connector.settings.layers import (
 )
 from connector.settings.model import Settings
 from connector.spreadsheet.table import BOOK_SUFFIXES, TEXT_SUFFIXES
-from connector.suppression.identifiers import KEY_FILE, read_key
-from connector.system.atomic_files import sync_folder
-from connector.system.log import new_id, stamped
 from connector.warehouse.duckdb_file import LOG_ENDINGS, make_folder
 from connector.warehouse.runs import published_in
 from connector.warehouse.schema import SCHEMA_VERSION

@@ -10,14 +10,14 @@ from typing import Any
 
 from connector.catalog import declaration
 from connector.client.client import Client
-from connector.engine.bookmark import Stream
-from connector.engine.comparison import StreamComparison, compare, compare_vanished
 from connector.errors import ConnectorError
 from connector.errors_api import NotFound, Stopped
-from connector.pulls.driver import Driver
+from connector.pulls.comparison import StreamComparison, compare, compare_vanished
 from connector.pulls.outcome import Progress, Watch
+from connector.pulls.pull_executor import Driver
 from connector.pulls.run_context import RunContext, open_run, select
 from connector.settings.model import Settings
+from connector.warehouse.bookmark import Stream
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,10 @@ from time import monotonic
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
+from connector.atomic_files import replacing
 from connector.errors import Misused, SettingsError, naming_file_errors
 from connector.page.marks import N_
 from connector.page.words import PageRefusal
-from connector.system.atomic_files import replacing
 
 SESSION_HOURS = 12
 TRIES_MAX, TRIES_SECONDS = 10, 60.0

@@ -26,7 +26,7 @@ from connector.page.report_words import report_words
 from connector.page.row_index import TAKEN_BACK, IndexedRow, RowIndex
 from connector.page.words import language
 from connector.pushes.dry_run import Preview, PushFile, at_its_column, open_file, preview, target_of
-from connector.pushes.file_questions import saved_before
+from connector.pushes.file_warnings import saved_before
 from connector.pushes.push import note_seen
 from connector.settings.model import Settings
 from connector.spreadsheet.mapping import ColumnMap, map_headings

@@ -20,6 +20,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, BinaryIO, Literal
 
+from connector.atomic_files import create, replacing
 from connector.errors import ConnectorError, naming_file_errors
 from connector.page.marks import N_
 from connector.page.row_index import IndexedRow
@@ -27,7 +28,6 @@ from connector.page.words import PageRefusal
 from connector.pushes.options import PushOptions
 from connector.settings.layers import IMPORTS_FOLDER
 from connector.spreadsheet.mapping_file import SavedMap, load_map, save_map
-from connector.system.atomic_files import create, replacing
 from connector.warehouse.duckdb_file import make_folder
 
 Stage = Literal["open", "ready", "sending", "sent"]

@@ -20,8 +20,8 @@ from starlette.responses import FileResponse, Response
 
 from connector.catalog import CATALOG
 from connector.catalog.field import Field
-from connector.engine.push_states import Mode
 from connector.errors import ConnectorError, SheetUnknown, SpreadsheetError
+from connector.ledger.push_states import Mode
 from connector.page import screens
 from connector.page.draft_reader import CheckedFile, DraftReader, OpenedFile, ReadingJob
 from connector.page.drafts import (
@@ -37,7 +37,7 @@ from connector.page.screens import ValueQuestion, kind_of, pages, problem_kinds
 from connector.page.site import PageCall, redirect
 from connector.page.words import MODES, PageRefusal, country_of, resource_names
 from connector.pushes.dry_run import template
-from connector.pushes.file_questions import NAME_ALLOWED, load_named_map, named_maps, save_named_map
+from connector.pushes.file_warnings import NAME_ALLOWED, load_named_map, named_maps, save_named_map
 from connector.pushes.inbox import Inbox
 from connector.pushes.options import NO_MAP
 from connector.settings.model import Settings

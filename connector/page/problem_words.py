@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from connector.catalog.value import VALUE_ERASED
-from connector.engine.push_plan import Problem
 from connector.errors import kinds_of
 from connector.errors_api import Answered, TryAgain
+from connector.ledger.push_plan import Problem
 from connector.page.marks import N_
 from connector.spreadsheet.problems import message_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from connector.engine.push_plan import Problem
+from connector.ledger.push_plan import Problem
 from connector.page.marks import N_
 from connector.page.words import PageLanguage
 from connector.spreadsheet.columns import HEADINGS_OF_REPORTS

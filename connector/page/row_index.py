@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from connector.engine.push_plan import Problem
+from connector.ledger.push_plan import Problem
+from connector.pushes.spill_file import SpillFile
 from connector.spreadsheet.packed_rows import (
     packed_result,
     packed_row,
@@ -17,7 +18,6 @@ from connector.spreadsheet.packed_rows import (
 )
 from connector.spreadsheet.problems import SheetRow, text_of
 from connector.spreadsheet.report import RowResult
-from connector.system.spill_file import SpillFile
 
 PAGE_ROWS = 25
 """Rows on one page of a list."""

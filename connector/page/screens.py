@@ -11,7 +11,7 @@ from typing import Any
 
 from connector.catalog import CATALOG
 from connector.catalog.value import Kind as FieldKind
-from connector.engine.push_plan import Problem
+from connector.ledger.push_plan import Problem
 from connector.page.draft_reader import CheckedFile, OpenedFile
 from connector.page.row_index import PAGE_ROWS, IndexedRow, Kind, RowIndex
 from connector.spreadsheet.cells import CellOptions, ColumnPolicy, reader, usual_policy

@@ -25,8 +25,8 @@ from babel.messages.pofile import read_po
 from babel.numbers import format_decimal
 
 from connector.catalog import CATALOG
-from connector.engine.push_plan import Problem
 from connector.errors import ConnectorError, SpreadsheetError
+from connector.ledger.push_plan import Problem
 from connector.page.marks import N_, N_PLURAL
 from connector.page.problem_words import wording, words_of
 from connector.settings.layers import IMPORTS_FOLDER

@@ -18,28 +18,28 @@ from pathlib import Path
 from typing import Any
 
 from connector.errors import ConnectorError, LakehouseError, MartsMissing, Misused
-from connector.lakehouse.forget import forget, look_for
 from connector.ledger.erasures import Erasures, Noted
+from connector.ledger.identifiers import fingerprint_of, make_key, read_key, token
 from connector.ledger.journal import PUSH_LEASE
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
+from connector.ledger.person import Person
 from connector.ledger.receipts import Listed
 from connector.ledger.request_budget import BEAT_SECONDS
+from connector.log import new_id
 from connector.privacy.folder_files import clean, search
 from connector.privacy.locate import LocatedPerson, find, seed_of
 from connector.privacy.receipt import PersonPlace, Receipt, Whereabouts, keep
 from connector.privacy.whereis import LAKEHOUSE, places_of, returned
+from connector.publishing.lakehouse_erasure import forget, look_for
 from connector.publishing.publication import alone as alone_publishing
 from connector.publishing.publication import publish
 from connector.pulls.run_context import PULL_LEASE
 from connector.pulls.workspace import compare_files
-from connector.pushes.landed import copy
+from connector.pushes.landed_writes import copy
 from connector.report.page import REPORT_FILE, write_report
 from connector.settings.model import Settings
-from connector.suppression.identifiers import fingerprint_of, make_key, read_key, token
-from connector.suppression.person import Person
-from connector.system.log import new_id
-from connector.system.version import program_version
+from connector.version import program_version
 from connector.warehouse.duckdb_file import opened, transaction
 from connector.warehouse.persons import Erasing, take_out
 from connector.warehouse.warehouse import Warehouse

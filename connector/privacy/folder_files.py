@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from connector.errors import SpreadsheetError, naming_file_errors
+from connector.ledger.identifiers import KEY_FILE
 from connector.ledger.ledger import LEDGER_FILE
+from connector.ledger.person import Mention, Person
 from connector.privacy.receipt import PersonPlace
 from connector.report.page import REPORT_FILE
 from connector.settings.layers import SEEDS_FOLDER
 from connector.spreadsheet.persons import remove_rows, search_table
 from connector.spreadsheet.table import TEXT_SUFFIXES, WORKBOOK_SUFFIX
-from connector.suppression.identifiers import KEY_FILE
-from connector.suppression.person import Mention, Person
 from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE
 
 _TABLES = (*TEXT_SUFFIXES, WORKBOOK_SUFFIX)

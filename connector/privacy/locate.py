@@ -15,11 +15,11 @@ from typing import Any
 from connector.catalog import CATALOG, subjects_of
 from connector.catalog.field import DataSubject
 from connector.errors import Misused
+from connector.ledger.identifiers import normal
 from connector.ledger.journal_persons import journal_contents
 from connector.ledger.ledger import Ledger
+from connector.ledger.person import Person, owned, shown_by
 from connector.settings.model import Settings
-from connector.suppression.identifiers import normal
-from connector.suppression.person import Person, owned, shown_by
 from connector.warehouse.duckdb_file import opened
 from connector.warehouse.persons import Record, called, versions
 from connector.warehouse.warehouse import Warehouse

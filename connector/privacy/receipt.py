@@ -14,14 +14,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from connector.atomic_files import replacing
 from connector.errors import count_noun, naming_file_errors
+from connector.ledger.identifiers import fingerprint_of, make_key
+from connector.ledger.person import Mention
 from connector.ledger.receipts import Listed, MissingReceipt
 from connector.settings.layers import RECEIPTS_FOLDER
 from connector.settings.model import Settings
-from connector.suppression.identifiers import fingerprint_of, make_key
-from connector.suppression.person import Mention
-from connector.system.atomic_files import replacing
-from connector.system.version import program_version
+from connector.version import program_version
 
 T = TypeVar("T")
 

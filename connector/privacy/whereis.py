@@ -8,18 +8,18 @@ from pathlib import Path
 from connector.catalog import CATALOG
 from connector.catalog.value import MARK
 from connector.errors import LakehouseError, SpreadsheetError
-from connector.lakehouse.forget import InLakehouse, look_for
 from connector.ledger.erasures import Erasures
+from connector.ledger.identifiers import Kind, token
 from connector.ledger.journal_persons import InJournal, journal_contents
 from connector.ledger.ledger import LEDGER_FILE, Ledger
+from connector.ledger.person import Person, reduced
+from connector.ledger.suppression import Noticing, Suppressed, person_of
 from connector.privacy.folder_files import InFiles, search, shown, tables_in
 from connector.privacy.locate import LocatedPerson, find, find_named, may_be_id, seed_of
 from connector.privacy.receipt import FoundRecord, PersonPlace, Whereabouts
+from connector.publishing.lakehouse_erasure import InLakehouse, look_for
 from connector.settings.model import Settings
 from connector.spreadsheet.persons import rows_about
-from connector.suppression.identifiers import Kind, token
-from connector.suppression.listed import Noticing, Suppressed, person_of
-from connector.suppression.person import Person, reduced
 from connector.warehouse.duckdb_file import opened
 from connector.warehouse.persons import PersonRows, every_version, known_rows, take_out
 from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE, Warehouse

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from connector.atomic_files import sync_folder
 from connector.errors import Misused, NothingPublished, UnknownName
 from connector.settings.model import load_settings
-from connector.system.atomic_files import sync_folder
 from connector.warehouse.duckdb_file import naming_errors
 from connector.warehouse.published_file import read_table, tables, to_arrow, write_parquet
 from connector.warehouse.runs import Publication, published_in

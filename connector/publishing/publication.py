@@ -22,21 +22,21 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from connector.errors import ConnectorError, PublishingRefused, WarehouseBusy, WarehouseError
+from connector.log import new_id
 from connector.publishing.build import build
 from connector.publishing.folder import OwnModels, load_project, project_files, shipped_folder
 from connector.publishing.project import Building, Built, Checked, Project
 from connector.publishing.seeds import AUDITS, is_begun
 from connector.settings.layers import SEEDS_FOLDER, refuse
 from connector.settings.model import Settings
-from connector.system.log import new_id
-from connector.system.version import program_version
+from connector.version import program_version
 from connector.warehouse.duckdb_file import locked, naming_errors, transaction
 from connector.warehouse.runs import Publication, published_in, write_publication
 from connector.warehouse.warehouse import Warehouse
 from connector.warehouse.work_file import copy_work, put_in_place, record, remove
 
 if TYPE_CHECKING:
-    from connector.lakehouse.publish import LakePublication
+    from connector.publishing.lakehouse_publication import LakePublication
     from connector.publishing.mask import Mask
 
 # -- Lock ------------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ def publish(
     # Others may publish meanwhile: what is shared is the file as it is when its turn has come.
     if not shares or settings.lakehouse.value is None:
         return done
-    from connector.lakehouse.publish import publish_and_record  # noqa: PLC0415 # an extra
+    from connector.publishing.lakehouse_publication import publish_and_record  # noqa: PLC0415 # an extra
 
     return replace(done, shared=publish_and_record(settings, now))
 

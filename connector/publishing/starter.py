@@ -13,8 +13,8 @@ from pathlib import Path
 import duckdb
 import yaml
 
+from connector.atomic_files import replacing
 from connector.errors import naming
-from connector.system.atomic_files import replacing
 from connector.warehouse.duckdb_file import make_folder
 from connector.warehouse.published_file import reading
 

@@ -12,11 +12,11 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from connector.client.request import Observer, Request
-from connector.engine.commands import Commit, Event, Purpose
-from connector.engine.pull import Pulled
-from connector.engine.quota import Month
 from connector.errors import ConnectorError
+from connector.ledger.quota import Month
+from connector.pulls.resource_pull import Pulled
 from connector.warehouse.landing import Landed
+from connector.warehouse.pull_commands import Commit, Event, Purpose
 from connector.warehouse.runs import ResourceRun
 
 if TYPE_CHECKING:

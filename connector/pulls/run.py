@@ -18,11 +18,6 @@ from connector.catalog import CATALOG, declaration
 from connector.catalog.resource import Declaration
 from connector.client.client import Client
 from connector.client.request import check_ids
-from connector.engine import pull as engine
-from connector.engine.bookmark import Stream
-from connector.engine.commands import Between, Event
-from connector.engine.pull import FEWEST_REQUESTS, Pulled, PullOptions
-from connector.engine.quota import Month
 from connector.errors import ConnectorError, Misused, UnusableId, WarehouseError, count_noun
 from connector.errors_api import (
     AnswerBroken,
@@ -36,10 +31,12 @@ from connector.errors_api import (
     Unreachable,
     UnreadableAnswer,
 )
+from connector.ledger.quota import Month
+from connector.log import shortened
 from connector.publishing.project import Building
 from connector.publishing.publication import Published, publish
-from connector.pulls.advice import QUIET_KINDS, describe_unread
-from connector.pulls.driver import Driver
+from connector.pulls import resource_pull as engine
+from connector.pulls.error_hints import QUIET_KINDS, describe_unread
 from connector.pulls.outcome import (
     Progress,
     PullReport,
@@ -48,10 +45,13 @@ from connector.pulls.outcome import (
     RunOutcome,
     Watch,
 )
+from connector.pulls.pull_executor import Driver
+from connector.pulls.resource_pull import FEWEST_REQUESTS, Pulled, PullOptions
 from connector.pulls.run_context import RunContext, open_run, select
 from connector.settings.model import Settings
-from connector.system.log import shortened
 from connector.warehouse import runs
+from connector.warehouse.bookmark import Stream
+from connector.warehouse.pull_commands import Between, Event
 from connector.warehouse.runs import ResourceRun
 from connector.warehouse.state import (
     StreamState,

@@ -15,18 +15,18 @@ from datetime import UTC, datetime, timedelta
 from connector.catalog import CATALOG, declaration
 from connector.catalog.resource import Declaration
 from connector.client.client import Client
-from connector.engine.bookmark import Bookmark, Stream
-from connector.engine.commands import Event
-from connector.engine.quota import Month
 from connector.errors import Misused, count_noun
 from connector.ledger.erasures import Erasures
 from connector.ledger.ledger import Ledger, Spender, allowance_of
+from connector.ledger.quota import Month
 from connector.ledger.request_budget import LeaseHolder
+from connector.log import new_id
 from connector.pulls.outcome import Progress, RequestTally, Watch
 from connector.pulls.workspace import claim_folder
 from connector.settings.model import Settings
-from connector.system.log import new_id
+from connector.warehouse.bookmark import Bookmark, Stream
 from connector.warehouse.duckdb_file import make_folder
+from connector.warehouse.pull_commands import Event
 from connector.warehouse.queries import live_ids, vanished_parents
 from connector.warehouse.runs import Run
 from connector.warehouse.state import read_bookmark, take_notices

@@ -15,24 +15,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from connector.catalog import declaration
+from connector.catalog.page import LATENESS_UNTIMED_SECONDS
 from connector.catalog.resource import Resource
 from connector.client.client import Client
 from connector.client.endpoint import RecordEndpoint
-from connector.engine.bookmark import LATENESS_UNTIMED_SECONDS
-from connector.engine.commands import Between
-from connector.engine.push import push
-from connector.engine.push_commands import Move
-from connector.engine.push_plan import (
-    Order,
-    Plan,
-    PushPolicy,
-    check_marker,
-    folded,
-    marker_of,
-    settle_seconds,
-)
-from connector.engine.push_states import FOR_A_PERSON, IN_DOUBT
-from connector.engine.quota import shown
 from connector.errors import ConnectorError, Misused, RestoredUnpulled, WarehouseError, count_noun
 from connector.errors_api import LeaseHeld, NotFound, Stopped
 from connector.ledger.erasures import Backups
@@ -47,14 +33,28 @@ from connector.ledger.journal_reads import (
     RowRecord,
     read_push_health,
 )
+from connector.ledger.journal_records import Move
 from connector.ledger.ledger import Ledger
+from connector.ledger.push_plan import (
+    Order,
+    Plan,
+    PushPolicy,
+    check_marker,
+    folded,
+    marker_of,
+    settle_seconds,
+)
+from connector.ledger.push_states import FOR_A_PERSON, IN_DOUBT
+from connector.ledger.quota import shown
 from connector.pulls.outcome import Watch
 from connector.pulls.run_context import RunContext, open_run
 from connector.pushes.batch_report import BatchReport, Decision, DeclaredRecord, EndedRows, judged
-from connector.pushes.landed import copy, publish
+from connector.pushes.landed_writes import copy, publish
+from connector.pushes.push_executor import BatchDriver, GoOn, RowDriver, Sleep
 from connector.pushes.push_session import PushSession
-from connector.pushes.row_driver import BatchDriver, GoOn, RowDriver, Sleep
+from connector.pushes.row_steps import push
 from connector.settings.model import Settings
+from connector.warehouse.pull_commands import Between
 from connector.warehouse.state import read_status
 from connector.warehouse.warehouse import Warehouse
 

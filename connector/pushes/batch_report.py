@@ -10,14 +10,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from connector.engine.push_plan import Problem
-from connector.engine.push_states import RowOutcome
-from connector.engine.quota import Month
 from connector.errors import ConnectorError
 from connector.errors_api import Stopped
 from connector.ledger.journal_reads import RowRecord, moment
+from connector.ledger.push_plan import Problem
+from connector.ledger.push_states import RowOutcome
+from connector.ledger.quota import Month
 from connector.pulls.outcome import RunOutcome
-from connector.system.spill_file import SpillFile
+from connector.pushes.spill_file import SpillFile
 
 GOOD: frozenset[RowOutcome] = frozenset(("created", "updated", "converted", "unchanged"))
 """Outcomes that nobody needs to look at."""

@@ -12,15 +12,17 @@ from pathlib import Path
 from typing import Any, get_args
 
 from connector.catalog.content import ContentTypeField
-from connector.engine.push_plan import Plan, Problem, Verdict, fingerprint, packed, unpacked
-from connector.engine.push_states import LandedRecord, Mode, Operation, Task
-from connector.engine.quota import Month, shown
 from connector.errors import Misused, RestoredUnpulled
 from connector.ledger.erasures import Erasures
 from connector.ledger.journal import Journal
 from connector.ledger.ledger import Ledger, allowance_of
+from connector.ledger.push_plan import Plan, Problem, Verdict, fingerprint, packed, unpacked
+from connector.ledger.push_states import LandedRecord, Mode, Operation, Task
+from connector.ledger.quota import Month, shown
+from connector.ledger.suppression import Suppressed
 from connector.pulls.workspace import check_files
-from connector.pushes.file_questions import LostColumns, of_warnings, saved_before
+from connector.pushes.file_warnings import LostColumns, of_warnings, saved_before
+from connector.pushes.spill_file import Mapped, SpillFile
 from connector.settings.model import Settings
 from connector.spreadsheet.check import BATCH_ROWS, CheckedRow, check
 from connector.spreadsheet.mapping import ColumnMap, map_headings
@@ -38,8 +40,6 @@ from connector.spreadsheet.report import REMEMBERED_MAX, RowResult, Summary
 from connector.spreadsheet.table import Spreadsheet, open_table
 from connector.spreadsheet.target_columns import Lookups, PushTarget, folded, push_target
 from connector.spreadsheet.template_sheet import template_columns, write_template
-from connector.suppression.listed import Suppressed
-from connector.system.spill_file import Mapped, SpillFile
 from connector.warehouse.duckdb_file import make_folder
 from connector.warehouse.lookups import WarehouseLookups
 from connector.warehouse.state import pushed_at

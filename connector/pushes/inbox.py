@@ -20,6 +20,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
+from connector.atomic_files import create
 from connector.errors import (
     ConnectorError,
     Misused,
@@ -30,7 +31,8 @@ from connector.errors import (
     WarehouseError,
     naming,
 )
-from connector.pulls.advice import explain
+from connector.log import stamped
+from connector.pulls.error_hints import explain
 from connector.pulls.outcome import Watch
 from connector.pushes.dry_run import PushFile
 from connector.pushes.options import PUSH_OPTIONS, PushOptions
@@ -39,8 +41,6 @@ from connector.settings.layers import INBOX_FOLDER
 from connector.settings.model import Settings
 from connector.spreadsheet.report import report_suffix
 from connector.spreadsheet.table import BOOK_SUFFIXES, TEXT_SUFFIXES
-from connector.system.atomic_files import create
-from connector.system.log import stamped
 
 Place = Literal["done", "rejected"]
 """Where a file is put away: `rejected` where a row or the whole file needs a person's hand."""

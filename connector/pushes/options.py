@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
-from connector.engine.push_plan import DoubtPolicy, PushPolicy
-from connector.engine.push_states import Mode
 from connector.errors import Misused, UnknownName
+from connector.ledger.push_plan import DoubtPolicy, PushPolicy
+from connector.ledger.push_states import Mode
 from connector.pushes.dry_run import PushFile
 from connector.spreadsheet.cells import CellOptions
 from connector.spreadsheet.contacts import REGIONS

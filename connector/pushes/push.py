@@ -19,17 +19,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from connector.catalog import CATALOG, REFERRED_FIRST
-from connector.engine.push_plan import PushPolicy
-from connector.engine.push_states import PreviewOutcome
 from connector.errors import ConnectorError, Misused, UnknownName, count_noun
 from connector.errors_api import LeaseHeld
 from connector.ledger.journal import Journal
 from connector.ledger.journal_reads import Deed, RowRecord
 from connector.ledger.ledger import Ledger
+from connector.ledger.push_plan import PushPolicy
+from connector.ledger.push_states import PreviewOutcome
 from connector.pulls.outcome import Progress, PullReport, Watch
 from connector.pushes.batch_report import BatchReport
 from connector.pushes.dry_run import OPERATIONS, Preview, PushFile, at_its_column, preview
-from connector.pushes.file_questions import remember_map
+from connector.pushes.file_warnings import remember_map
+from connector.pushes.spill_file import Mapped
 from connector.settings.model import Settings
 from connector.spreadsheet.problems import SheetRow
 from connector.spreadsheet.report import (
@@ -40,7 +41,6 @@ from connector.spreadsheet.report import (
     write_some_rows,
 )
 from connector.spreadsheet.report_words import PLAIN_WORDS, ReportWords
-from connector.system.spill_file import Mapped
 
 if TYPE_CHECKING:
     # What sends takes a third of a second to be imported, and a preview sends nothing.
@@ -290,7 +290,7 @@ class _Push:
     async def applied(self, foreseen: Preview, is_first: bool) -> PushReport:
         """Bring the landing up to date, check where it is another one, and send."""
         from connector.pushes.batch import apply  # noqa: PLC0415
-        from connector.pushes.landed import publish  # noqa: PLC0415
+        from connector.pushes.landed_writes import publish  # noqa: PLC0415
 
         pulled = None
         if foreseen.stopping:

@@ -15,16 +15,17 @@ from connector.catalog import declaration
 from connector.catalog.page import Page
 from connector.catalog.resource import Resource
 from connector.client.endpoint import RecordEndpoint
-from connector.engine.commands import Found, Gone, Outcome, Unread
-from connector.engine.push_commands import Lost, Move, Unsent, answer_of
-from connector.engine.push_states import Task
 from connector.errors import ConnectorError
 from connector.errors_api import NoAnswer, NotFound, ServerFailed, UnreadableAnswer
 from connector.ledger.journal import Journal
 from connector.ledger.journal_reads import BatchRecord, PendingRow
+from connector.ledger.journal_records import Move
+from connector.ledger.push_states import Task
 from connector.pulls.outcome import Progress
 from connector.pulls.run_context import RunContext
-from connector.pushes.landed import Landing
+from connector.pushes.landed_writes import Landing
+from connector.pushes.push_commands import Lost, Unsent, answer_of
+from connector.warehouse.pull_commands import Found, Gone, Outcome, Unread
 
 IN_A_ROW_MAX = 5
 """Writes without an answer, one after another, after which nothing more is sent."""

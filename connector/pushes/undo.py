@@ -18,23 +18,23 @@ from typing import Any
 
 from connector.catalog.resource import Resource
 from connector.client.client import Client
-from connector.engine.commands import Found, Gone, Outcome, Unread
-from connector.engine.lookup import altered
-from connector.engine.push_commands import Accepted, Answer, Declined, Move, answer_of
-from connector.engine.push_plan import Order, Problem
-from connector.engine.push_row import declined_problems
-from connector.engine.reversal import Reversal, is_as_left, reversal
 from connector.errors import ConnectorError, Misused
 from connector.errors_api import InDoubt, NotFound
 from connector.ledger.journal import PUSH_LEASE, Journal
 from connector.ledger.journal_reads import Key
+from connector.ledger.journal_records import Move
 from connector.ledger.ledger import Ledger
+from connector.ledger.push_plan import Order, Problem
 from connector.pulls.outcome import Watch
 from connector.pulls.run_context import RunContext, open_run
 from connector.pulls.workspace import check_files
-from connector.pushes.landed import publish
+from connector.pushes.landed_writes import publish
+from connector.pushes.push_commands import Accepted, Answer, Declined, answer_of
+from connector.pushes.push_executor import BatchDriver, GoOn, Sleep
+from connector.pushes.push_row import declined_problems
 from connector.pushes.push_session import PushSession
-from connector.pushes.row_driver import BatchDriver, GoOn, Sleep
+from connector.pushes.row_steps import altered
+from connector.pushes.undo_plan import Reversal, is_as_left, reversal
 from connector.pushes.undo_report import (
     Undertaken,
     UndoneRow,
@@ -44,6 +44,7 @@ from connector.pushes.undo_report import (
     undertaken,
 )
 from connector.settings.model import Settings
+from connector.warehouse.pull_commands import Found, Gone, Outcome, Unread
 
 TRIES_MAX = 3
 """How often a row is read and written to while its write is not answered. A field is put back and

@@ -10,13 +10,13 @@ from datetime import datetime
 from typing import Any, Literal
 
 from connector.catalog import declaration
-from connector.engine.push_plan import Problem
-from connector.engine.push_states import IN_DOUBT, Task
-from connector.engine.reversal import Deed, Reversal
 from connector.errors import ConnectorError
 from connector.errors_api import Stopped
 from connector.ledger.journal import Journal
 from connector.ledger.journal_reads import AttemptRecord, Key, RowRecord
+from connector.ledger.push_plan import Problem
+from connector.ledger.push_states import IN_DOUBT, Task
+from connector.pushes.undo_plan import Deed, Reversal
 
 UndoOutcome = Literal[
     "delete",

@@ -13,9 +13,9 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from connector.extras import extra_missing
 from connector.report.figure import Chart, count
 from connector.report.published import printable
-from connector.system.extras import extra_missing
 
 # -- Drawing ---------------------------------------------------------------------------------------
 # Charts as pictures in the page: Vega-Lite in, plain SVG out, with no script and no address.

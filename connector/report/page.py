@@ -18,6 +18,8 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from connector.atomic_files import replacing
+from connector.log import neutralise
 from connector.report.agency import CONTENT, FEES, PEOPLE
 from connector.report.charts import PALETTE, draw
 from connector.report.figure import Figure, FigureAnswer, aged, capital, day, moment
@@ -26,8 +28,6 @@ from connector.report.mirror import MIRROR, file_summary
 from connector.report.period import PERIOD_DEFAULT, ReportPeriod
 from connector.report.pipeline import CANDIDATES, JOBS, TIME
 from connector.report.published import PublishedFile, opened
-from connector.system.atomic_files import replacing
-from connector.system.log import neutralise
 from connector.warehouse.duckdb_file import naming_errors
 
 SECTIONS = (CANDIDATES, JOBS, TIME, FEES, PEOPLE, CONTENT, MIRROR)

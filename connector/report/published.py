@@ -16,8 +16,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from connector.errors import MartsMissing, NothingPublished
+from connector.log import neutralise
 from connector.report.figure import Needs
-from connector.system.log import neutralise
 from connector.warehouse.duckdb_file import from_microseconds
 from connector.warehouse.published_file import QueryResult, asking
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from connector.errors import SettingsError
+from connector.extras import install_extra
 from connector.settings.layers import (
     FILE_ENDING,
     KEYRING_ENDING,
@@ -22,7 +23,6 @@ from connector.settings.layers import (
     variable_of,
 )
 from connector.settings.values import SECRET_CHARACTERS_MAX
-from connector.system.extras import install_extra
 
 HASH_KEY_CHARACTERS_MIN = 16
 

@@ -28,6 +28,7 @@ from typing import Annotated, Any, Literal, NoReturn, get_type_hints
 from pydantic import SecretStr
 
 from connector.errors import Misused, SettingsError, UnknownName
+from connector.log import Form
 from connector.settings import values
 from connector.settings.credentials import (
     HASH_KEY_CHARACTERS_MIN,
@@ -50,7 +51,6 @@ from connector.settings.layers import (
     variable_of,
 )
 from connector.settings.values import Age, Kind, Security, Style
-from connector.system.log import Form
 
 RESERVE_SHARE = 20
 """The part of the month's requests that is left to people unless it is set: a twentieth."""

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 from connector.catalog.value import Kind
-from connector.engine.push_states import Mode
+from connector.ledger.push_states import Mode
 from connector.spreadsheet.columns import plain
 from connector.spreadsheet.contacts import is_plain_phone, phone_reader
 from connector.spreadsheet.dates import date_reader, moment_reader, typed_date, typed_moment

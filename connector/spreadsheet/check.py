@@ -17,8 +17,9 @@ from typing import Any, Literal
 
 from connector.catalog.field import AcceptedWhen, AtLeastOneOf, Input, RequiredWhen
 from connector.catalog.value import Kind
-from connector.engine.push_plan import Problem
-from connector.engine.push_states import LandedRecord, RowOutcome, Task
+from connector.ledger.push_plan import Problem
+from connector.ledger.push_states import LandedRecord, RowOutcome, Task
+from connector.ledger.suppression import Suppressed
 from connector.spreadsheet.mapping import ColumnMap
 from connector.spreadsheet.matching import (
     ClaimedKeys,
@@ -48,7 +49,6 @@ from connector.spreadsheet.target_columns import (
     natural_key,
 )
 from connector.spreadsheet.template_sheet import template_columns
-from connector.suppression.listed import Suppressed
 
 BATCH_ROWS = 1_000
 """Rows that are looked up together."""

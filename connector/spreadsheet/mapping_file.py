@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
 
+from connector.atomic_files import replacing
 from connector.catalog import CATALOG
 from connector.catalog.value import MARK, is_redacted
 from connector.errors import Misused, naming
@@ -20,7 +21,6 @@ from connector.spreadsheet.contacts import REGIONS
 from connector.spreadsheet.dates import FORMAT_ALLOWED, check_form
 from connector.spreadsheet.numbers import Decimal
 from connector.spreadsheet.texts import is_timezone
-from connector.system.atomic_files import replacing
 
 _FILE_WIDE = (
     *("date_format", "decimal", "timezone", "region", "century"),

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from connector.catalog import CATALOG
-from connector.engine.lookup import composed, is_same
-from connector.engine.push_plan import Problem
-from connector.engine.push_states import LandedRecord
+from connector.catalog.field_comparison import composed, is_same
+from connector.ledger.push_plan import Problem
+from connector.ledger.push_states import LandedRecord
 from connector.spreadsheet.cells import ColumnPolicy
 from connector.spreadsheet.mapping import ColumnMap
 from connector.spreadsheet.problems import problem_of

@@ -8,7 +8,7 @@ from dataclasses import astuple
 from datetime import date, datetime, time
 from typing import Any
 
-from connector.engine.push_plan import Problem
+from connector.ledger.push_plan import Problem
 from connector.spreadsheet.problems import Amount, Cell, PartlyShown, SheetRow
 from connector.spreadsheet.report import RowResult
 

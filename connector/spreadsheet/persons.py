@@ -19,10 +19,10 @@ from typing import Protocol
 from openpyxl import load_workbook
 from openpyxl.utils import get_column_letter
 
+from connector.atomic_files import replacing
 from connector.errors import DamagedSpreadsheet, naming
 from connector.spreadsheet.source_file import find, measure
 from connector.spreadsheet.table import WORKBOOK_SUFFIX, open_table
-from connector.system.atomic_files import replacing
 
 _CELLS = re.compile(r"xl/(?:worksheets/[^/]+|sharedStrings)\.xml", re.IGNORECASE)
 _TAG = re.compile(r"<[^>]*>")

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from connector.catalog.value import MARK, VALUE_ERASED
-from connector.engine.push_plan import Problem
+from connector.ledger.push_plan import Problem
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,14 +20,14 @@ from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
-from connector.engine.push_plan import Problem
-from connector.engine.push_states import PreviewOutcome
+from connector import atomic_files
 from connector.errors import DiskFull, NotASpreadsheet, ReportRefused, SpreadsheetError, closed
+from connector.ledger.push_plan import Problem
+from connector.ledger.push_states import PreviewOutcome
 from connector.spreadsheet.problems import UNSENT, Cell, SheetRow, fix_of, text_of
 from connector.spreadsheet.report_words import PLAIN_WORDS, ReportWords
 from connector.spreadsheet.table import TEXT_SUFFIXES, WORKBOOK_SUFFIX, Spreadsheet
 from connector.spreadsheet.texts import EMPTY, MISSING, NOT_CALCULATED, mark
-from connector.system import atomic_files
 
 # -- Results ---------------------------------------------------------------------------------------
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from connector.engine.push_plan import Problem
 from connector.errors import closed
+from connector.ledger.push_plan import Problem
 from connector.spreadsheet.columns import REPORT_HEADINGS
 
 

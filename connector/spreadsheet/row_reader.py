@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import Any
 
 from connector.catalog.value import VALUE_ERASED, Kind, is_redacted
-from connector.engine.push_plan import Problem
-from connector.engine.push_states import LandedRecord, Operation
+from connector.ledger.push_plan import Problem
+from connector.ledger.push_states import LandedRecord, Operation
 from connector.spreadsheet.cells import reader
 from connector.spreadsheet.columns import plain
 from connector.spreadsheet.mapping import WHOLE_NAME, ColumnMap, MappedColumn

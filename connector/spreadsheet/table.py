@@ -15,7 +15,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal
 
-from connector.engine.push_plan import Problem
 from connector.errors import (
     ConnectorError,
     DamagedSpreadsheet,
@@ -24,6 +23,7 @@ from connector.errors import (
     NotASpreadsheet,
     count_noun,
 )
+from connector.ledger.push_plan import Problem
 from connector.spreadsheet import delimited, workbook
 from connector.spreadsheet.columns import Columns, read_headings
 from connector.spreadsheet.delimited import QuoteDamage

@@ -17,8 +17,8 @@ from connector.catalog.content import ContentTypeField
 from connector.catalog.field import OPTIONAL, REFUSED, Field, Format, Input
 from connector.catalog.resource import Declaration
 from connector.catalog.value import Kind
-from connector.engine.push_states import LandedRecord, Mode
 from connector.errors import Misused, UnknownName
+from connector.ledger.push_states import LandedRecord, Mode
 
 
 class Lookups(Protocol):

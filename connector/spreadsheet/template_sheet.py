@@ -14,12 +14,12 @@ from pathlib import Path
 from connector.catalog.field import AcceptedWhen, AtLeastOneOf, RequiredWhen
 from connector.catalog.value import Kind
 from connector.errors import HeadingsRefused
+from connector.log import UNSAFE
 from connector.spreadsheet.columns import read_headings
 from connector.spreadsheet.report import new_table, write_rows
 from connector.spreadsheet.table import WORKBOOK_SUFFIX
 from connector.spreadsheet.target_columns import PushTarget, TargetColumn
 from connector.spreadsheet.texts import is_hazard
-from connector.system.log import UNSAFE
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,10 @@ from openpyxl.utils.datetime import to_excel
 from openpyxl.worksheet.datavalidation import DataValidation
 from openpyxl.worksheet.worksheet import Worksheet
 
-from connector.engine.push_plan import Problem
-from connector.engine.push_states import PreviewOutcome
 from connector.errors import ReportRefused
+from connector.ledger.push_plan import Problem
+from connector.ledger.push_states import PreviewOutcome
+from connector.log import neutralise
 from connector.spreadsheet.columns import letter
 from connector.spreadsheet.problems import Amount, Cell, PartlyShown, SheetRow
 from connector.spreadsheet.report import Pairs, RowResult, Summary, report_cells, stand_in
@@ -33,7 +34,6 @@ from connector.spreadsheet.report_words import ReportWords
 from connector.spreadsheet.table import Spreadsheet
 from connector.spreadsheet.template_sheet import TemplateColumn
 from connector.spreadsheet.texts import is_hazard, mark_text_cell
-from connector.system.log import neutralise
 
 # -- Reports ---------------------------------------------------------------------------------------
 # Text is written as text, in cells that say so, and so no cell has a formula; where a text looks

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import duckdb
 
+from connector.atomic_files import FILE_MODE, sync_folder
 from connector.errors import (
     ConnectorError,
     DamagedLog,
@@ -31,9 +32,8 @@ from connector.errors import (
     WarehouseError,
     naming,
 )
-from connector.system.atomic_files import FILE_MODE, sync_folder
-from connector.system.file_locks import is_refusal, no_locks
-from connector.system.log import stamped
+from connector.ledger.file_locks import is_refusal, no_locks
+from connector.log import stamped
 
 # -- Quoting ---------------------------------------------------------------------------------------
 # Names and texts as SQL has them, for statements that are put together.

@@ -20,9 +20,9 @@ import duckdb
 import pyarrow as pa
 
 from connector.catalog.resource import Resource
-from connector.engine.bookmark import Stream
-from connector.engine.commands import Found, Gone
+from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import from_microseconds, quoted
+from connector.warehouse.pull_commands import Found, Gone
 from connector.warehouse.queries import ExistingRow, staged
 from connector.warehouse.rows import RowBatch, ids_table, listed_differing, moments, places_table
 from connector.warehouse.schema import HISTORY_COLUMNS, columns

@@ -17,12 +17,12 @@ import pyarrow as pa
 
 from connector.catalog.resource import Resource
 from connector.catalog.value import Kind
-from connector.engine import commands
-from connector.engine.bookmark import Stream
-from connector.engine.commands import Commit, Event, Found, Gone, Unread
-from connector.suppression.listed import Suppressed
+from connector.ledger.suppression import Suppressed
+from connector.warehouse import pull_commands
+from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import iso, literal, quoted
 from connector.warehouse.history import History
+from connector.warehouse.pull_commands import Commit, Event, Found, Gone, Unread
 from connector.warehouse.queries import ExistingRow, near, staged, stored_rows
 from connector.warehouse.rows import RowBatch, as_json, ids_table, moments, places_table, storable
 from connector.warehouse.schema import PARTS_TABLE, columns, part_columns
@@ -313,9 +313,11 @@ def _suppressions(
             yield Event(SUPPRESSED, "record of an erased person, saved without their data", id)
 
 
-def query_without_erased(wanted: commands.Query[Any], folder: Path) -> commands.Query[Any]:
+def query_without_erased(
+    wanted: pull_commands.Query[Any], folder: Path
+) -> pull_commands.Query[Any]:
     """Query whose answers are as they would land. Raises a `WarehouseError`."""
-    if not isinstance(wanted, commands.Differing):
+    if not isinstance(wanted, pull_commands.Differing):
         return wanted
     suppressed = Suppressed.of(folder)
     if suppressed is None:

@@ -22,8 +22,8 @@ import pyarrow as pa
 from connector.catalog import CATALOG, subjects_of
 from connector.catalog.resource import Declaration
 from connector.catalog.value import MARK
-from connector.suppression.identifiers import PHONE_DIGITS
-from connector.suppression.person import Mention, Person, mentions, owned, removed_fields
+from connector.ledger.identifiers import PHONE_DIGITS
+from connector.ledger.person import Mention, Person, mentions, owned, removed_fields
 from connector.warehouse.duckdb_file import literal, quoted
 from connector.warehouse.published_file import asking
 from connector.warehouse.queries import staged

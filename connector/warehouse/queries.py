@@ -16,10 +16,10 @@ import duckdb
 import pyarrow as pa
 
 from connector.catalog.resource import Declaration, Resource
-from connector.engine import commands
-from connector.engine.bookmark import Stream
-from connector.engine.commands import LandedRow
+from connector.warehouse import pull_commands
+from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import from_microseconds, quoted, to_microseconds
+from connector.warehouse.pull_commands import LandedRow
 from connector.warehouse.rows import as_json, differing, ids_table, listed_differing
 
 _QUEUED = "SELECT id FROM sync.queue WHERE resource = $resource AND parent = $parent"
@@ -145,32 +145,32 @@ class StreamQueries:
         self._name = f"landing.{quoted(stream.resource.name)}"
         self._parent = stream.parent or ""
 
-    def answer(self, wanted: commands.Query[Any]) -> Any:
+    def answer(self, wanted: pull_commands.Query[Any]) -> Any:
         """What `wanted` asks for, as its own description says."""
         match wanted:
-            case commands.Recall(ids, created):
+            case pull_commands.Recall(ids, created):
                 found: Any = self._recall(ids, created)
-            case commands.Differing(answers):
+            case pull_commands.Differing(answers):
                 found = self._differing(answers)
-            case commands.Between(after, before):
+            case pull_commands.Between(after, before):
                 found = self._between("created_at", after, before)
-            case commands.BetweenUpdated(after, before):
+            case pull_commands.BetweenUpdated(after, before):
                 found = self._between("updated_at", after, before, queued=False)
-            case commands.CountLive(before):
+            case pull_commands.CountLive(before):
                 found = self.count_live(before)
-            case commands.TiedPages(per_page):
+            case pull_commands.TiedPages(per_page):
                 found = self._tied_pages(per_page)
-            case commands.LeastRecent(count):
+            case pull_commands.LeastRecent(count):
                 found = self._least_recent(count)
-            case commands.Undated(after):
+            case pull_commands.Undated(after):
                 found = self._ids(
                     f"SELECT id FROM {self._live()} AND _hydrated_at IS NOT NULL "
                     "AND (updated_at IS NULL OR epoch_us(updated_at) > $after) ORDER BY id",
                     {"parent": self._parent, "after": to_microseconds(after)},
                 )
-            case commands.NextQueued(count, skip):
+            case pull_commands.NextQueued(count, skip):
                 found = self._next_queued(count, skip)
-            case commands.CountQueued():
+            case pull_commands.CountQueued():
                 found = self.count_pending()
         return found
 

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import duckdb
 
-from connector.engine.commands import Event
-from connector.engine.quota import Use, period_of
 from connector.errors import NotAWarehouse, WarehouseError
+from connector.ledger.quota import Use, period_of
 from connector.warehouse.duckdb_file import from_microseconds, literal, opened, transaction
-from connector.warehouse.own_tables import RowsOf
+from connector.warehouse.internal_tables import RowsOf
 from connector.warehouse.published_file import query
+from connector.warehouse.pull_commands import Event
 from connector.warehouse.schema import complete_tables
 
 

@@ -22,7 +22,7 @@ from connector.catalog.resource import Declaration
 from connector.catalog.value import Kind
 from connector.errors import NotAWarehouse
 from connector.warehouse.duckdb_file import literal, quoted, transaction
-from connector.warehouse.own_tables import OWN_TABLES
+from connector.warehouse.internal_tables import OWN_TABLES
 from connector.warehouse.queries import staged
 from connector.warehouse.rows import ARROW_TYPES, cell, places_table
 

@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from connector.catalog import CATALOG, declaration
 from connector.catalog.value import read_datetime
-from connector.engine.bookmark import Bookmark, Stream
-from connector.engine.commands import Event
-from connector.system.identity import Identity
+from connector.ledger.identity import Identity
+from connector.warehouse.bookmark import Bookmark, Stream
 from connector.warehouse.duckdb_file import from_microseconds, iso, literal, quoted
-from connector.warehouse.own_tables import RowsOf, column_types
+from connector.warehouse.internal_tables import RowsOf, column_types
+from connector.warehouse.pull_commands import Event
 from connector.warehouse.queries import staged
 from connector.warehouse.rows import ARROW_TYPES, as_json, storable
 from connector.warehouse.runs import (

@@ -19,11 +19,9 @@ from duckdb import DuckDBPyConnection as Connection
 
 from connector.catalog import CATALOG
 from connector.catalog.resource import Declaration
-from connector.engine import commands
-from connector.engine.bookmark import Stream
-from connector.engine.commands import Commit, Event
-from connector.system.identity import Identity
-from connector.warehouse import runs, state
+from connector.ledger.identity import Identity
+from connector.warehouse import pull_commands, runs, state
+from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import (
     KEEP_METADATA,
     is_wanted,
@@ -34,6 +32,7 @@ from connector.warehouse.duckdb_file import (
     transaction,
 )
 from connector.warehouse.landing import Landed, LandingTable, query_without_erased, without_erased
+from connector.warehouse.pull_commands import Commit, Event
 from connector.warehouse.queries import StreamQueries
 from connector.warehouse.runs import Health
 from connector.warehouse.schema import complete_tables
@@ -152,8 +151,8 @@ class Warehouse:
             self._close()
         return fates
 
-    def look(self, stream: Stream, wanted: commands.Query[Any]) -> Any:
-        """Answer a question of an engine, as `engine/commands.py` describes it."""
+    def look(self, stream: Stream, wanted: pull_commands.Query[Any]) -> Any:
+        """Answer a question of an engine, as `engine/pull_commands.py` describes it."""
         with self.reading() as connection:
             asked = query_without_erased(wanted, self.folder)
             return StreamQueries(connection, stream).answer(asked)

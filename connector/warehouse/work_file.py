@@ -15,13 +15,12 @@ from pathlib import Path
 
 import duckdb
 
+from connector.atomic_files import create, sync_folder
 from connector.catalog import CATALOG
-from connector.engine.commands import Event
 from connector.errors import WarehouseError, WorkLost
-from connector.suppression.listed import Noticing, Suppressed
-from connector.suppression.person import Person, reduced
-from connector.system.atomic_files import create, sync_folder
-from connector.system.identity import Identity
+from connector.ledger.identity import Identity
+from connector.ledger.person import Person, reduced
+from connector.ledger.suppression import Noticing, Suppressed
 from connector.warehouse.contents import fingerprint
 from connector.warehouse.duckdb_file import (
     LOG_ENDINGS,
@@ -38,6 +37,7 @@ from connector.warehouse.duckdb_file import (
 )
 from connector.warehouse.persons import Erasing, every_version, take_out
 from connector.warehouse.published_file import query
+from connector.warehouse.pull_commands import Event
 from connector.warehouse.runs import (
     Publication,
     name_cut_off,

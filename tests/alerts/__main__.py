@@ -1,27 +1,26 @@
-"""Lives through the quarter, and writes what became of each incident into docs/ALERTS.md.
-
-python -m tests.alerts
-"""
+"""Write the messages of the nights to `nights.txt`: python -m tests.alerts."""
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
-from tests.alerts.incidents import PLANS
-from tests.alerts.quarter import BEGINS, ENDS, PAGE, rows_of, section, spend_quarter
+from tests.alerts.incidents import NIGHTS
+from tests.alerts.nights import QUIET, live
+
+MESSAGES = Path(__file__).with_name("nights.txt")
+TITLE = "What the operator of an account receives in each night. Written by python -m tests.alerts."
 
 
-def main() -> None:
-    """Write the section anew."""
-    rows = []
-    for plan in PLANS:
-        with tempfile.TemporaryDirectory() as folder:
-            rows += rows_of(plan, spend_quarter(plan, Path(folder)))
-    text = PAGE.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGINS)
-    PAGE.write_text(before + section(rows) + rest.partition(ENDS)[2], encoding="utf-8")
+def rendered(folder: Path) -> Iterator[str]:
+    """The title, and then each night with its messages."""
+    yield TITLE
+    for night, messages in live(NIGHTS, folder):
+        if messages or night.about != QUIET:
+            yield f"{night.number}. {night.about}\n" + "\n\n".join(messages)
 
 
 if __name__ == "__main__":
-    main()
+    with tempfile.TemporaryDirectory() as folder:
+        MESSAGES.write_text("\n\n## ".join(rendered(Path(folder))) + "\n", encoding="utf-8")

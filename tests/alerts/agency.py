@@ -11,10 +11,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from connector.catalog import CATALOG
-from connector.engine.bookmark import Bookmark, Stream
-from connector.engine.quota import day_of
 from connector.ledger.ledger import Exhaustion, Ledger, Settlement, Spender, allowance_of
+from connector.ledger.quota import day_of
 from connector.settings.model import Settings, load_settings
+from connector.warehouse.bookmark import Bookmark, Stream
 from connector.warehouse.duckdb_file import opened, transaction
 from connector.warehouse.runs import (
     Publication,

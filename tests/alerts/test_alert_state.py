@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connector.ledger.alert_states import AlertRecord
-from connector.operations.alerts import Message, Sight, Subject, Trouble, decide, messages_of
+from connector.operations.alerts import Message, decide, messages_of
+from connector.operations.findings import Sight, Subject, Trouble
 from connector.settings.values import KINDS, Kind
 
 START = datetime(2026, 11, 21, tzinfo=UTC)
@@ -22,7 +23,7 @@ SUBJECTS = (
     Subject("quota_spent"),
     Subject("silent"),
 )
-BAD = Trouble(None, "a problem", "It happened.", "Do something.")
+BAD = Trouble("a problem", "It happened.", action="Do something.")
 Alerts = tuple[AlertRecord, ...]
 
 looks = st.dictionaries(st.sampled_from(SUBJECTS), st.sampled_from([BAD, None]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -12,9 +11,7 @@ import click
 import pytest
 
 from connector.cli import COMMANDS, main
-from connector.client import client
 from connector.operations.alert_check import check_alerts
-from connector.sandbox.faults import Status
 from connector.sandbox.server import Sandbox
 from tests.alerts.agency import Agency, Clock, settings_of
 from tests.alerts.receivers import Receiver
@@ -59,82 +56,6 @@ def test_a_pull_tells_when_it_fails_and_when_it_is_well(tmp_path: Path, receiver
         assert secret not in texts
         assert not any(secret.encode() in body for body in receiver.bodies)
         assert [] == [f for f in tmp_path.rglob("*.*") if secret.encode() in f.read_bytes()]
-
-
-def test_an_api_that_is_away_is_told_once_and_a_revoked_key_beside_it(
-    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(client, "BACKOFF_SECONDS_MIN", 0.0)
-    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
-        sandbox.faults.add(Status(503), times=None)
-        environ = variables(sandbox.base_url, tmp_path) | {
-            "CONNECTOR_ALERT_WEBHOOK": receiver.address
-        }
-        failed = call(["pull"], environ)
-        sandbox.faults.clear()
-        revoked = tmp_path / "revoked.key"
-        revoked.write_text("revoked")
-        revoked.chmod(0o600)
-        in_file = {**environ, "CONNECTOR_API_KEY_FILE": str(revoked)}
-        del in_file["CONNECTOR_API_KEY"]
-        refused = call(["pull"], in_file)
-        well = call(["pull"], environ)
-
-    assert (1, 0) == (failed.status, well.status)
-    changes = ("opened", "changed", "ended")
-    assert [(change, "pull_failed", "") for change in changes] == told(receiver)
-    first, second, _ = receiver.received
-    assert "was answered 503." in first["happened"]
-    assert "the API answered 503" in first["title"]
-    assert "the next pull tries again" in first["action"]
-    assert "was answered 401." in second["happened"]
-    place = f"Check api_key ({revoked}, named by CONNECTOR_API_KEY_FILE). If in doubt, generate"
-    assert place in second["action"]
-    assert place in refused.err
-    assert 1 == failed.err.count("503")
-
-
-def test_an_anomaly_is_named_and_stands_until_gone(tmp_path: Path, receiver: Receiver) -> None:
-    told_to = {"CONNECTOR_ALERT_WEBHOOK": receiver.address}
-    behaviours = {"extra_fields": "shown"}
-    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}, behaviours=behaviours) as sandbox:
-        for _ in range(2):
-            call(["pull", "jobs"], variables(sandbox.base_url, tmp_path) | told_to)
-        (met,) = receiver.received
-        port = int(sandbox.base_url.rpartition(":")[2])
-    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}, port=port) as sandbox:
-        call(["pull", "jobs", "--full"], variables(sandbox.base_url, tmp_path) | told_to)
-        names = {*sandbox.store.records("jobs")}
-
-    assert [(change, "anomalies", "jobs") for change in ("opened", "ended")] == told(receiver)
-    found = re.search(r"jobs has unknown_field: (\w+) \(record ([\w-]+)\)", met["happened"])
-    assert found is not None
-    assert found[2] in names
-
-
-HEADINGS = "first_name,last_name,email,employment_type"
-
-
-def test_a_push_tells_of_rows_until_they_are_corrected(tmp_path: Path, receiver: Receiver) -> None:
-    file = tmp_path / "annabel quist.csv"
-    with Sandbox(counts={}, keys={KEY: ("*",)}) as sandbox:
-        environ = variables(sandbox.base_url, tmp_path / "data") | {
-            "CONNECTOR_ALERT_WEBHOOK": receiver.address
-        }
-        push = ["push", "candidates", str(file), "--mode", "create", "--apply", "--no-pull"]
-        statuses = []
-        for kind in ("everlasting", "permanent"):
-            row = f"Annabel,Quist,annabel@example.com,{kind}"
-            file.write_text(f"{HEADINGS}\n{row}\n", encoding="utf-8")
-            statuses.append(call(push, environ).status)
-
-    assert [3, 0] == statuses
-    rows = [each for each in told(receiver) if each[1] == "rows_rejected"]
-    assert [
-        ("opened", "rows_rejected", "candidates"),
-        ("ended", "rows_rejected", "candidates"),
-    ] == rows
-    assert not any(b"nnabel" in body for body in receiver.bodies)
 
 
 def test_commands_that_may_be_a_reason_check_alerts() -> None:
@@ -189,14 +110,14 @@ def test_watchdog_asks_the_files_when_something_was_proven(
     called = call(["status", "--max-age", max_age], variables(None, tmp_path, None))
 
     assert expected == called.status
-    assert (expected == 1) == (f"No proven pull of jobs is younger than {max_age}" in called.err)
+    assert (expected == 1) == (f"Not verified for more than {max_age}: jobs" in called.err)
 
 
 def test_watchdog_of_what_never_ran(tmp_path: Path) -> None:
     called = call(["status", "--max-age", "26h"], variables(None, tmp_path / "data", None))
 
     assert 1 == called.status
-    assert "No pull was ever proven, and one must be at most 26h old." in called.err
+    assert "No pull was verified yet. The limit is 26h." in called.err
     assert not (tmp_path / "data").exists()
 
 
@@ -248,9 +169,9 @@ def test_status_over_all_accounts(three: Path, receiver: Receiver) -> None:
     by_name = {each["account"]: each for each in watched.object["accounts"]}
     assert ["acme", "globex", "initech"] == list(by_name)
     assert None is by_name["acme"]["silent"]
-    assert by_name["globex"]["silent"].startswith("No proven pull of jobs is younger than 26h")
+    assert by_name["globex"]["silent"].startswith("Not verified for more than 26h: jobs")
     assert "settings" == by_name["initech"]["error"]["code"]
-    assert "globex: No proven pull" in watched.err
+    assert "globex: Not verified for more than" in watched.err
 
 
 def test_alerts_of_all_accounts_are_sent_once(three: Path, receiver: Receiver) -> None:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pydantic import SecretStr
 
 from connector.errors import NotDelivered
 from connector.ledger.alert_states import read_alerts
@@ -22,7 +21,7 @@ from connector.operations.alert_check import (
     trial_message,
 )
 from connector.operations.alerts import Message
-from connector.operations.delivery import Origin, Webhook, sinks_of
+from connector.operations.delivery import Webhook, sinks_of
 from connector.settings.model import Settings
 from tests.alerts.agency import START, Agency, Clock, settings_of
 from tests.alerts.receivers import Receiver
@@ -170,7 +169,7 @@ def test_generic_webhook_gets_the_whole_message(
         "at": START.isoformat(),
         "since": START.isoformat(),
         "title": "connector: no pull was ever verified",
-        "happened": "No pull was ever proven, and one must be at most 26h old.",
+        "happened": "No pull was verified yet. The limit is 26h.",
         "action": "Check that the schedule runs, then run 'connector pull'.",
         "runbook": "docs/ALERTS.md#every-alert",
         "host": socket.gethostname(),
@@ -178,8 +177,7 @@ def test_generic_webhook_gets_the_whole_message(
     } == {name: value for name, value in got.items() if name != "text"}
     assert [
         got["title"],
-        got["happened"],
-        "Started: 2026-11-20 22:00 UTC.",
+        f"{got['happened']} Started: 2026-11-20 22:00 UTC.",
         f"What to do: {got['action']}",
         f"Runbook: {got['runbook']}",
         f"Host: {got['host']}, folder {tmp_path}",
@@ -225,12 +223,10 @@ def test_a_webhook_that_is_not_there_is_told_without_its_address(
         assert secret not in repr(sink)
 
 
-def test_a_webhook_that_never_answers_costs_no_more_than_its_time() -> None:
+def test_a_webhook_that_never_answers_costs_no_more_than_its_time(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        address = SecretStr(f"http://127.0.0.1:{silent.getsockname()[1]}/")
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}/"
         with pytest.raises(NotDelivered) as caught:
-            Webhook(address, "generic", Origin(None, Path()), seconds=0.05).send(
-                trial_message(START)
-            )
+            Webhook(settings_of(tmp_path, alert_webhook=address), 0.05).send(trial_message(START))
 
     assert "the webhook has not answered in 0.05 s" == str(caught.value)

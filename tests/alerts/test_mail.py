@@ -8,13 +8,13 @@ import threading
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from pydantic import SecretStr
 
 from connector.errors import NotDelivered
 from connector.operations.alert_check import check_alerts, trial_message
-from connector.operations.delivery import Email, Origin
+from connector.operations.delivery import Email
 from connector.settings.values import Security
 from tests.alerts.agency import START, Clock, settings_of
 from tests.alerts.receivers import PostOffice
@@ -36,30 +36,27 @@ def trust() -> ssl.SSLContext:
     return ssl.create_default_context(cafile=str(PEM))
 
 
-EMAIL = Email(
-    host="127.0.0.1",
-    port=0,
-    security="none",
-    sender="connector@acme.example",
-    recipients=TO,
-    origin=Origin("acme", Path("/srv/acme"), host="night.example"),
-    seconds=5.0,
-    trust=trust,
-)
-
-
-def email(office: PostOffice, security: Security) -> Email:
-    """Emails to that server."""
-    found = replace(EMAIL, port=office.port, security=security)
-    if office.password is None:
-        return found
-    return replace(found, user="connector", password=SecretStr(PASSWORD))
+def email(port: int, security: Security, password: str | None = None, **unlike: Any) -> Email:
+    """Emails to the server at that port."""
+    given: dict[str, Any] = (
+        {"alert_email_user": "connector", "alert_email_password": PASSWORD} if password else {}
+    )
+    settings = settings_of(
+        *(Path("/srv"), "acme"),
+        alert_email_to=", ".join(TO),
+        alert_email_from="connector@acme.example",
+        alert_email_host="127.0.0.1",
+        alert_email_port=str(port),
+        alert_email_security=security,
+        **given,
+    )
+    return replace(Email(settings, 5.0, trust), **unlike)
 
 
 @pytest.mark.parametrize("security", ["starttls", "ssl"])
 def test_a_letter_arrives_over_a_proven_connection(security: Security) -> None:
     with PostOffice(tls=tls(), is_wrapped=security == "ssl", password=PASSWORD) as office:
-        email(office, security).send(trial_message(START))
+        email(office.port, security, office.password).send(trial_message(START))
 
     (letter,) = office.letters
     assert [True] == office.protected
@@ -75,7 +72,9 @@ def test_a_letter_arrives_over_a_proven_connection(security: Security) -> None:
 @pytest.mark.parametrize("security", ["starttls", "ssl"])
 def test_a_server_that_nobody_vouches_for_gets_nothing(security: Security) -> None:
     with PostOffice(tls=tls(), is_wrapped=security == "ssl", password=PASSWORD) as office:
-        distrusting = replace(email(office, security), trust=ssl.create_default_context)
+        distrusting = email(
+            office.port, security, office.password, trust=ssl.create_default_context
+        )
         with pytest.raises(NotDelivered, match="was not reached"):
             distrusting.send(trial_message(START))
         with pytest.raises(NotDelivered, match="was not reached"):
@@ -97,7 +96,7 @@ def test_a_server_that_never_ends_its_answer_is_given_up() -> None:
 
         dripping = threading.Thread(target=drip)
         dripping.start()
-        sink = replace(EMAIL, port=listener.getsockname()[1], seconds=0.1)
+        sink = email(listener.getsockname()[1], "none", seconds=0.1)
         try:
             with pytest.raises(NotDelivered, match=r"has not taken it in 0\.3 s"):
                 sink.send(trial_message(START))
@@ -108,7 +107,7 @@ def test_a_server_that_never_ends_its_answer_is_given_up() -> None:
 
 def test_a_server_without_starttls_gets_nothing() -> None:
     with PostOffice(password=PASSWORD) as office, pytest.raises(NotDelivered) as caught:
-        email(office, "starttls").send(trial_message(START))
+        email(office.port, "starttls", office.password).send(trial_message(START))
 
     assert "does not offer STARTTLS or passwords on port" in str(caught.value)
     assert ["EHLO"] == office.commands[:1]
@@ -125,21 +124,21 @@ def test_a_server_without_starttls_gets_nothing() -> None:
 def test_refusals_are_told_without_the_servers_words(unlike: dict[str, object], said: str) -> None:
     refusing = PostOffice(**unlike)  # type: ignore[arg-type] # of a test
     with refusing as office, pytest.raises(NotDelivered) as caught:
-        email(office, "none").send(trial_message(START))
+        email(office.port, "none", office.password).send(trial_message(START))
 
     assert said == str(caught.value)
 
 
 def test_a_wrong_password_is_told_and_not_shown() -> None:
     with PostOffice(tls=tls(), password="another") as office, pytest.raises(NotDelivered) as caught:
-        email(office, "starttls").send(trial_message(START))
+        email(office.port, "starttls", office.password).send(trial_message(START))
 
     assert "the mail server has refused the name and the password (535)" == str(caught.value)
 
 
 def test_one_recipient_that_is_refused_keeps_no_other_from_the_letter() -> None:
     with PostOffice(refused=TO[:1]) as office:
-        email(office, "none").send(trial_message(START))
+        email(office.port, "none", office.password).send(trial_message(START))
 
     assert [[TO[1]]] == office.recipients
 

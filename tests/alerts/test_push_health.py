@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-from connector.engine.push_plan import Plan, PushPolicy
 from connector.ledger.journal import PUSH_LEASE, Journal
 from connector.ledger.journal_reads import Doubt, PushHealth, read_push_health
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
+from connector.ledger.push_plan import Plan, PushPolicy
 from tests.alerts.agency import START
 
 

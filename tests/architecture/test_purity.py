@@ -1,18 +1,21 @@
-"""The engines decide from their arguments alone. Import-linter forbids the modules of the clock,
-chance, files and network; this test forbids the calls that need no such import.
+"""The steps of pulls and pushes decide from their arguments alone.
+
+Import-linter forbids the modules of the clock, chance, files and network; this test forbids the
+calls that need no such import.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 
 import pytest
 
-from tests.repository import ROOT, Repository, TextFile
+from tests.repository import ROOT, TextFile
 
-PURE = ("connector/engine/", "connector/client/rate_limiter")
+CONTRACT = "The steps of pulls and pushes import no clock, chance, file or network"
 CLOCK = re.compile(r"(?:^|\.)(?:datetime|date)\.(?:now|utcnow|today)$")
 BUILTINS = frozenset(("open", "print", "input"))
 
@@ -26,13 +29,17 @@ def impure_calls(file: TextFile) -> Iterator[str]:
                 yield f"{file.path}:{node.lineno}: take the result of {called}() as an argument"
 
 
-def test_engines_call_no_clock_file_or_terminal() -> None:
-    repository = Repository(ROOT)
-    files = [file for place in PURE for file in repository.select(".py", inside=place)]
+def test_steps_call_no_clock_file_or_terminal() -> None:
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]
+    (pure,) = (
+        each["source_modules"]
+        for each in tools["importlinter"]["contracts"]
+        if each["name"] == CONTRACT
+    )
+    paths = [f"{module.replace('.', '/')}.py" for module in pure]
+    files = [TextFile(path, (ROOT / path).read_text("utf-8")) for path in paths]
 
-    assert {"connector/engine/pull.py", "connector/client/rate_limiter.py"} <= {
-        file.path for file in files
-    }
+    assert "connector/pulls/resource_pull.py" in paths
     assert [] == [call for file in files for call in impure_calls(file)]
 
 

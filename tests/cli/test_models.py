@@ -10,10 +10,10 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.catalog.lead import Lead
-from connector.engine.bookmark import Stream
-from connector.engine.commands import Commit, Found
 from connector.publishing.folder import load_project
+from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import opened
+from connector.warehouse.pull_commands import Commit, Found
 from connector.warehouse.warehouse import Warehouse
 from tests.cli.calling import call
 from tests.cli.calling import variables as without_models

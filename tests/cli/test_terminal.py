@@ -16,7 +16,7 @@ import pytest
 from connector.cli.terminal import Terminal, to_json
 from connector.errors import UnknownName
 from connector.errors_api import BudgetSpent
-from connector.system.log import neutralise
+from connector.log import neutralise
 
 ESCAPE = "\x1b[2J\x1b]0;owned\x07"
 

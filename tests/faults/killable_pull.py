@@ -90,10 +90,10 @@ def serve() -> None:
     # Imported before the first fork; what a command imports late is imported here.
     import connector.cli.operations  # noqa: PLC0415
     import connector.cli.pull  # noqa: F401, PLC0415
-    from connector.engine import listing, recheck  # noqa: PLC0415
+    from connector.pulls import detail_queue, listing  # noqa: PLC0415
 
     # A load that is soon read has several batches all the same.
-    vars(listing)["BATCH_RECORDS_MAX"] = vars(recheck)["BATCH_RECORDS_MAX"] = BATCH_REQUESTS
+    vars(listing)["BATCH_RECORDS_MAX"] = vars(detail_queue)["BATCH_RECORDS_MAX"] = BATCH_REQUESTS
 
     fork_for_each_line(_live)
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from connector.engine.quota import Allowance
 from connector.errors import LedgerDamaged
 from connector.ledger.alert_states import read_alerts
 from connector.ledger.erasures import Backups, Erasures
 from connector.ledger.journal import Journal
 from connector.ledger.journal_reads import read_push_health
 from connector.ledger.ledger import Ledger
+from connector.ledger.quota import Allowance
 from connector.pushes.undo_report import undertaken
 from connector.sandbox.server import Sandbox
 from tests.cli.calling import call, variables

@@ -10,10 +10,10 @@ from typing import get_args
 import pytest
 
 from connector.client.client import Limits
-from connector.engine.commands import UNREAD_MAX
-from connector.pulls import driver
+from connector.pulls import pull_executor
 from connector.sandbox.faults import Drip, Fault, HtmlPage, NotJson, Status
 from connector.sandbox.server import Sandbox
+from connector.warehouse.pull_commands import UNREAD_MAX
 from tests.faults.network_faults import DETAILS, LISTS, Bytes, Cut, Edited, Where, plan
 from tests.faults.simulated_time import Time, pulled, pulled_until_done, tombstones, work_rows
 from tests.pulls.landed import differences, published
@@ -119,7 +119,7 @@ def test_foreign_successes_change_nothing(tmp_path: Path, variant: str, path: st
 def test_details_that_fail_slowly_are_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver, "BATCH_SECONDS_MAX", -1.0)
+    monkeypatch.setattr(pull_executor, "BATCH_SECONDS_MAX", -1.0)
     time = Time()
     with Sandbox(counts={"candidates": 60}, clock=time.servers) as sandbox:
         plan(sandbox, Status(500), DETAILS)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.lakehouse import connect
+from connector.publishing import lakehouse_connection
 from tests.lakehouse.group import Group
 from tests.lakehouse.pool import Pool
 from tests.lakehouse.server import Server, binaries, serving
@@ -34,7 +34,7 @@ def pool() -> Iterator[Pool]:
 @pytest.fixture(autouse=True)
 def _extensions_stay_loaded(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     """For all tests here; those that start other processes load them there."""
-    monkeypatch.setattr(connect, "extended", pool.extended)
+    monkeypatch.setattr(lakehouse_connection, "extended", pool.extended)
 
 
 @pytest.fixture

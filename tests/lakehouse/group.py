@@ -10,7 +10,7 @@ from typing import Any
 
 import duckdb
 
-from connector.lakehouse.connect import LakehouseAccount, changing, reading
+from connector.publishing.lakehouse_connection import LakehouseAccount, changing, reading
 from connector.publishing.publication import Published, publish
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.duckdb_file import opened

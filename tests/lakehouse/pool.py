@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 
 import duckdb
 
-from connector.lakehouse import connect
+from connector.publishing import lakehouse_connection
 
 
 class Pool:
@@ -17,7 +17,7 @@ class Pool:
     soon as they are free. A database that was loaded keeps to the storage that it found then.
     """
 
-    made = staticmethod(connect.extended)
+    made = staticmethod(lakehouse_connection.extended)
 
     def __init__(self) -> None:
         self._free: defaultdict[tuple[object, ...], list[duckdb.DuckDBPyConnection]]
@@ -26,14 +26,14 @@ class Pool:
     @contextmanager
     def extended(self, extensions: Sequence[str]) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection to one that nobody else uses now."""
-        free = self._free[frozenset(extensions), os.environ.get(connect.ENDPOINT)]
+        free = self._free[frozenset(extensions), os.environ.get(lakehouse_connection.ENDPOINT)]
         found = free.pop() if free else self.made(extensions)
         try:
             with found.cursor() as connection:
                 try:
                     yield connection
                 finally:
-                    for name in (connect.LAKE, "published"):
+                    for name in (lakehouse_connection.LAKE, "published"):
                         with suppress(duckdb.Error):
                             connection.execute(f"DETACH DATABASE IF EXISTS {name}")
         finally:

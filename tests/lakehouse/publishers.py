@@ -38,7 +38,7 @@ class Publishers(ForkServer):
 def serve() -> None:
     """Fork the publishers of each line that comes, and tell how they ended."""
     # Imported before the first fork.
-    import connector.lakehouse.forget  # noqa: PLC0415
+    import connector.publishing.lakehouse_erasure  # noqa: PLC0415
     import connector.publishing.publication  # noqa: F401, PLC0415
 
     for line in sys.stdin:
@@ -54,13 +54,13 @@ def serve() -> None:
 
 def _live(turn: Sequence[Mapping[str, str]]) -> None:
     """Publish each account, local file and lake, and end with 0 if all of it was done."""
-    from connector.lakehouse import connect  # noqa: PLC0415
-    from connector.lakehouse import publish as lake_publish  # noqa: PLC0415
+    from connector.publishing import lakehouse_connection  # noqa: PLC0415
+    from connector.publishing import lakehouse_publication as lake_publish  # noqa: PLC0415
     from connector.publishing.publication import publish  # noqa: PLC0415
     from connector.settings.model import load_settings  # noqa: PLC0415
     from tests.lakehouse.pool import Pool  # noqa: PLC0415
 
-    connect.extended = Pool().extended  # type: ignore[assignment]
+    lakehouse_connection.extended = Pool().extended  # type: ignore[assignment]
     status = 70
     # DuckDB shows how far a long statement is, where it takes this for somebody's session.
     os.dup2(2, 1)

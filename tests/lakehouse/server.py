@@ -19,7 +19,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from connector.lakehouse.connect import extended
+from connector.publishing.lakehouse_connection import extended
 from connector.warehouse.duckdb_file import literal
 
 USER = "publisher"

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from connector.lakehouse.forget import look_for
+from connector.ledger.person import Person
 from connector.privacy.erase import erase
 from connector.privacy.whereis import whereis
+from connector.publishing.lakehouse_erasure import look_for
 from connector.publishing.publication import publish
 from connector.settings.model import Settings
-from connector.suppression.person import Person
 from tests.lakehouse.group import Group
 from tests.lakehouse.server import Server
 from tests.privacy.populated_agency import (

@@ -13,11 +13,11 @@ import duckdb
 import pytest
 
 from connector.errors import LakehouseBusy
-from connector.lakehouse import connect
-from connector.lakehouse import publish as lake_publish
-from connector.lakehouse.connect import committed
-from connector.lakehouse.forget import forget
-from connector.lakehouse.publish import begin_change, publish_to_lakehouse
+from connector.publishing import lakehouse_connection
+from connector.publishing import lakehouse_publication as lake_publish
+from connector.publishing.lakehouse_connection import committed
+from connector.publishing.lakehouse_erasure import forget
+from connector.publishing.lakehouse_publication import begin_change, publish_to_lakehouse
 from connector.publishing.publication import publish
 from tests.lakehouse.group import Group
 from tests.lakehouse.publishers import DIES, Publishers
@@ -132,7 +132,7 @@ def test_what_another_process_made_or_removed_meanwhile_is_tried_again(message: 
             raise errors.pop()
         return "done"
 
-    assert "done" == connect.repeated(act)
+    assert "done" == lakehouse_connection.repeated(act)
 
 
 class Intruder:
@@ -161,7 +161,7 @@ def test_a_conflict_is_tried_again_and_not_for_ever(
     publish(group.settings("acme"), shares=False)
     intruder = Intruder(group, times)
     monkeypatch.setattr(lake_publish._ENTRIES, "insert", intruder)
-    monkeypatch.setattr(connect, "WAIT_SECONDS", seconds)
+    monkeypatch.setattr(lakehouse_connection, "WAIT_SECONDS", seconds)
 
     if seconds:
         assert "published" == publish_to_lakehouse(group.settings("acme")).outcome

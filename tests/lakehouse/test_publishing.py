@@ -9,8 +9,8 @@ import duckdb
 import pytest
 
 from connector.errors import LakehouseDiffers, LakehouseError
-from connector.lakehouse.publish import publish_to_lakehouse
-from connector.lakehouse.tables import SCHEMAS
+from connector.publishing.lakehouse_publication import publish_to_lakehouse
+from connector.publishing.lakehouse_tables import SCHEMAS
 from connector.publishing.publication import publish
 from connector.warehouse.duckdb_file import opened
 from tests.lakehouse.group import Group

@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from connector.cli import main
-from connector.lakehouse import publish as lake_publish
-from connector.lakehouse.lake_status import read_status
-from connector.lakehouse.publish import publish_to_lakehouse
+from connector.publishing import lakehouse_publication as lake_publish
+from connector.publishing.lakehouse_publication import publish_to_lakehouse
+from connector.publishing.lakehouse_status import read_status
 from tests.cli.calling import check_fields
 from tests.lakehouse.group import Group
 

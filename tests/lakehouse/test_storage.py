@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from connector.errors import SettingsError
-from connector.lakehouse import forget
-from connector.lakehouse.connect import ENDPOINT, URL_STYLE, url_style
-from connector.lakehouse.publish import publish_to_lakehouse
 from connector.privacy.erase import erase
+from connector.publishing import lakehouse_erasure
+from connector.publishing.lakehouse_connection import ENDPOINT, URL_STYLE, url_style
+from connector.publishing.lakehouse_publication import publish_to_lakehouse
 from connector.publishing.publication import publish
 from tests.lakehouse.group import Group
 from tests.lakehouse.server import Server
@@ -80,7 +80,7 @@ def test_a_lake_in_object_storage_is_published_read_and_rid_of_a_person(
     assert orphan in held()
     assert len(held()) > 1
 
-    monkeypatch.setattr(forget, "GRACE", timedelta(0))
+    monkeypatch.setattr(lakehouse_erasure, "GRACE", timedelta(0))
     done = erase(settings, EMAIL, applies=True, now=lambda: NOW)
 
     (receipt,) = done.receipts

@@ -12,11 +12,11 @@ from click.testing import CliRunner
 
 from connector.cli import main
 from connector.errors import LakehouseError, LakehouseOffline, SettingsError
-from connector.lakehouse import connect
-from connector.lakehouse.lake_status import read_status
-from connector.lakehouse.publish import publish_to_lakehouse
 from connector.operations.alert_check import due
 from connector.operations.doctor import diagnose
+from connector.publishing import lakehouse_connection
+from connector.publishing.lakehouse_publication import publish_to_lakehouse
+from connector.publishing.lakehouse_status import read_status
 from connector.publishing.publication import publish
 from connector.settings.model import Settings, load_settings
 from tests.lakehouse.group import Group
@@ -128,7 +128,7 @@ def test_a_connection_string_that_cannot_be_read_is_not_shown(tmp_path: Path) ->
 def test_a_missing_extra_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pool: Pool
 ) -> None:
-    monkeypatch.setattr(connect, "extended", pool.made)
+    monkeypatch.setattr(lakehouse_connection, "extended", pool.made)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setitem(sys.modules, "duckdb_extension_ducklake", None)
 

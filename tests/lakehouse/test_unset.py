@@ -17,7 +17,8 @@ from connector.cli import main
 try:
     main(["pull", "jobs"])
 finally:
-    imported = sorted(name for name in sys.modules if name.startswith("connector.lakehouse"))
+    optional = "connector.publishing.lakehouse"
+    imported = sorted(name for name in sys.modules if name.startswith(optional))
     print("imported:", *imported)
 """
 

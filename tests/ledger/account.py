@@ -10,8 +10,8 @@ from pathlib import Path
 
 from connector.catalog import CATALOG
 from connector.client.request import Request, get_request, list_request
-from connector.engine.quota import Allowance, day_of
 from connector.ledger.ledger import Ledger, Spender
+from connector.ledger.quota import Allowance, day_of
 from connector.ledger.request_budget import RequestBudget
 
 ROOT = Path(__file__).parents[2]

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from connector.engine.quota import UNSETTLED, Use
 from connector.errors_api import BudgetSpent, LeaseHeld, QuotaSpent, Stopped
 from connector.ledger.ledger import Ledger
+from connector.ledger.quota import UNSETTLED, Use
 from connector.ledger.request_budget import RequestBudget
 from tests.ledger.account import DETAIL, LIST, START, Clock, pay, spender, start, used
 

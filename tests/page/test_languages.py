@@ -15,13 +15,13 @@ from babel.messages.pofile import read_po
 from openpyxl.worksheet.worksheet import Worksheet
 
 import connector.page
-from connector.engine.push_plan import Problem
-from connector.engine.push_row import DOUBTS
-from connector.engine.push_states import Operation, RowOutcome
 from connector.errors import ConnectorError
+from connector.ledger.push_plan import Problem
+from connector.ledger.push_states import Operation, RowOutcome
 from connector.page.problem_words import SENT
 from connector.page.report_words import ROW_OUTCOMES
 from connector.page.words import COUNTED, LANGUAGES, UNDONE, PageRefusal, language
+from connector.pushes.push_row import DOUBTS
 from connector.pushes.undo_report import _TOLD
 from connector.sandbox.server import Sandbox
 from connector.spreadsheet.problems import PROBLEMS, WARNINGS, text_of

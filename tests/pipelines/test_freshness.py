@@ -49,7 +49,7 @@ def test_the_check_asks_when_the_data_was_proven(tmp_path: Path) -> None:
     assert not found.passed
     assert dg.AssetCheckSeverity.WARN == found.severity
     said = str(found.description)
-    assert "globex: No proven pull of" in said
+    assert "globex: Not verified for more than" in said
     assert "initech: billing_day is 99" in said
     assert "acme" not in said
     assert {"verified_until/acme", "verified_until/globex"} == set(found.metadata)

@@ -18,16 +18,16 @@ from typing import Any
 
 from connector.catalog import CATALOG
 from connector.client.request import Request
-from connector.engine.bookmark import Stream
-from connector.engine.commands import Commit, Event, Found, Gone
-from connector.engine.push_commands import Move
-from connector.engine.push_plan import Plan, Problem, PushPolicy, Verdict
-from connector.engine.push_states import Task
 from connector.ledger.journal import PUSH_LEASE, Journal
+from connector.ledger.journal_records import Move
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
+from connector.ledger.push_plan import Plan, Problem, PushPolicy, Verdict
+from connector.ledger.push_states import Task
 from connector.settings.model import Settings
+from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import opened, quoted
+from connector.warehouse.pull_commands import Commit, Event, Found, Gone
 from connector.warehouse.runs import Run, begin_run
 from connector.warehouse.warehouse import Warehouse
 from tests.privacy.populated_agency import settings_of

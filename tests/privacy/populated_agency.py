@@ -26,19 +26,19 @@ from openpyxl import Workbook
 from connector.catalog import CATALOG
 from connector.cli import main
 from connector.client.request import Request
-from connector.engine.bookmark import Stream
-from connector.engine.commands import Commit, Event, Found
-from connector.engine.push_commands import Move
-from connector.engine.push_plan import Plan, Problem, PushPolicy, Verdict
-from connector.engine.push_states import Task
 from connector.ledger.journal import PUSH_LEASE, Journal
+from connector.ledger.journal_records import Move
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
+from connector.ledger.push_plan import Plan, Problem, PushPolicy, Verdict
+from connector.ledger.push_states import Task
 from connector.publishing.publication import publish
-from connector.pushes.landed import copy
+from connector.pushes.landed_writes import copy
 from connector.report.page import REPORT_FILE
 from connector.settings.model import Settings, load_settings
+from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import opened
+from connector.warehouse.pull_commands import Commit, Event, Found
 from connector.warehouse.warehouse import Warehouse
 from tests.publishing.demonstration import AT, land_agency
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.suppression.identifiers import make_key
+from connector.ledger.identifiers import make_key
 from tests.privacy.populated_agency import EMAIL, TRACES, call, populated_agency
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from connector.ledger.person import Mention
 from connector.privacy.erase import Erased, erase
 from connector.privacy.receipt import Whereabouts
 from connector.privacy.whereis import whereis
 from connector.publishing.publication import publish
 from connector.report.page import REPORT_FILE
-from connector.suppression.person import Mention
 from connector.warehouse.published_file import asking, tables
 from tests.privacy.populated_agency import (
     EMAIL,

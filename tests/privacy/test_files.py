@@ -10,9 +10,9 @@ import pytest
 from openpyxl import Workbook
 from openpyxl.comments import Comment
 
+from connector.ledger.person import Mention, Person
 from connector.privacy.erase import erase
 from connector.privacy.folder_files import InFiles, clean, search
-from connector.suppression.person import Mention, Person
 from tests.privacy.populated_agency import EMAIL, NOW, populated_agency, traces
 
 NAME = "Olwen Zzyzxworth"

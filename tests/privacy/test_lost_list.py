@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from connector.ledger.erasures import Erasures
+from connector.ledger.identifiers import fingerprint_of
 from connector.ledger.ledger import Ledger
 from connector.sandbox.server import Sandbox
-from connector.suppression.identifiers import fingerprint_of
 from connector.warehouse.warehouse import Warehouse
 from tests.cli.calling import Called, call, variables
 from tests.privacy.populated_agency import traces

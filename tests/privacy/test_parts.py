@@ -8,11 +8,11 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.errors import Misused
+from connector.ledger.identifiers import KEY_FILE, is_in_text, make_key, normal, token
+from connector.ledger.person import Mention, Person, mentions, reduced
+from connector.ledger.suppression import Suppressed
 from connector.privacy.locate import seed_of
 from connector.spreadsheet.persons import InTable, remove_rows, rows_about, search_table
-from connector.suppression.identifiers import KEY_FILE, is_in_text, make_key, normal, token
-from connector.suppression.listed import Suppressed
-from connector.suppression.person import Mention, Person, mentions, reduced
 
 ANN = Person(
     ids=frozenset(("c-1",)),

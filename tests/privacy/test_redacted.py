@@ -12,14 +12,14 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.catalog.value import MARK
-from connector.client.answer import as_body
-from connector.engine.lookup import as_text
-from connector.engine.push_states import Mode
-from connector.engine.reversal import Deed, reversal
+from connector.client.response import as_body
 from connector.errors import Misused
+from connector.ledger.push_plan import as_text
+from connector.ledger.push_states import Mode
 from connector.privacy.erase import erase
 from connector.pushes.dry_run import PushFile
 from connector.pushes.push import PushReport, PushRunOptions, push
+from connector.pushes.undo_plan import Deed, reversal
 from connector.sandbox.server import Sandbox
 from connector.spreadsheet.mapping_file import SavedMap, load_map
 from connector.warehouse.warehouse import Warehouse

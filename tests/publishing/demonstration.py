@@ -13,14 +13,14 @@ from pathlib import Path
 
 from connector.catalog import CATALOG
 from connector.cli.demo import write_seeds
-from connector.engine.bookmark import Bookmark, Stream
-from connector.engine.commands import Commit, Found
 from connector.publishing.publication import publish
 from connector.sandbox.draw import USERS
 from connector.sandbox.seed import seed_store
 from connector.sandbox.store import Store
 from connector.settings.layers import SEEDS_FOLDER
 from connector.settings.model import Settings, load_settings
+from connector.warehouse.bookmark import Bookmark, Stream
+from connector.warehouse.pull_commands import Commit, Found
 from connector.warehouse.runs import Run, begin_run, write_run
 from connector.warehouse.warehouse import Warehouse
 

@@ -16,8 +16,6 @@ import yaml
 
 from connector.catalog import CATALOG
 from connector.catalog.candidate import Candidate
-from connector.engine.bookmark import Bookmark, Stream
-from connector.engine.commands import Commit, Found
 from connector.errors import (
     ModelFailed,
     ModelInvalid,
@@ -35,6 +33,8 @@ from connector.publishing.publication import project_of, publish
 from connector.publishing.starter import OWN_FILES, SOURCES_FILE, write_dbt_project
 from connector.sandbox.server import Sandbox
 from connector.settings.model import Settings, load_settings
+from connector.warehouse.bookmark import Bookmark, Stream
+from connector.warehouse.pull_commands import Commit, Found
 from tests.cli.calling import call
 from tests.publishing.agency import Agency, tables_of
 from tests.repository import ROOT

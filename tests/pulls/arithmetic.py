@@ -16,8 +16,8 @@ from typing import Any
 
 from connector import Client
 from connector.catalog import CATALOG
-from connector.client.answer import Answer
 from connector.client.request import Request
+from connector.client.response import Answer
 from connector.errors_api import NoAnswer
 
 BEGAN = datetime(2020, 1, 1, tzinfo=UTC)

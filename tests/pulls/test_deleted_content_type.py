@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from connector.engine import pull as engine
-from connector.engine.commands import Steps
-from connector.engine.pull import Pulled, PullOptions
 from connector.operations.verify import verify
-from connector.pulls.advice import difference
+from connector.pulls import resource_pull as engine
+from connector.pulls.error_hints import difference
 from connector.pulls.outcome import PullReport
+from connector.pulls.resource_pull import Pulled, PullOptions
 from connector.pulls.run import pull
 from connector.sandbox.faults import HtmlPage
 from connector.sandbox.server import Sandbox
+from connector.warehouse.pull_commands import Steps
 from tests.pulls.landed import differences, published, pulled, rows, settings_of
 
 CONTENT = ("content_types", "content_items")

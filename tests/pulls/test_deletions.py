@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from connector.engine.pull import PullOptions
-from connector.pulls.advice import action_of
+from connector.pulls.error_hints import action_of
+from connector.pulls.resource_pull import PullOptions
 from connector.pulls.run import pull
 from connector.sandbox.faults import Fault, HtmlPage, NotJson
 from connector.sandbox.server import Sandbox

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from connector.engine.bookmark import Stream
-from connector.engine.commands import Commit
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
+from connector.warehouse.bookmark import Stream
 from connector.warehouse.landing import Landed
+from connector.warehouse.pull_commands import Commit
 from connector.warehouse.warehouse import Warehouse
 from tests.pulls.landed import differences, published, pulled, rows
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.pulls.price import plan
+from connector.pulls.cost_estimate import plan
 from connector.sandbox.faults import SamePage, TotalHuge
 from connector.sandbox.server import Sandbox
 from tests.pulls.landed import differences, published, pulled, settings_of

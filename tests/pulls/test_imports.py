@@ -20,7 +20,7 @@ try:
 finally:
     print("\\n".join(sys.modules), file=sys.stderr)
 """
-OPTIONAL = ("connector.lakehouse", "connector.privacy", "connector.publishing.mask")
+OPTIONAL = ("connector.publishing.lakehouse", "connector.privacy", "connector.publishing.mask")
 
 
 @pytest.mark.slow

@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 
-from connector.engine.bookmark import Stream
-from connector.engine.commands import Commit
 from connector.errors import DiskFull
 from connector.publishing.publication import publish
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
+from connector.warehouse.bookmark import Stream
 from connector.warehouse.landing import Landed
+from connector.warehouse.pull_commands import Commit
 from connector.warehouse.warehouse import Warehouse
 from tests.faults.simulated_time import Time
 from tests.faults.simulated_time import pulled as pulled_in
@@ -31,8 +31,8 @@ from tests.pulls.landed import differences, published, pulled, rows, settings_of
 COUNTS = {"candidates": 230, "jobs": 20, "content_types": 2, "content_items": 8}
 COMMAND = "from connector.cli import main; main(prog_name='connector')"
 SMALL_BATCHES = (
-    "from connector.engine import listing, recheck;"
-    "listing.BATCH_RECORDS_MAX = recheck.BATCH_RECORDS_MAX = 100;"
+    "from connector.pulls import detail_queue, listing;"
+    "listing.BATCH_RECORDS_MAX = detail_queue.BATCH_RECORDS_MAX = 100;"
 )
 """So that a load which is soon read has several batches."""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.pulls.price import PlanReport, plan
+from connector.pulls.cost_estimate import PlanReport, plan
 from connector.sandbox.server import Sandbox
 from tests.pulls.landed import SMALL, published, pulled, settings_of
 from tests.tiers import first_fast

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from connector.engine.pull import PullOptions
 from connector.errors import Misused
 from connector.errors_api import LeaseHeld
 from connector.operations.verify import VerifyReport, verify
 from connector.pulls.outcome import PullReport
+from connector.pulls.resource_pull import PullOptions
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from tests.pulls.landed import differences, published, pulled, rows, settings_of

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from connector.client.answer import parse
 from connector.client.client import Client, Limits
+from connector.client.response import parse
 from connector.errors_api import AnswerBroken, NotTheApi, RecordUnreadable
 from connector.pulls.run import pull
 from connector.sandbox.faults import Endless, HtmlPage, Redirect, Status

@@ -17,11 +17,11 @@ from tempfile import mkdtemp
 from typing import Any
 
 from connector.client.client import Client, Limits
-from connector.engine.push_plan import Plan, PushPolicy, Verdict
-from connector.engine.push_states import Task
 from connector.ledger.journal import Journal
 from connector.ledger.journal_reads import RowRecord
 from connector.ledger.ledger import Ledger
+from connector.ledger.push_plan import Plan, PushPolicy, Verdict
+from connector.ledger.push_states import Task
 from connector.pushes.batch import apply, resolve, settle
 from connector.pushes.batch_report import BatchReport, Decision
 from connector.sandbox.draw import LEAD_STATUSES

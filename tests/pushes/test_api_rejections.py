@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from connector.engine.push_plan import Problem
+from connector.ledger.push_plan import Problem
 from connector.sandbox.exchange import HttpExchange
 from connector.sandbox.server import Sandbox
 from tests.pushes.pushing import CANDIDATES, Pusher, create, creates, listed, outcomes

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from connector.engine.push_plan import PushPolicy
-from connector.engine.push_states import Task
+from connector.ledger.push_plan import PushPolicy
+from connector.ledger.push_states import Task
 from connector.sandbox.exchange import HttpExchange
 from connector.sandbox.faults import Crossed, Drop, Fault, Merged, Status
 from connector.sandbox.server import Sandbox

@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 from typing import get_args
 
-from connector.engine.push_row import DOUBTS, UNANSWERED
-from connector.engine.push_states import Mode, RowOutcome, diagram
+from connector.ledger.push_states import Mode, RowOutcome, diagram
 from connector.pushes.inbox import KEYS, Orders, orders_of
 from connector.pushes.options import PushOptions
+from connector.pushes.push_row import DOUBTS, UNANSWERED
 from connector.sandbox.server import Sandbox
 from connector.spreadsheet.mapping_file import load_map
 from connector.spreadsheet.problems import PROBLEMS, WARNINGS

@@ -10,10 +10,10 @@ import pytest
 
 from connector.catalog import declaration
 from connector.catalog.page import Page
-from connector.engine.lookup import already_there
-from connector.engine.push_commands import ClaimedRecords, Newest
-from connector.engine.push_states import Task
+from connector.ledger.push_states import Task
 from connector.pulls.run import pull
+from connector.pushes.create_lookup import already_there
+from connector.pushes.push_commands import ClaimedRecords, Newest
 from connector.sandbox.faults import Status
 from connector.sandbox.server import Sandbox
 from tests.cli.calling import call, variables

@@ -13,16 +13,16 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.client.request import create_request
-from connector.engine.push_commands import Move
-from connector.engine.push_plan import Plan, Problem, PushPolicy, Verdict, fingerprint
-from connector.engine.push_states import Task
 from connector.errors import UnknownName
 from connector.errors_api import LeaseLost
 from connector.ledger import journal_reads
 from connector.ledger.journal import PUSH_LEASE, Journal
 from connector.ledger.journal_reads import Changes, Key, Pending
+from connector.ledger.journal_records import Move
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
+from connector.ledger.push_plan import Plan, Problem, PushPolicy, Verdict, fingerprint
+from connector.ledger.push_states import Task
 from tests.ledger.account import START, Clock
 from tests.pushes.pushing import convert, create, creates, file_of, update
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from connector.engine.push_plan import Plan
+from connector.ledger.push_plan import Plan
 from connector.pushes.batch_report import BatchReport
 from connector.sandbox.faults import Drop, PlannedFault
 from connector.sandbox.server import Sandbox

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from connector.engine.push_plan import PushPolicy
+from connector.ledger.push_plan import PushPolicy
 from connector.pulls.outcome import Progress
 from connector.pulls.run import pull
 from connector.sandbox.exchange import HttpExchange

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from connector.cli.push import push
-from connector.engine.push_plan import PushPolicy
 from connector.errors import ConnectorError, Misused, UnknownName
+from connector.ledger.push_plan import PushPolicy
 from connector.pushes.options import PUSH_OPTIONS, PushOptions
 from connector.spreadsheet.cells import CellOptions
 from pipelines.pushes import PushConfig

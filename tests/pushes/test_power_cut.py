@@ -38,8 +38,8 @@ import os, sys
 from datetime import UTC, datetime
 from pathlib import Path
 from connector.catalog import CATALOG
-from connector.engine.push_plan import Plan, PushPolicy
-from connector.engine.push_states import Task
+from connector.ledger.push_plan import Plan, PushPolicy
+from connector.ledger.push_states import Task
 from connector.ledger.ledger import Ledger; from connector.ledger.lease import LeaseOwner
 from connector.ledger.journal import PUSH_LEASE, Journal
 from connector.client.request import create_request

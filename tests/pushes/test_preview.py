@@ -27,15 +27,15 @@ from connector.errors import WarehouseError
 from connector.ledger import journal as push_journal
 from connector.ledger import journal_reads, journal_writes
 from connector.pushes import dry_run as foresee
+from connector.pushes import spill_file as kept
 from connector.pushes.dry_run import PushFile
 from connector.pushes.push import PushReport, PushRunOptions, push
+from connector.pushes.spill_file import SpillFile
 from connector.sandbox.server import Sandbox
 from connector.spreadsheet import check, row_reader
 from connector.spreadsheet import delimited as encoding
 from connector.spreadsheet import source_file as source
 from connector.spreadsheet.table import open_table
-from connector.system import spill_file as kept
-from connector.system.spill_file import SpillFile
 from connector.warehouse.warehouse import Warehouse
 from tests.cli.calling import call, variables
 from tests.pulls.landed import rows

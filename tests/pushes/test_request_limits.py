@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from connector.engine.quota import Month
 from connector.errors import Misused
 from connector.errors_api import LeaseHeld
 from connector.ledger.journal import PUSH_LEASE
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
+from connector.ledger.quota import Month
 from connector.pulls.outcome import Progress
 from connector.pushes.batch_report import BatchReport
 from connector.sandbox.faults import Drop, Limited, Status

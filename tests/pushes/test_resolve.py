@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from connector.engine.push_plan import PushPolicy
 from connector.errors import Misused, UnknownName
 from connector.errors_api import NotFound
+from connector.ledger.push_plan import PushPolicy
 from connector.pulls.run import pull
 from connector.pushes.batch_report import DeclaredRecord
 from connector.sandbox.faults import Drop, HtmlPage

@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from connector.engine.push_states import (
+from connector.ledger.push_states import (
     IN_DOUBT,
     TERMINAL,
     TRANSITIONS,

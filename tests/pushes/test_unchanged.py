@@ -13,9 +13,7 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.catalog.candidate import Candidate
-from connector.engine.bookmark import Stream
-from connector.engine.commands import Commit, Found
-from connector.engine.lookup import is_same
+from connector.catalog.field_comparison import is_same
 from connector.pushes import dry_run
 from connector.pushes.dry_run import PushFile
 from connector.pushes.push import PushRunOptions, push
@@ -23,6 +21,8 @@ from connector.sandbox.server import Sandbox
 from connector.spreadsheet import check
 from connector.spreadsheet.check import CheckedRow
 from connector.spreadsheet.problems import SheetRow
+from connector.warehouse.bookmark import Stream
+from connector.warehouse.pull_commands import Commit, Found
 from connector.warehouse.warehouse import Warehouse
 from tests.pushes.pushing import CANDIDATES, Pusher, create, writes
 

@@ -10,10 +10,10 @@ from uuid import UUID
 
 import pytest
 
-from connector.engine.push_plan import Verdict
-from connector.engine.push_states import Task
 from connector.errors import UnknownName
 from connector.ledger.journal import Journal
+from connector.ledger.push_plan import Verdict
+from connector.ledger.push_states import Task
 from connector.pushes.batch_report import DeclaredRecord
 from connector.pushes.undo import undo
 from connector.pushes.undo_report import UndoReport

@@ -10,8 +10,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from connector.engine.push_plan import PushPolicy
-from connector.engine.push_states import Task
+from connector.ledger.push_plan import PushPolicy
+from connector.ledger.push_states import Task
 from connector.sandbox.exchange import HttpExchange
 from connector.sandbox.faults import Drop
 from connector.sandbox.server import Sandbox

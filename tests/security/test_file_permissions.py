@@ -8,8 +8,8 @@ import os
 import stat
 from pathlib import Path
 
+from connector.atomic_files import wide
 from connector.sandbox.server import Sandbox
-from connector.system.atomic_files import wide
 from tests.cli.calling import KEY, call, variables
 
 COUNTS = {"jobs": 2, "candidates": 2}

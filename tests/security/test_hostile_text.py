@@ -16,12 +16,12 @@ import openpyxl
 import pytest
 
 from connector.catalog import CATALOG
-from connector.client.answer import Answer
-from connector.client.envelope import error_of
 from connector.client.request import get_request
+from connector.client.response import Answer
+from connector.client.response_parsing import error_of
 from connector.errors_api import ValidationFailed
+from connector.log import UNSAFE
 from connector.sandbox.server import Sandbox
-from connector.system.log import UNSAFE
 from tests.cli.calling import KEY, Called, call, variables
 from tests.report.document import Document
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from connector.log import forms
 from connector.sandbox.server import Sandbox
-from connector.system.log import forms
 from connector.warehouse.warehouse import Warehouse
 from tests.cli.calling import Called, call, variables
 

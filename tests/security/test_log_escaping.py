@@ -16,8 +16,8 @@ import pytest
 from connector.cli.session import show_log
 from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError
+from connector.log import MASK, without
 from connector.sandbox.server import Sandbox
-from connector.system.log import MASK, without
 from tests.cli.calling import COUNTS, KEY, call, variables
 
 HOSTILE = "Ann\x1b[2J\x1b]0;owned\x07\r\nError: forged\u202e\u2028line\x00"

@@ -1,4 +1,4 @@
-"""The files for running as a service: what they name exists, and nobody in them is root."""
+"""The files for running as a service name programs that exist, and do not run as root."""
 
 from __future__ import annotations
 
@@ -17,15 +17,18 @@ import pytest
 import yaml
 
 from connector.cli import main
+from connector.operations.service_files import Places, service_files
 from connector.settings.layers import CONFIG_VARIABLE
 from connector.settings.model import ENVIRONMENT
+from tests.cli.calling import call
 from tests.repository import ROOT
 
 FOLDER = ROOT / "docs" / "service"
-FILES = sorted(path for path in FOLDER.iterdir() if path.is_file())
-UNITS = [path for path in FILES if path.suffix in (".service", ".timer")]
-PROGRAMS = "/opt/connector/bin/"
 BIN = Path(sys.executable).parent
+PLACES = Places(BIN, "connector", Path("/srv/state"), Path("/etc/connector"), Path("/srv/backups"))
+WRITTEN = service_files(PLACES)
+SERVICES = [name for name in WRITTEN if name.endswith(".service")]
+TEXTS = WRITTEN | {p.name: p.read_text(encoding="utf-8") for p in FOLDER.iterdir() if p.is_file()}
 
 
 def compose() -> dict[str, Any]:
@@ -35,17 +38,19 @@ def compose() -> dict[str, Any]:
     return found
 
 
-def unit_of(path: Path) -> configparser.ConfigParser:
-    """A unit as systemd reads it, but that of a key given twice the last one stays."""
-    unit = configparser.ConfigParser(interpolation=None, strict=False)
+def unit_of(name: str) -> configparser.ConfigParser:
+    """A service as systemd reads it."""
+    unit = configparser.ConfigParser(interpolation=None)
     unit.optionxform = str  # type: ignore[assignment, method-assign] # systemd heeds letter case
-    unit.read_string(path.read_text(encoding="utf-8"))
+    unit.read_string(WRITTEN[name])
     return unit
 
 
 def commands() -> list[list[str]]:
     """Every command that the files run, in words."""
-    found = [shlex.split(unit_of(p)["Service"]["ExecStart"]) for p in UNITS if p.suffix[1] == "s"]
+    found = [shlex.split(unit_of(name)["Service"]["ExecStart"]) for name in SERVICES]
+    for line in re.findall(r"^[\d*].* && (.+)$", WRITTEN["crontab"], re.MULTILINE):
+        found += [shlex.split(each) for each in line.split(" || ")]
     for each in compose()["services"].values():
         found += [each["command"]] if "command" in each else []
         found += [each["healthcheck"]["test"][1:]] if "healthcheck" in each else []
@@ -54,7 +59,7 @@ def commands() -> list[list[str]]:
         yaml.safe_load(words)
         for words in re.findall(r"^(?:HEALTHCHECK .* )?CMD (\[.*\])$", text, re.MULTILINE)
     ]
-    return [[words[0].removeprefix(PROGRAMS), *words[1:]] for words in found]
+    return [[words[0].removeprefix(f"{BIN}/"), *words[1:]] for words in found]
 
 
 @pytest.mark.parametrize("words", [c for c in commands() if c[0] == "connector"], ids=" ".join)
@@ -73,10 +78,10 @@ def test_every_other_program_is_one_that_is_installed() -> None:
     assert [] == [each for each in others - {"pg_isready"} if not (BIN / each).exists()]
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_every_variable_is_a_setting(path: Path) -> None:
+@pytest.mark.parametrize("name", TEXTS)
+def test_every_variable_is_a_setting(name: str) -> None:
     known = {*ENVIRONMENT.values(), CONFIG_VARIABLE}
-    named = set(re.findall(r"\bCONNECTOR_[A-Z_]+\b", path.read_text(encoding="utf-8")))
+    named = set(re.findall(r"\bCONNECTOR_[A-Z_]+\b", TEXTS[name]))
 
     assert set() == named - known
 
@@ -126,43 +131,52 @@ def test_the_database_library_is_the_one_that_this_dagster_has() -> None:
 
 
 def test_dagster_runs_as_in_the_project_but_for_its_storage() -> None:
-    theirs = yaml.safe_load((FOLDER / "dagster.yaml").read_text(encoding="utf-8"))
+    text = (FOLDER / "dagster.yaml").read_text(encoding="utf-8")
     ours = yaml.safe_load((ROOT / "dagster.yaml").read_text(encoding="utf-8"))
     kept = ("storage", "compute_logs", "local_artifact_storage")
     given = compose()["services"]["daemon"]["environment"]
-    named = re.findall(r"env: (\w+)", (FOLDER / "dagster.yaml").read_text(encoding="utf-8"))
+    same = {name: value for name, value in ours.items() if name not in kept}
 
-    assert {n: v for n, v in ours.items() if n not in kept} == {
-        n: v for n, v in theirs.items() if n not in kept
-    }
-    assert set() == set(named) - set(given)
-    assert ["postgres"] == list(theirs["storage"])
+    assert same == yaml.safe_load(WRITTEN["dagster.yaml"])
+    assert same == {n: v for n, v in yaml.safe_load(text).items() if n not in kept}
+    assert set() == set(re.findall(r"env: (\w+)", text)) - set(given)
+    assert ["postgres"] == list(yaml.safe_load(text)["storage"])
     assert given["DAGSTER_PG_HOST"] in compose()["services"]
 
 
-@pytest.mark.parametrize("path", UNITS, ids=lambda path: path.name)
-def test_units_are_closed_and_belong_together(path: Path) -> None:
-    if path.suffix == ".timer":
-        assert path.with_suffix(".service").exists()
-        return
-    unit = unit_of(path)["Service"]
+def test_services_load_the_definitions_of_the_project() -> None:
+    (ours,) = yaml.safe_load((ROOT / "workspace.yaml").read_text(encoding="utf-8"))["load_from"]
+    del ours["python_module"]["working_directory"]
+
+    assert {"load_from": [ours]} == yaml.safe_load(WRITTEN["workspace.yaml"])
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_services_are_closed(name: str) -> None:
+    unit = unit_of(name)["Service"]
 
     assert "connector" == unit["User"] == unit["Group"]
-    assert ("0077", "0700", "strict") == (
+    assert ("0077", "strict", "yes", "") == (
         unit["UMask"],
-        unit["StateDirectoryMode"],
         unit["ProtectSystem"],
+        unit["NoNewPrivileges"],
+        unit["CapabilityBoundingSet"],
     )
-    assert "yes" == unit["NoNewPrivileges"]
-    assert "" == unit["CapabilityBoundingSet"]
-    assert "CONNECTOR_API_KEY=" not in path.read_text(encoding="utf-8")
+
+
+def test_timers_and_failures_start_services_that_exist() -> None:
+    timers = [name.removesuffix(".timer") for name in WRITTEN if name.endswith(".timer")]
+    called = re.findall(r"^OnFailure=(.+)$", WRITTEN["connector-watch.service"], re.MULTILINE)
+
+    assert {"connector", "connector-backup", "connector-watch"} == set(timers)
+    assert set() == {*(f"{name}.service" for name in timers), *called} - set(SERVICES)
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd here")
 def test_systemd_takes_the_units(tmp_path: Path) -> None:
-    for path in UNITS:
-        text = path.read_text(encoding="utf-8").replace(PROGRAMS, f"{BIN}/")
-        (tmp_path / path.name).write_text(text, encoding="utf-8")
+    for name in WRITTEN:
+        if name.endswith((".service", ".timer")):
+            (tmp_path / name).write_text(WRITTEN[name], encoding="utf-8")
 
     verified = subprocess.run(
         ["systemd-analyze", "verify", *sorted(map(str, tmp_path.iterdir()))],  # noqa: S607
@@ -172,3 +186,25 @@ def test_systemd_takes_the_units(tmp_path: Path) -> None:
     )
 
     assert (0, "") == (verified.returncode, verified.stderr)
+
+
+def test_command_writes_the_files_with_the_given_places(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", [str(BIN / "connector")])
+    words = ["--state-dir", "/srv/state", "--backup-dir", "/srv/backups"]
+    ended = call(["service-files", str(tmp_path / "new"), *words], {})
+
+    assert (0, "") == (ended.status, ended.out)
+    assert WRITTEN == {each.name: each.read_text() for each in (tmp_path / "new").iterdir()}
+
+
+@pytest.mark.parametrize("words", [["--state-dir", "/srv/a b"], ["--user", "a b"]])
+def test_names_that_systemd_or_cron_would_split_are_refused(
+    tmp_path: Path, words: list[str]
+) -> None:
+    ended = call(["service-files", str(tmp_path / "new"), *words], {})
+
+    assert 2 == ended.status
+    assert "'/srv/a b'" in ended.err or "'a b'" in ended.err
+    assert not (tmp_path / "new").exists()

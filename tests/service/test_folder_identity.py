@@ -15,7 +15,7 @@ import pytest
 
 from connector.ledger.ledger import Ledger
 from connector.sandbox.server import Sandbox
-from connector.system.version import commit, full_version, program_version
+from connector.version import commit, full_version, program_version
 from connector.warehouse.duckdb_file import opened
 from connector.warehouse.state import read_identity
 from connector.warehouse.warehouse import Warehouse

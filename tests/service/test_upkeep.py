@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 
 from connector.catalog import CATALOG
-from connector.engine.bookmark import Bookmark, Stream
-from connector.engine.commands import Commit
 from connector.ledger.erasures import Erasures
 from connector.ledger.ledger import Ledger
+from connector.ledger.person import Person
 from connector.operations.backup import make_backup
 from connector.operations.doctor import Check, upkeep
 from connector.operations.restore import RestoreOptions, restore
 from connector.settings.model import Settings, load_settings
-from connector.suppression.person import Person
+from connector.warehouse.bookmark import Bookmark, Stream
+from connector.warehouse.pull_commands import Commit
 from connector.warehouse.runs import Run, begin_run, write_run
 from connector.warehouse.warehouse import Warehouse
 from tests.cli.calling import call, variables

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from connector.system import extras
-from connector.system.extras import install_extra
+from connector import extras
+from connector.extras import install_extra
 
 EXTRAS = ("keyring", "lakehouse", "metrics", "page", "report")
 

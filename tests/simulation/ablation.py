@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 
 from connector.client.rate_limiter import RateLimiter
-from connector.engine import bookmark as bookmarks
-from connector.engine import first_load, scrub, walk
-from connector.engine import pull as pulls
-from connector.engine.bookmark import Bookmark
-from connector.engine.commands import Commit, Gone, Steps
-from connector.engine.listing import Listing
-from connector.engine.walk import Walk, Walked
+from connector.pulls import first_load, incremental_scan, verification_pass
+from connector.pulls import resource_pull as pulls
+from connector.pulls.incremental_scan import Walk, Walked
+from connector.pulls.listing import Listing
+from connector.warehouse import bookmark as bookmarks
+from connector.warehouse.bookmark import Bookmark
+from connector.warehouse.pull_commands import Commit, Gone, Steps
 from tests.simulation import world
 from tests.simulation.mirror import Ended, Mirror
 from tests.simulation.world import START
@@ -49,7 +49,7 @@ def changed(patch: pytest.MonkeyPatch, owner: Any, name: str, *edits: tuple[str,
 
 def _lateness_is(patch: pytest.MonkeyPatch, share: str) -> None:
     whole = "timedelta(seconds=bookmark.lateness_seconds)"
-    for owner, name in ((walk, "floor_of"), (Walk, "__init__")):
+    for owner, name in ((incremental_scan, "floor_of"), (Walk, "__init__")):
         changed(patch, owner, name, (whole, f"{whole} * {share}"))
 
 
@@ -65,7 +65,7 @@ def half_the_lateness(patch: pytest.MonkeyPatch) -> None:
 
 def _floor_is_higher(patch: pytest.MonkeyPatch, seconds: int) -> None:
     higher = f"return floor + timedelta(seconds={seconds})"
-    changed(patch, walk, "floor_of", ("return floor", higher))
+    changed(patch, incremental_scan, "floor_of", ("return floor", higher))
 
 
 def floor_a_second_high(patch: pytest.MonkeyPatch) -> None:
@@ -80,7 +80,7 @@ def floor_three_seconds_high(patch: pytest.MonkeyPatch) -> None:
 
 def clock_set_back_is_ignored(patch: pytest.MonkeyPatch) -> None:
     """The floor stays where it is, although the server's clock was set back."""
-    for owner in (walk, scrub, bookmarks):
+    for owner in (incremental_scan, verification_pass, bookmarks):
         changed(patch, owner, "clocked", ("before - ahead <= CLOCK_SLACK_SECONDS", "True"))
 
 
@@ -217,7 +217,7 @@ def huge_totals_are_remembered(patch: pytest.MonkeyPatch) -> None:
         return (yield from steps)
 
     patch.setattr(pulls, "with_checked_totals", unchecked)
-    for owner in (walk, first_load):
+    for owner in (incremental_scan, first_load):
         patch.setattr(owner, "remembered", lambda total, *_: total)
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from connector.engine.bookmark import Bookmark, floor_of
-from connector.engine.commands import Commit
+from connector.warehouse.bookmark import Bookmark, floor_of
+from connector.warehouse.pull_commands import Commit
 from tests.simulation.mirror import Mirror, moment
 
 OPENING_SECONDS = 3.0

@@ -17,8 +17,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
-from connector.engine.bookmark import Stream
-from connector.engine.commands import Commit, Found
+from connector.warehouse.bookmark import Stream
+from connector.warehouse.pull_commands import Commit, Found
 from connector.warehouse.versions import SECOND, Edits, Ending, RecordState, Version
 from connector.warehouse.warehouse import Warehouse
 from tests.pulls.landed import rows

@@ -16,9 +16,12 @@ from typing import Any
 from connector.catalog.page import Page
 from connector.catalog.resource import Resource
 from connector.catalog.value import read_datetime
-from connector.engine import commands
-from connector.engine.bookmark import Bookmark
-from connector.engine.commands import (
+from connector.errors import ConnectorError
+from connector.errors_api import NoAnswer
+from connector.pulls.resource_pull import Pulled, PullOptions, pull
+from connector.warehouse import pull_commands
+from connector.warehouse.bookmark import Bookmark
+from connector.warehouse.pull_commands import (
     UNREAD_AMONG,
     UNREAD_MAX,
     Commit,
@@ -28,9 +31,6 @@ from connector.engine.commands import (
     Outcome,
     Unread,
 )
-from connector.engine.pull import Pulled, PullOptions, pull
-from connector.errors import ConnectorError
-from connector.errors_api import NoAnswer
 from tests.simulation.history import Landed, Remembered
 from tests.simulation.world import World
 
@@ -98,7 +98,7 @@ class Mirror:
         self.rows: dict[str, Row] = {}
         self.queue: dict[str, tuple[str, datetime | None]] = {}
         self.bookmark = Bookmark(lateness_seconds=world.scenario.lateness_seconds)
-        self.events: list[commands.Event] = []
+        self.events: list[pull_commands.Event] = []
         self.seen = Seen()
         self.steps = 0
         self.kill: Kill | None = None
@@ -146,15 +146,15 @@ class Mirror:
 
     # -- performing -------------------------------------------------------------------------------
 
-    def _perform(self, wanted: commands.EngineCommand[Any]) -> Any:
+    def _perform(self, wanted: pull_commands.EngineCommand[Any]) -> Any:
         match wanted:
-            case commands.ListPage(page, sort, order):
+            case pull_commands.ListPage(page, sort, order):
                 return self._stepping(lambda: self._list(page, sort, order))
-            case commands.ReadRecords(ids):
+            case pull_commands.ReadRecords(ids):
                 return self._read(ids)
             case Commit():
                 return self._stepping(lambda: self._commit(wanted))
-            case commands.SpendFor():
+            case pull_commands.SpendFor():
                 return None
             case _:
                 return self._stepping(lambda: self._look(wanted))
@@ -192,7 +192,7 @@ class Mirror:
         driver gives up, so does this.
         """
         outcomes: dict[str, Outcome] = {}
-        until = self.world.now + timedelta(seconds=commands.BATCH_SECONDS_MAX)
+        until = self.world.now + timedelta(seconds=pull_commands.BATCH_SECONDS_MAX)
         order = list(ids)
         self.world.chance.shuffle(order)
         for id in order:
@@ -211,32 +211,32 @@ class Mirror:
 
     # -- looks ------------------------------------------------------------------------------------
 
-    def _look(self, wanted: commands.EngineCommand[Any]) -> Any:
+    def _look(self, wanted: pull_commands.EngineCommand[Any]) -> Any:
         match wanted:
-            case commands.Recall(ids, _):
+            case pull_commands.Recall(ids, _):
                 found: Any = {id: self._known(id) for id in ids if id in self.rows}
-            case commands.Differing(answers):
+            case pull_commands.Differing(answers):
                 found = dict.fromkeys((each.id for each in answers if self._differs(each)), ())
-            case commands.Between(after, before):
+            case pull_commands.Between(after, before):
                 live = self._live()
                 found = frozenset(id for id, row in live if _lies(row.created_at, after, before))
-            case commands.BetweenUpdated(after, before):
+            case pull_commands.BetweenUpdated(after, before):
                 live = self._settled()
                 found = frozenset(id for id, row in live if _lies(row.updated_at, after, before))
-            case commands.TiedPages(per_page):
+            case pull_commands.TiedPages(per_page):
                 created = sorted(row.created_at for _, row in self._live() if row.created_at)
                 pages = [created[at : at + per_page] for at in range(0, len(created), per_page)]
                 found = frozenset(n for n, page in enumerate(pages, 1) if page[0] == page[-1])
-            case commands.LeastRecent(count):
+            case pull_commands.LeastRecent(count):
                 read = sorted((row.read_at, id) for id, row in self._settled() if row.read_at)
                 found = tuple(id for _, id in read[:count])
-            case commands.Undated(after):
+            case pull_commands.Undated(after):
                 dated = [(id, row.updated_at) for id, row in self._live() if row.read_at]
                 found = tuple(id for id, at in dated if at is None or at > after)
-            case commands.NextQueued(count, skip):
+            case pull_commands.NextQueued(count, skip):
                 found = self._next_queued(count, skip)
             case _:
-                assert isinstance(wanted, commands.CountLive), wanted
+                assert isinstance(wanted, pull_commands.CountLive), wanted
                 live = self._live()
                 found = sum(_lies(row.created_at, None, wanted.before) for _, row in live)
         return found
@@ -320,7 +320,7 @@ def _told(value: object) -> str:
             return f"found {record.raw['updated_at']} at {served_at:%H:%M:%S}"
         case dict():
             return "{" + ", ".join(f"{key}: {_told(each)}" for key, each in value.items()) + "}"
-        case commands.NextQueued(count, skip):
+        case pull_commands.NextQueued(count, skip):
             return f"NextQueued({count}, skip={sorted(skip)})"
         case Commit():
             parts = (

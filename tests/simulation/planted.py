@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.engine.rate_limiter_world import sole_client
+from tests.client.rate_limiter_world import sole_client
 from tests.simulation import ablation
 from tests.simulation import run as pull
 from tests.simulation.push import ablation as push_ablation

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from connector.engine.scrub import DETAILS_PER_WINDOW
+from connector.pulls.verification_pass import DETAILS_PER_WINDOW
 from tests.simulation.account import life
 from tests.simulation.checkers import Broken, differences, judge, quiet_requests, quiet_requests_due
 from tests.simulation.history import backward, landing, untrue

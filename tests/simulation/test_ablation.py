@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from connector.engine.listing import Listing
+from connector.pulls.listing import Listing
 from tests.repository import ROOT
 from tests.simulation import ablation
 from tests.simulation.planted import PLANTED, Planted

@@ -8,9 +8,9 @@ import pytest
 
 from connector.catalog.page import Page
 from connector.catalog.resource import Resource
-from connector.engine.commands import Gone, Outcome
-from connector.engine.guard import Guard
-from connector.engine.pull import Pulled, PullOptions
+from connector.pulls.deletion_guard import Guard
+from connector.pulls.resource_pull import Pulled, PullOptions
+from connector.warehouse.pull_commands import Gone, Outcome
 from tests.simulation.checkers import differences, ghosts, judge
 from tests.simulation.mirror import Mirror
 from tests.simulation.scenario import ORDINARY, Scenario

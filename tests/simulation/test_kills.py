@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from connector.engine import listing, recheck
+from connector.pulls import detail_queue, listing
 from tests.simulation.checkers import differences, judge
 from tests.simulation.mirror import Kill, Mirror
 from tests.simulation.scenario import Scenario, scenario_of
@@ -28,7 +28,7 @@ _CHURN = {"update": 10.0, "create": 3.0, "delete": 3.0}
 def small_batches() -> Iterator[None]:
     """Let the engine commit often."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recheck, "BATCH_RECORDS_MAX", BATCH)
+        patch.setattr(detail_queue, "BATCH_RECORDS_MAX", BATCH)
         patch.setattr(listing, "BATCH_RECORDS_MAX", BATCH)
         yield
 

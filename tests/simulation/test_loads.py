@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from connector.engine.first_load import SWEEPS_MAX
+from connector.pulls.first_load import SWEEPS_MAX
 from tests.faults.sampling import IS_ALL
 from tests.simulation.checkers import differences, judge
 from tests.simulation.mirror import CutShort, Mirror

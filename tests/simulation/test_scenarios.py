@@ -17,7 +17,7 @@ from _pytest.mark import ParameterSet
 
 from connector.catalog.page import Page
 from connector.catalog.resource import Resource
-from connector.engine.commands import Outcome, Unread
+from connector.warehouse.pull_commands import Outcome, Unread
 from tests.faults.sampling import IS_ALL
 from tests.repository import ROOT
 from tests.seeds import seeds

@@ -15,9 +15,9 @@ from typing import Literal
 
 from connector.catalog.page import Page
 from connector.catalog.resource import Resource
-from connector.engine.commands import Found, Gone, Outcome, Unread
-from connector.engine.fit import misfit_of_id
+from connector.client.answer_fit import misfit_of_id
 from connector.errors_api import NoAnswer, ServerFailed, UnreadableAnswer
+from connector.warehouse.pull_commands import Found, Gone, Outcome, Unread
 from tests.simulation.churn import Churn
 from tests.simulation.scenario import Scenario
 from tests.simulation.twin import WHOLE, Sandboxed, Sight, Twin

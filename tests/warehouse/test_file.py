@@ -16,11 +16,11 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.catalog.job import Job
-from connector.engine.bookmark import Stream
-from connector.engine.commands import Commit, Event, Found
 from connector.errors import WarehouseBusy
 from connector.warehouse import warehouse as warehouse_module
+from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import BLOCK_BYTES, is_wanted, log_of, opened, transaction
+from connector.warehouse.pull_commands import Commit, Event, Found
 from connector.warehouse.runs import Run, begin_run, end_resource, last_runs
 from connector.warehouse.state import take_notices, write_notice
 from connector.warehouse.warehouse import Warehouse

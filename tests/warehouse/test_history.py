@@ -10,9 +10,9 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.catalog.content import ContentItem
-from connector.engine.bookmark import Stream
-from connector.engine.commands import Commit, Found, Gone
+from connector.warehouse.bookmark import Stream
 from connector.warehouse.landing import Landed
+from connector.warehouse.pull_commands import Commit, Found, Gone
 from connector.warehouse.warehouse import Warehouse
 from tests.pulls.landed import rows
 from tests.warehouse.versions import (

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from connector.catalog.candidate import Candidate
-from connector.engine.commands import Commit, Found, Gone
+from connector.warehouse.pull_commands import Commit, Found, Gone
 from connector.warehouse.warehouse import Warehouse
 from tests.pulls.landed import rows
 from tests.seeds import seeds

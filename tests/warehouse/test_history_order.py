@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from connector.engine.commands import Commit, Gone
 from connector.warehouse.history import History
+from connector.warehouse.pull_commands import Commit, Gone
 from connector.warehouse.versions import Ending
 from connector.warehouse.warehouse import Warehouse
 from tests.tiers import first_fast

@@ -15,12 +15,12 @@ import pytest
 from connector.catalog import CATALOG
 from connector.catalog.candidate import Candidate
 from connector.catalog.job import Job
-from connector.engine import commands
-from connector.engine.bookmark import Bookmark, Stream
-from connector.engine.commands import Commit, Event, Found, Gone
 from connector.errors import NotAWarehouse, WarehouseBusy
+from connector.warehouse import pull_commands
+from connector.warehouse.bookmark import Bookmark, Stream
 from connector.warehouse.duckdb_file import opened
 from connector.warehouse.landing import Landed
+from connector.warehouse.pull_commands import Commit, Event, Found, Gone
 from connector.warehouse.state import read_bookmark, read_status
 from connector.warehouse.warehouse import Warehouse
 from tests.pulls.landed import rows
@@ -83,10 +83,10 @@ def test_fates_are_counted_and_an_id_is_one_row(warehouse: Warehouse) -> None:
     assert Landed(deleted=1) == land(warehouse, gone={"1": Gone(NOW), "unknown": Gone(NOW)})
     assert Landed() == land(warehouse, gone={"1": Gone(NOW)})
     assert 3 == len(rows(warehouse.work, "FROM landing.candidates"))
-    assert 2 == warehouse.look(CANDIDATES, commands.CountLive())
+    assert 2 == warehouse.look(CANDIDATES, pull_commands.CountLive())
     # A record that is read again after it was held for deleted lives again.
     assert Landed(changed=1) == land(warehouse, candidate("1"))
-    assert 3 == warehouse.look(CANDIDATES, commands.CountLive())
+    assert 3 == warehouse.look(CANDIDATES, pull_commands.CountLive())
 
 
 def test_listed_rows_are_queued_until_their_details_land(warehouse: Warehouse) -> None:
@@ -99,9 +99,9 @@ def test_listed_rows_are_queued_until_their_details_land(warehouse: Warehouse) -
     fates = warehouse.commit(JOBS, Commit(items=items), "run-1", NOW)
 
     assert Landed(listed=3) == fates
-    assert ("j3", "j2") == warehouse.look(JOBS, commands.NextQueued(2))
-    assert ("j2", "j1") == warehouse.look(JOBS, commands.NextQueued(5, frozenset({"j3"})))
-    between = commands.Between(items[0].created_at, items[2].created_at)
+    assert ("j3", "j2") == warehouse.look(JOBS, pull_commands.NextQueued(2))
+    assert ("j2", "j1") == warehouse.look(JOBS, pull_commands.NextQueued(5, frozenset({"j3"})))
+    between = pull_commands.Between(items[0].created_at, items[2].created_at)
     assert frozenset({"j2"}) == warehouse.look(JOBS, between)
     detail = Found(Job({**items[2].raw, "description": "d"}), NOW)
     assert Landed(new=1) == warehouse.commit(JOBS, Commit(records=(detail,)), "run-2", NOW)
@@ -136,7 +136,9 @@ def test_rows_of_one_date_are_not_newer_than_each_other(warehouse: Warehouse) ->
         *(candidate(id, updated_at=tied) for id in "ab"),
         candidate("c", updated_at=later),
     )
-    found = warehouse.look(CANDIDATES, commands.BetweenUpdated(datetime.fromisoformat(tied), NOW))
+    found = warehouse.look(
+        CANDIDATES, pull_commands.BetweenUpdated(datetime.fromisoformat(tied), NOW)
+    )
 
     assert frozenset("c") == found
 
@@ -189,4 +191,4 @@ def test_whoever_holds_the_file_is_named(warehouse: Warehouse) -> None:
         pass
     process.communicate()
 
-    assert 0 == warehouse.look(JOBS, commands.CountLive())
+    assert 0 == warehouse.look(JOBS, pull_commands.CountLive())

@@ -6,9 +6,9 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from connector.engine.push_plan import Problem, Verdict
+from connector.ledger.push_plan import Problem, Verdict
 from connector.pushes.batch_report import BatchReport
-from connector.pushes.landed import publish
+from connector.pushes.landed_writes import publish
 from connector.sandbox.faults import Drop, Status
 from connector.sandbox.server import Sandbox
 from connector.warehouse.state import last_copied, write_pushes

@@ -9,8 +9,8 @@ from typing import Any
 
 from connector.catalog import CATALOG
 from connector.catalog.candidate import Candidate
-from connector.engine.bookmark import Stream
-from connector.engine.commands import Found
+from connector.warehouse.bookmark import Stream
+from connector.warehouse.pull_commands import Found
 from connector.warehouse.warehouse import Warehouse
 from tests.pulls.landed import rows
 

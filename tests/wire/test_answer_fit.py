@@ -10,8 +10,6 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.catalog.value import read_datetime
-from connector.client.answer import Answer
-from connector.client.envelope import read_deleted, read_record, read_written
 from connector.client.request import (
     convert_request,
     create_request,
@@ -19,6 +17,8 @@ from connector.client.request import (
     get_request,
     update_request,
 )
+from connector.client.response import Answer
+from connector.client.response_parsing import read_deleted, read_record, read_written
 from connector.errors_api import InDoubt, UnreadableAnswer
 
 CANDIDATES, LEADS = CATALOG["candidates"], CATALOG["leads"]

@@ -12,8 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.catalog import CATALOG
-from connector.client.answer import Answer, rate_headers, served_at
-from connector.client.envelope import read_deleted, read_list, read_record, read_written
 from connector.client.rate_limiter import RateHeaders
 from connector.client.request import (
     Request,
@@ -22,6 +20,8 @@ from connector.client.request import (
     get_request,
     list_request,
 )
+from connector.client.response import Answer, rate_headers, served_at
+from connector.client.response_parsing import read_deleted, read_list, read_record, read_written
 from connector.errors import ConnectorError
 from connector.errors_api import InDoubt, UnreadableAnswer
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.catalog.value import is_redacted
-from connector.client.answer import DEPTH_MAX, Unpacked, as_body, parse
+from connector.client.response import DEPTH_MAX, Unpacked, as_body, parse
 
 JSON = st.recursive(
     st.none()

@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 
 from connector.catalog import CATALOG
-from connector.client.answer import Answer
-from connector.client.envelope import error_of
 from connector.client.request import (
     Request,
     convert_request,
@@ -19,6 +17,8 @@ from connector.client.request import (
     list_request,
     update_request,
 )
+from connector.client.response import Answer
+from connector.client.response_parsing import error_of
 from connector.errors import ConnectorError
 from connector.errors_api import (
     Forbidden,

@@ -15,11 +15,11 @@ from typing import Any
 import duckdb
 
 from connector.catalog import CATALOG
-from connector.engine.bookmark import Bookmark, Stream
-from connector.engine.commands import Commit, Found, Gone
 from connector.publishing.build import build
 from connector.publishing.folder import load_project
 from connector.publishing.project import Built, Project
+from connector.warehouse.bookmark import Bookmark, Stream
+from connector.warehouse.pull_commands import Commit, Found, Gone
 from connector.warehouse.runs import Run, begin_run
 from connector.warehouse.warehouse import Warehouse
 

@@ -12,19 +12,20 @@ from typing import Any
 
 import pytest
 
+from connector.catalog.field_comparison import lacking
 from connector.catalog.resource import Resource
-from connector.client import envelope
-from connector.engine import lookup, push_plan
-from connector.engine import push as push_create
-from connector.engine import push as push_update
-from connector.engine.lookup import compare as compare_values
-from connector.engine.lookup import lacking
-from connector.engine.push_commands import Answer, Lost, Move, Unsent, answer_of
-from connector.engine.push_plan import Order
-from connector.engine.push_row import PushRow
+from connector.client import response_parsing
 from connector.errors import ConnectorError
-from connector.ledger import journal_reads, journal_writes
+from connector.ledger import journal_reads, journal_writes, push_plan
+from connector.ledger.journal_records import Move
 from connector.ledger.journal_writes import JournalChange
+from connector.ledger.push_plan import Order
+from connector.pushes import create_lookup
+from connector.pushes import row_steps as push_create
+from connector.pushes import row_steps as push_update
+from connector.pushes.push_commands import Answer, Lost, Unsent, answer_of
+from connector.pushes.push_row import PushRow
+from connector.pushes.row_steps import compare as compare_values
 from tests.simulation.ablation import changed
 from tests.simulation.push import pusher
 
@@ -89,10 +90,10 @@ def rivals_are_not_asked(patch: pytest.MonkeyPatch) -> None:
 def likeness_is_enough(patch: pytest.MonkeyPatch) -> None:
     """A record of the same identity is taken for the row's."""
 
-    def is_match(sought: lookup.SoughtRecord, detail: Mapping[str, Any]) -> bool:
+    def is_match(sought: create_lookup.SoughtRecord, detail: Mapping[str, Any]) -> bool:
         return not lacking(sought.resource, sought.identity or sought.body, detail)
 
-    patch.setattr(lookup, "_is_match", is_match)
+    patch.setattr(create_lookup, "_is_match", is_match)
 
 
 def files_are_strangers(patch: pytest.MonkeyPatch) -> None:
@@ -150,9 +151,9 @@ def a_refusal_is_final(patch: pytest.MonkeyPatch) -> None:
         row.is_in_doubt = row.is_in_doubt or was
         return ended
 
-    from connector.engine import push  # noqa: PLC0415
+    from connector.pushes import row_steps  # noqa: PLC0415
 
-    patch.setattr(push, "_CARRIES_OUT", {**push._CARRIES_OUT, "create": create})
+    patch.setattr(row_steps, "_CARRIES_OUT", {**row_steps._CARRIES_OUT, "create": create})
 
 
 def every_row_is_another(patch: pytest.MonkeyPatch) -> None:
@@ -177,7 +178,7 @@ def the_body_is_written_anew(patch: pytest.MonkeyPatch) -> None:
 
 def any_answer_fits(patch: pytest.MonkeyPatch) -> None:
     """The record of an answer is taken for the requested one, or for the one just created."""
-    patch.setattr(envelope, "_misfit", lambda *_: None)
+    patch.setattr(response_parsing, "_misfit", lambda *_: None)
     known_records_fit(patch)
 
 

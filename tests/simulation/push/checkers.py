@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from connector.engine.push_plan import fingerprint, unpacked
-from connector.engine.push_states import IN_DOUBT, TERMINAL, State
 from connector.ledger.journal_reads import Key, RowRecord
 from connector.ledger.ledger_schema import OPEN
+from connector.ledger.push_plan import fingerprint, unpacked
+from connector.ledger.push_states import IN_DOUBT, TERMINAL, State
 from tests.simulation.push.pusher import MemoryLedger
 from tests.simulation.push.world import World, Write
 

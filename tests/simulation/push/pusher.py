@@ -19,19 +19,24 @@ from typing import Any
 from connector.catalog import declaration
 from connector.catalog.page import Page
 from connector.catalog.resource import Resource
-from connector.client.answer import served_at
-from connector.client.envelope import error_of, read_written
 from connector.client.request import Request, convert_request, create_request, update_request
-from connector.engine.commands import Unread
-from connector.engine.push import push
-from connector.engine.push_commands import (
+from connector.client.response import served_at
+from connector.client.response_parsing import error_of, read_written
+from connector.errors import ConnectorError, Misused
+from connector.ledger.journal import PUSH_LEASE, Journal
+from connector.ledger.journal_reads import Key, PendingRow
+from connector.ledger.journal_records import Attempt, Move
+from connector.ledger.ledger import Ledger
+from connector.ledger.ledger_schema import SCHEMA
+from connector.ledger.push_plan import Blocked, Order, Plan, Problem, PushPolicy, marker_of
+from connector.ledger.push_states import FOR_A_PERSON
+from connector.ledger.sqlite_file import transaction
+from connector.pushes.push_commands import (
     Accepted,
     Answer,
-    Attempt,
     ClaimedRecords,
     Intend,
     ListNewest,
-    Move,
     Newest,
     OpenCreates,
     PushCommand,
@@ -42,14 +47,8 @@ from connector.engine.push_commands import (
     WaitUntil,
     answer_of,
 )
-from connector.engine.push_plan import Blocked, Order, Plan, Problem, PushPolicy, marker_of
-from connector.engine.push_states import FOR_A_PERSON
-from connector.errors import ConnectorError, Misused
-from connector.ledger.journal import PUSH_LEASE, Journal
-from connector.ledger.journal_reads import Key, PendingRow
-from connector.ledger.ledger import Ledger
-from connector.ledger.ledger_schema import SCHEMA
-from connector.ledger.sqlite_file import transaction
+from connector.pushes.row_steps import push
+from connector.warehouse.pull_commands import Unread
 from tests.simulation.push.world import World
 
 STEPS_MAX = 3000

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest.mock import patch
 
-from connector.engine.push_commands import Move
-from connector.engine.push_plan import Plan, PushPolicy
-from connector.engine.push_states import Task
 from connector.ledger import journal_reads
 from connector.ledger.journal_reads import UNFINISHED, RowRecord
+from connector.ledger.journal_records import Move
+from connector.ledger.push_plan import Plan, PushPolicy
+from connector.ledger.push_states import Task
 from connector.sandbox.draw import LEAD_STATUSES
 from tests.simulation.push.chance import Chance, Drawn
 from tests.simulation.push.checkers import Broken, Witness

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from connector.engine.push_plan import DoubtPolicy
+from connector.ledger.push_plan import DoubtPolicy
 
 WriteFault = Literal[
     "limited",

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from connector.engine.push_plan import DoubtPolicy, Plan
-from connector.engine.push_states import Operation, Task
+from connector.ledger.push_plan import DoubtPolicy, Plan
+from connector.ledger.push_states import Operation, Task
 from tests.simulation.push.checkers import Broken
 from tests.simulation.push.pusher import Endless
 from tests.simulation.push.run import Play, Verdict

@@ -19,14 +19,14 @@ from connector.catalog import declaration
 from connector.catalog.page import Page
 from connector.catalog.resource import Resource
 from connector.catalog.value import read_datetime
-from connector.client.answer import Answer
+from connector.client.answer_fit import misfit_of_id
 from connector.client.request import Request
-from connector.engine.commands import Found, Gone, Outcome, Unread
-from connector.engine.fit import misfit_of_id
+from connector.client.response import Answer
 from connector.errors_api import InDoubt, Unreachable
 from connector.sandbox.draw import LEAD_STATUSES
 from connector.sandbox.exchange import Rejection
 from connector.sandbox.store import Store
+from connector.warehouse.pull_commands import Found, Gone, Outcome, Unread
 from tests.simulation.push.chance import Chance
 from tests.simulation.push.scenario import FAR_SECONDS_MAX, LATE_SECONDS_MAX, Scenario, WriteFault
 

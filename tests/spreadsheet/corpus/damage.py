@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from connector.errors import SpreadsheetError
-from connector.pushes.file_questions import LostColumns, of_warnings
+from connector.pushes.file_warnings import LostColumns, of_warnings
 from connector.spreadsheet.check import check
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.meanings import ColumnMeanings

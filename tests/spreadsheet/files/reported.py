@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
-from connector.engine.push_states import RowOutcome
+from connector.ledger.push_states import RowOutcome
 from connector.spreadsheet.report import RowResult, write_report
 from connector.spreadsheet.table import Spreadsheet, open_table
 from tests.spreadsheet.files.made import MAIN, text_file

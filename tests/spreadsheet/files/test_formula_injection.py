@@ -11,7 +11,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connector.engine.push_plan import Problem
+from connector.ledger.push_plan import Problem
 from connector.spreadsheet.report import RowResult, write_report
 from connector.spreadsheet.table import open_table
 from connector.spreadsheet.texts import mark, mark_text_cell, unmark

@@ -17,8 +17,6 @@ from hypothesis import strategies as st
 from openpyxl import Workbook, load_workbook
 from openpyxl.worksheet.worksheet import Worksheet
 
-from connector.engine.push_plan import Problem
-from connector.engine.push_states import Operation, RowOutcome
 from connector.errors import (
     DiskFull,
     HeadingsRefused,
@@ -26,6 +24,8 @@ from connector.errors import (
     ReportRefused,
     SpreadsheetError,
 )
+from connector.ledger.push_plan import Problem
+from connector.ledger.push_states import Operation, RowOutcome
 from connector.spreadsheet.columns import REPORT_HEADINGS
 from connector.spreadsheet.report import RowResult, report_cells, report_path, write_report
 from connector.spreadsheet.table import Spreadsheet, open_table

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from connector.catalog.content import ContentTypeField
-from connector.engine.push_states import LandedRecord, Mode
+from connector.ledger.push_states import LandedRecord, Mode
 from connector.spreadsheet.check import CheckedRow, check
 from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from connector.engine.push_states import LandedRecord, Task
+from connector.ledger.push_states import LandedRecord, Task
 from connector.spreadsheet.cells import CellOptions, ColumnPolicy
 from connector.spreadsheet.check import CheckedRow
 from connector.spreadsheet.mapping import map_headings

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from connector.engine.push_plan import Problem
-from connector.engine.push_states import LandedRecord
 from connector.errors import Misused, UnknownName
+from connector.ledger.push_plan import Problem
+from connector.ledger.push_states import LandedRecord
 from connector.spreadsheet.cells import CellOptions
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.matching import ClaimedKeys

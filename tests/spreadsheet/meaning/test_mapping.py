@@ -7,8 +7,8 @@ from itertools import chain
 import pytest
 
 from connector.catalog import CATALOG
-from connector.engine.push_states import Mode
 from connector.errors import Misused, UnknownName
+from connector.ledger.push_states import Mode
 from connector.spreadsheet.cells import CellOptions
 from connector.spreadsheet.columns import HINTS, plain
 from connector.spreadsheet.mapping import map_headings, saved_from

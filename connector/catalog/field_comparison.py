@@ -1,0 +1,103 @@
+"""Comparison of field values: whether the API shows what was sent.
+
+The API may write a value in another form (API, conventions): `1.0` for `1`, an offset for `Z`, a
+moment cut to the second, no blanks around a text, null for an empty one. None of these is a
+difference. Fields that an answer does not have are not compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from unicodedata import normalize
+
+from connector.catalog.field import Field
+from connector.catalog.resource import Declaration
+from connector.catalog.value import Kind
+
+_UNITS = (1_000, 1_000_000)
+"""Microseconds to which a server may cut its moments."""
+
+
+def is_same(field: Field, sent: Any, shown: Any) -> bool:
+    """Whether the value shown is the value sent, whatever its form."""
+    if field.kind is Kind.VALUES:
+        return not differing_keys(sent, shown)
+    if _is_blank(sent) or _is_blank(shown):
+        return _is_blank(sent) and _is_blank(shown)
+    one, other = field.read(sent)[0], field.read(shown)[0]
+    if one is None or other is None:
+        return bool(sent == shown)
+    if isinstance(one, str):
+        one, other = composed(one), composed(str(other))
+        return one.casefold() == other.casefold() if field.format == "email" else one == other
+    if isinstance(one, datetime):
+        return other in (one, *(_cut(one, unit) for unit in _UNITS))
+    return bool(one == other)
+
+
+def composed(text: str) -> str:
+    """Return the text without outer blanks, with each accented letter as one character.
+
+    Two encodings of the same letters (NFC and NFD) are equal, as they are where rows are matched.
+    """
+    return (text if text.isascii() else normalize("NFC", text)).strip()
+
+
+def differing(
+    resource: Declaration, sent: Mapping[str, Any], shown: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """Names of the sent fields that an answer shows with another value.
+
+    Fields that the answer leaves out are not among them: an echo may have fewer (API 4.7).
+    """
+    return tuple(
+        name
+        for name, value in sent.items()
+        if name in shown and not is_same(resource.field(name), value, shown[name])
+    )
+
+
+def lacking(
+    resource: Declaration, wanted: Mapping[str, Any], detail: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """Names of the fields that a detail does not have as wanted.
+
+    A field that a detail leaves out is empty. Fields that are never shown are not among them.
+    """
+    return tuple(
+        name
+        for name, value in wanted.items()
+        if not resource.field(name).write_only
+        and not is_same(resource.field(name), value, detail.get(name))
+    )
+
+
+def _is_blank(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
+def _cut(moment: datetime, unit: int) -> datetime:
+    return moment.replace(microsecond=moment.microsecond // unit * unit)
+
+
+def content_values(value: Any) -> Mapping[str, Any]:
+    """Values of a content item by key; empty if the value is none."""
+    return value if isinstance(value, dict) else {}
+
+
+def differing_keys(sent: Any, shown: Any) -> list[str]:
+    """The keys of content values sent that are shown otherwise."""
+    return [key for key, value in content_values(sent).items() if not _is_value(value, shown, key)]
+
+
+def _is_value(value: Any, shown: Any, key: str) -> bool:
+    other = content_values(shown).get(key)
+    blanks = (_is_blank(value) or value == [], _is_blank(other) or other == [])
+    if any(blanks):
+        return all(blanks)
+    if isinstance(value, list) or isinstance(other, list):
+        return bool(value == other)
+    # A content value has no declared type (API 2.7): its text is what both sides agree on.
+    return value == other or composed(str(value)) == composed(str(other))

@@ -1,0 +1,122 @@
+"""Fit of an answer: the record that came is the record that was requested.
+
+A cache or a proxy may mix up answers, and a server may merge a create into an existing record.
+The answer to a request that names a record has its id, letter case included. A create is answered
+with a new record that has the values sent. Another form of a value is no difference, since a server
+may write values in its own way.
+
+Pure: requests and answers are arguments.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from connector.catalog.field import Field
+from connector.catalog.field_comparison import differing
+from connector.catalog.resource import Declaration
+from connector.catalog.value import Kind
+
+EARLIER_SECONDS = 5.0
+"""A record that is older than a create by more than this was not made by it: the server's clock is
+known to about a second or two.
+"""
+
+COMPARED_CHARACTERS_MAX = 100
+"""Length of the longest text that is compared: a server may clean up the markup of a longer one."""
+
+CUT_CHARACTERS_MIN = 20
+"""Letters and digits of the shortest text that counts as cut off."""
+
+PHONE_DIGITS_MIN = 6
+"""Digits that two forms of one telephone number share."""
+
+_PHONE = re.compile(r"[\d\s()+./-]+")
+
+
+def misfit_of_id(id: str, record: Mapping[str, Any]) -> str | None:
+    """Return why the record cannot answer a request for that id, None if it fits."""
+    return None if record["id"] == id else "a record of another id"
+
+
+def misfit_of_create(
+    resource: Declaration,
+    sent: Mapping[str, Any],
+    record: Mapping[str, Any],
+    sent_at: datetime | None,
+) -> str | None:
+    """Return why the record cannot be the one that a create made, None if it fits.
+
+    `sent_at` is the server's time when the request left, None if the server shows no time. The
+    result contains no value.
+    """
+    created_at, _ = resource.field("created_at").read(record.get("created_at"))
+    if not isinstance(created_at, datetime):
+        return "a record without a readable created_at, which may be an existing one"
+    if sent_at is not None and created_at < sent_at - timedelta(seconds=EARLIER_SECONDS):
+        return "a record that is older than the request"
+    others = contradicting(resource, sent, record)
+    return f"a record with another {', '.join(others)}" if others else None
+
+
+def contradicting(
+    resource: Declaration, sent: Mapping[str, Any], shown: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """Names of the sent fields that show that the record is another one.
+
+    A value of another form does not: an empty value, a choice (as a status), a long text, a text
+    that was cut off, a rounded number, a telephone number with or without its country. A natural
+    key may differ in letter case and punctuation only.
+    """
+    keys = resource.natural_keys
+    key = next((each for each in keys if all(sent.get(name) for name in each)), ())
+    return tuple(
+        name
+        for name in differing(resource, sent, shown)
+        if _contradicts(resource.field(name), sent[name], shown[name], is_key=name in key)
+    )
+
+
+def _contradicts(field: Field, sent: Any, shown: Any, *, is_key: bool) -> bool:
+    is_judged = field.kind not in (Kind.BOOL, Kind.PARTS, Kind.VALUES) and not field.values
+    if not is_judged or sent in (None, "") or shown in (None, ""):
+        return False
+    if field.kind in (Kind.NUMBER, Kind.INTEGER):
+        return not _is_rounded(sent, shown)
+    if not isinstance(sent, str) or not isinstance(shown, str):
+        return True
+    one, other = _letters(sent), _letters(shown)
+    if is_key:
+        return one != other
+    is_form = one == other or _is_cut(one, other) or _is_phone(sent, shown)
+    return not is_form and len(sent) <= COMPARED_CHARACTERS_MAX
+
+
+def _letters(text: str) -> str:
+    """The letters and digits of the text, whatever their case and coding."""
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    return "".join(each for each in plain if each.isalnum())
+
+
+def _is_cut(one: str, other: str) -> bool:
+    shorter, longer = sorted((one, other), key=len)
+    return len(shorter) >= CUT_CHARACTERS_MIN and longer.startswith(shorter)
+
+
+def _is_rounded(sent: Any, shown: Any) -> bool:
+    try:
+        return abs(float(sent) - float(shown)) < 1
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def _is_phone(sent: str, shown: str) -> bool:
+    """Return True if both are forms of one telephone number, with and without its country."""
+    if not (_PHONE.fullmatch(sent) and _PHONE.fullmatch(shown)):
+        return False
+    shorter, longer = sorted((_letters(each).lstrip("0") for each in (sent, shown)), key=len)
+    return len(shorter) >= PHONE_DIGITS_MIN and longer.endswith(shorter)

@@ -1,0 +1,257 @@
+"""Answer as a value, and its headers: the rate limit and the server's clock."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from connector.catalog.value import MARK, is_redacted
+from connector.client.rate_limiter import RateHeaders
+from connector.errors import Misused
+from connector.log import shortened
+
+_NUMBER = re.compile(r"\s*[0-9]{1,18}(\.[0-9]*)?\s*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Answer: status, headers under names in lower case, and the whole body.
+
+    `seconds` is the round trip of the attempt that got it. Its repr shows the status alone: a body
+    can hold personal data.
+    """
+
+    status: int
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
+    seconds: float = field(default=0.0, repr=False)
+
+
+def rate_headers(answer: Answer) -> RateHeaders:
+    """Rate limit headers (API 8.3); a part that is missing or garbage is None."""
+    return RateHeaders(
+        limit=whole(answer.headers.get("x-ratelimit-limit")),
+        remaining=whole(answer.headers.get("x-ratelimit-remaining")),
+        reset=_number(answer.headers.get("x-ratelimit-reset")),
+        retry_after=retry_after(answer),
+    )
+
+
+def retry_after(answer: Answer) -> float | None:
+    """`Retry-After`, in seconds or as a Unix time; None if missing or garbage."""
+    seconds, moment = _number(answer.headers.get("retry-after")), _moment(answer, "retry-after")
+    return moment.timestamp() if moment is not None else seconds
+
+
+def served_at(answer: Answer) -> datetime | None:
+    """The server's own clock, from `Date`; None where it is missing or unreadable."""
+    return _moment(answer, "date")
+
+
+def _moment(answer: Answer, header: str) -> datetime | None:
+    try:
+        moment = parsedate_to_datetime(answer.headers.get(header, ""))
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+COUNT_MAX = 10**15
+"""The largest number that counts anything; a larger one is garbage."""
+
+
+def whole(value: Any) -> int | None:
+    """Count: a whole number from 0, in JSON or as text; None for anything else."""
+    number = _number(value)
+    if number is None or not 0 <= number <= COUNT_MAX:
+        return None
+    return int(number) if number == int(number) else None
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
+        return float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+# -- Body ------------------------------------------------------------------------------------------
+# Bodies of requests are written as JSON; those of answers are unpacked and read, within bounds.
+
+
+DEPTH_MAX = 64
+"""The deepest nesting that an answer may have; the API's own answers have five levels."""
+
+_GZIP = 16 + zlib.MAX_WBITS
+
+
+def as_body(fields: Mapping[str, Any]) -> bytes:
+    """JSON body, with dates and datetimes as the API writes them (API, conventions).
+
+    Raises `Misused` for a value that JSON does not have, for a datetime without a time zone, and
+    for a value that an erasure has redacted. The error names the type or the field, and no value.
+    """
+    try:
+        text = json.dumps(dict(fields), default=_plain, ensure_ascii=False, allow_nan=False)
+        body = text.encode()
+    except TypeError as error:
+        reason = str(error)
+    except UnicodeEncodeError:
+        reason = "a text that is not Unicode"
+    except (ValueError, RecursionError):
+        reason = "a number that is not finite, or values without end"
+    else:
+        _check_whole(fields, text)
+        return body
+    raise Misused(
+        f"{reason} cannot be sent as JSON",
+        action="Send text, finite numbers, booleans, dates, datetimes with a time zone and null.",
+    )
+
+
+def _check_whole(fields: Mapping[str, Any], text: str) -> None:
+    """Refuse a body whose JSON text contains the mark of an erasure."""
+    if not is_redacted(text):
+        return
+    names = [name for name, value in fields.items() if is_redacted({name: value})]
+    raise Misused(
+        f"{', '.join(names)} holds {MARK}, which stands for what an erasure removed and is never"
+        " sent",
+        action="Give the whole value, or leave the field out.",
+    )
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, datetime):
+        if value.utcoffset() is None:
+            raise TypeError("a datetime without a time zone")
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if isinstance(value, date):
+        return value.isoformat()
+    raise TypeError(f"a value of the type {type(value).__name__}")
+
+
+def parse(body: bytes) -> Any:
+    """Body as JSON. Where an object repeats a key, the last value counts.
+
+    Raises `ValueError`, whose text says what is wrong: it is not JSON, is nested too deeply, or has
+    a number that no column can hold; the text names the field of the number, and its record.
+    """
+    if body.lstrip()[:1] == b"<":
+        raise ValueError("a page of HTML or XML instead of JSON")
+    odd: list[_OddNumber] = []
+    try:
+        document = json.loads(
+            body,
+            parse_constant=lambda text: _odd(text, odd),
+            parse_float=lambda text: _finite(text, odd),
+        )
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    except ValueError:
+        raise ValueError("something that is not JSON" if body else "an empty body") from None
+    if not _is_shallow(document):
+        raise ValueError(_TOO_DEEP)
+    if odd:
+        raise ValueError(_where(odd[0], document))
+    return document
+
+
+_TOO_DEEP = f"JSON nested deeper than {DEPTH_MAX} levels"
+
+
+def _is_shallow(document: Any) -> bool:
+    """Whether at most `DEPTH_MAX` levels are nested; counted level by level."""
+    level = [document]
+    for _ in range(DEPTH_MAX + 1):
+        level = [each for each in level if isinstance(each, dict | list)]
+        if not level:
+            return True
+        level = [
+            child for each in level for child in (each.values() if isinstance(each, dict) else each)
+        ]
+    return False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _OddNumber:
+    """Number of an answer that no column can hold: NaN, Infinity, or one that is too large."""
+
+    text: str
+
+
+def _odd(text: str, odd: list[_OddNumber]) -> Any:
+    odd.append(_OddNumber(shortened(text)))
+    return odd[-1]
+
+
+def _finite(text: str, odd: list[_OddNumber]) -> Any:
+    number = float(text)
+    return number if math.isfinite(number) else _odd(text, odd)
+
+
+def _where(number: _OddNumber, document: Any) -> str:
+    """Return the number with the field and the record in which the document has it."""
+    level: list[tuple[Any, str | None, Any]] = [(document, None, None)]
+    while level:
+        below: list[tuple[Any, str | None, Any]] = []
+        for value, name, id in level:
+            if value is number:
+                in_field = "" if name is None else f" in {name!r}"
+                of_record = f" of the record {shortened(id)}" if isinstance(id, str) else ""
+                return f"the number {number.text}{in_field}{of_record}, which no column can hold"
+            if isinstance(value, dict):
+                inner = value.get("id", id)
+                below += ((each, shortened(key), inner) for key, each in value.items())
+            elif isinstance(value, list):
+                below += ((each, name, id) for each in value)
+        level = below
+    # A key that is repeated has only its last value in the document.
+    return f"the number {number.text}, which no column can hold"
+
+
+class Unpacked:
+    """Body unpacked as it arrives; at most `bytes_max` are in memory.
+
+    `encoding` is the answer's `Content-Encoding`. Raises `ValueError` for any but gzip, the only
+    one that requests accept.
+    """
+
+    def __init__(self, encoding: str, bytes_max: int) -> None:
+        if encoding not in ("", "identity", "gzip"):
+            raise ValueError("a body packed in a way that was not asked for")
+        self._packed = zlib.decompressobj(_GZIP) if encoding == "gzip" else None
+        self._bytes_max = bytes_max
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def add(self, part: bytes) -> None:
+        """Add a part. Raises `OverflowError` beyond the cap, `ValueError` for bad gzip."""
+        if self._packed is not None:
+            try:
+                # One byte more than may be held is enough to know: a bomb is never unpacked.
+                part = self._packed.decompress(part, self._bytes_max - self._size + 1)
+            except zlib.error:
+                raise ValueError("a broken gzip") from None
+        self._size += len(part)
+        if self._size > self._bytes_max:
+            raise OverflowError
+        self._parts.append(part)
+
+    def whole(self) -> bytes:
+        """The body. Raises `ValueError` where a gzip ended too early."""
+        if self._packed is not None and self._parts and not self._packed.eof:
+            raise ValueError("half a gzip")
+        return b"".join(self._parts)

@@ -1,0 +1,290 @@
+"""Envelope of an answer: an error (API 7), a list, a record or a write (API 4).
+
+Envelopes are read strictly: an answer of another shape than the API's raises an error. This module
+decides whether a write that failed may have been applied; the caller decides whether to repeat a
+request. A success of a write that cannot be read has happened, so it raises `InDoubt`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from connector.catalog import declaration
+from connector.catalog.page import PER_PAGE_MAX
+from connector.client.answer_fit import misfit_of_create, misfit_of_id
+from connector.client.request import Request
+from connector.client.response import Answer, parse, served_at, whole
+from connector.errors import ConnectorError
+from connector.errors_api import (
+    Answered,
+    Forbidden,
+    InDoubt,
+    InvalidRequest,
+    NotFound,
+    NotTheApi,
+    RateLimited,
+    Redirected,
+    RedirectedToSlash,
+    ServerFailed,
+    Unauthorized,
+    UnexpectedStatus,
+    UnreadableAnswer,
+    ValidationFailed,
+)
+from connector.log import neutralise
+
+WORDS_CHARACTERS_MAX = 500
+"""Characters that are kept of one message of the API."""
+
+TARGET_CHARACTERS_MAX = 200
+"""Characters that are shown of a redirect's target."""
+
+REFUSALS = (400, 401, 403, 404, 422)
+"""Statuses with which the API says that it did nothing (API 7), as it does with 429."""
+
+OF_NO_FIELD = ""
+"""Key of those messages of a 422 that name no field."""
+
+# Errors are logged, and the API may well quote an address that it refuses.
+_EMAIL = re.compile(r"[^\s@<>()\"',;:]+@[^\s@<>()\"',;:]+")
+
+
+def error_of(
+    request: Request, answer: Answer, *, base_url: str = "", reset_in_seconds: float | None = None
+) -> ConnectorError:
+    """Error of an answer that is not a success (API 7).
+
+    `base_url` is the address of the account: a redirect is compared with it.
+
+    For a write, only a 429, or a documented refusal with the API's own JSON body (API 7), proves
+    that nothing was applied. After any other answer its fate is unknown: `InDoubt`.
+    """
+    if answer.status == 429:
+        return RateLimited(request.where, reset_in_seconds=reset_in_seconds)
+    said = _said(answer)
+    error = _error_of(request, answer, said or {}, base_url)
+    if request.is_read or (answer.status in REFUSALS and said is not None):
+        return error
+    return in_doubt(request, error)
+
+
+def in_doubt(request: Request, error: Answered | NotTheApi) -> InDoubt:
+    """Error of a write whose fate is unknown after this answer, which is the reason."""
+    return InDoubt(request.where, error.reason, error.answer)
+
+
+def words(value: Any) -> str:
+    """A message of the API as text, whatever its form; cut where it is very long.
+
+    Control characters are made visible, since it goes to terminals, logs, reports and Dagster.
+    """
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return neutralise(text[:WORDS_CHARACTERS_MAX])
+
+
+def _error_of(
+    request: Request, answer: Answer, said: Mapping[str, Any], base_url: str
+) -> Answered | NotTheApi:
+    where, status = request.where, answer.status
+    if 300 <= status < 400:
+        target, here = _target(answer), base_url + request.path
+        if urljoin(here, target) == f"{here}/":
+            return RedirectedToSlash(where, status=status, target=target)
+        return Redirected(where, status=status, target=target)
+    code, message = (_text(said.get(name)) for name in ("error", "message"))
+    texts = {"api_code": code, "api_message": message or code}
+    errors: Mapping[int, Callable[[], Answered]] = {
+        400: lambda: InvalidRequest(where, status=status, **texts),
+        401: lambda: Unauthorized(where, status=status, **texts),
+        403: lambda: Forbidden(where, status=status, scope=request.scope, **texts),
+        404: lambda: NotFound(
+            where,
+            status=status,
+            is_api_error=bool(message or code),
+            served_at=served_at(answer),
+            **texts,
+        ),
+        422: lambda: ValidationFailed(
+            where, status=status, errors=_by_field(said.get("errors")), **texts
+        ),
+    }
+    if status in errors:
+        return errors[status]()
+    kind = ServerFailed if status >= 500 else UnexpectedStatus
+    return kind(where, status=status, **texts)
+
+
+def _said(answer: Answer) -> dict[str, Any] | None:
+    """Body of the API's own errors (API 7); None if the answer is not the API's."""
+    try:
+        said = parse(answer.body)
+    except ValueError:
+        return None
+    return said if isinstance(said, dict) else None
+
+
+def _text(value: Any) -> str | None:
+    """A summary of the API's, without the email addresses that it may quote."""
+    return _EMAIL.sub("(an email)", words(value)) if isinstance(value, str) else None
+
+
+def _by_field(errors: Any) -> dict[str, tuple[str, ...]]:
+    """Messages by field as the API sent them (API 7.1); other forms are kept."""
+    by_field = errors if isinstance(errors, dict) else {OF_NO_FIELD: errors}
+    return {
+        words(name): tuple(words(each) for each in (said if isinstance(said, list) else [said]))
+        for name, said in by_field.items()
+        if said not in (None, [])
+    }
+
+
+def _target(answer: Answer) -> str:
+    """Target of a redirect, without user name, password, query and fragment."""
+    try:
+        location = urlsplit(answer.headers.get("location", ""))
+    except ValueError:
+        return "an address that cannot be read"
+    host = location.netloc.rpartition("@")[2]
+    shown = location._replace(netloc=host, query="", fragment="").geturl()
+    printable = "".join(each if each.isprintable() else "?" for each in shown)
+    return printable[:TARGET_CHARACTERS_MAX] or "nowhere"
+
+
+# -- Successes ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ListAnswer:
+    """A list's items as received, and its pagination (API 4.1)."""
+
+    items: tuple[dict[str, Any], ...] = field(repr=False)
+    page: int
+    per_page: int
+    total: int
+    total_pages: int
+
+
+def read_list(request: Request, answer: Answer) -> ListAnswer:
+    """Items and pagination of a list's answer. Raises the error that it stands for.
+
+    Behaviour past the last page is "not shown" (API 4.1); a server that serves its last page once
+    more gives an empty page here, since those items are not this page's.
+    """
+    document = _document(request, answer, expected=(200,))
+    items, pagination = document.get("data"), document.get("pagination")
+    if not isinstance(items, list) or not all(_has_id(item) for item in items):
+        raise UnreadableAnswer(request.where, "answered without a list of records in 'data'")
+    if not isinstance(pagination, dict):
+        raise UnreadableAnswer(request.where, "answered without 'pagination'")
+    numbers = {}
+    for name in ("page", "per_page", "total", "total_pages"):
+        value = whole(pagination.get(name))
+        if value is None:
+            raise UnreadableAnswer(request.where, f"answered without a readable {name!r}")
+        numbers[name] = value
+    if len(items) > numbers["per_page"] or numbers["per_page"] > PER_PAGE_MAX:
+        raise UnreadableAnswer(
+            request.where,
+            f"answered with {len(items)} records and 'per_page' {numbers['per_page']}; the API"
+            f" serves at most {PER_PAGE_MAX}",
+        )
+    asked, page = int(request.query["page"]), numbers["page"]
+    if numbers["per_page"] >= 1 and page == asked:
+        return ListAnswer(tuple(items), **numbers)
+    if numbers["per_page"] >= 1 and max(1, numbers["total_pages"]) == page < asked:
+        return ListAnswer((), **{**numbers, "page": asked})
+    raise UnreadableAnswer(
+        request.where,
+        f"answered with page {page} of {numbers['total_pages']}, {numbers['per_page']} per page,"
+        f" and page {asked} was requested",
+    )
+
+
+def read_record(request: Request, answer: Answer) -> dict[str, Any]:
+    """Record in `data` of a detail's answer. Raises the error that it stands for.
+
+    A record of another id than the requested one is unreadable.
+    """
+    return _record(request, answer, _document(request, answer, expected=(200,)))
+
+
+def read_written(request: Request, answer: Answer) -> tuple[dict[str, Any], str | None]:
+    """The record and the message of a create's, update's or convert's answer.
+
+    A success that cannot be read, or whose record does not fit the request (`engine/fit.py`),
+    raises `InDoubt`: the write may have happened.
+    """
+    try:
+        document = _document(request, answer, expected=(200, 201))
+        return _record(request, answer, document), _message(document)
+    except NotTheApi as error:
+        raise in_doubt(request, error) from error
+
+
+def read_deleted(request: Request, answer: Answer) -> str | None:
+    """Message of a delete's answer: of a body, or none for a 204 (API 4.8).
+
+    A body that shows another record raises `InDoubt`.
+    """
+    if answer.status == 204:
+        return None
+    try:
+        document = _document(request, answer, expected=(200,))
+        if document.get("data") is not None:
+            _record(request, answer, document)
+        return _message(document)
+    except NotTheApi as error:
+        raise in_doubt(request, error) from error
+
+
+def _document(request: Request, answer: Answer, expected: tuple[int, ...]) -> dict[str, Any]:
+    if answer.status not in expected:
+        if 200 <= answer.status < 300:
+            raise UnreadableAnswer(
+                request.where,
+                f"answered {answer.status}",
+                ", a success that the API does not document",
+            )
+        raise error_of(request, answer)
+    try:
+        document = parse(answer.body)
+    except ValueError as error:
+        raise UnreadableAnswer(request.where, f"answered with {error}") from None
+    if not isinstance(document, dict):
+        raise UnreadableAnswer(request.where, "answered with JSON that is not an object")
+    return document
+
+
+def _record(request: Request, answer: Answer, document: dict[str, Any]) -> dict[str, Any]:
+    record = document.get("data")
+    if not isinstance(record, dict) or not _has_id(record):
+        raise UnreadableAnswer(request.where, "answered without a record in 'data'")
+    if (reason := _misfit(request, answer, record)) is not None:
+        is_same_word = str(request.record_id).casefold() == record["id"].casefold()
+        action = f"Write the id as the API does: {record['id']}" if is_same_word else None
+        raise UnreadableAnswer(request.where, f"answered with {reason}", action=action)
+    return record
+
+
+def _misfit(request: Request, answer: Answer, record: Mapping[str, Any]) -> str | None:
+    if request.record_id is not None:
+        return misfit_of_id(request.record_id, record)
+    moment = served_at(answer)
+    sent_at = None if moment is None else moment - timedelta(seconds=answer.seconds)
+    sent = json.loads(request.body or b"{}")
+    return misfit_of_create(declaration(request.resource), sent, record, sent_at)
+
+
+def _message(document: dict[str, Any]) -> str | None:
+    said = document.get("message")
+    return words(said) if isinstance(said, str) else None
+
+
+def _has_id(record: Any) -> bool:
+    return isinstance(record, dict) and isinstance(record.get("id"), str) and bool(record["id"])

@@ -1,1 +1,0 @@
-"""Pure decisions: no clock, socket, database or chance; those are arguments."""

@@ -1,0 +1,142 @@
+"""Identifiers of people: ids, email addresses, telephone numbers and profile addresses.
+
+Each is compared in one form, so that letter case, blanks and the ways of writing a number make no
+difference.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Literal
+
+from connector.atomic_files import replacing
+from connector.errors import ErasuresUnknown, naming_file_errors
+from connector.settings.layers import RECEIPTS_FOLDER
+
+Kind = Literal["id", "email", "phone", "profile"]
+
+PHONE_DIGITS = 9
+"""Number of digits that are compared, from the end: a number is the same with and without the
+country's code.
+"""
+
+PHONE_DIGITS_MIN = 7
+"""A number with fewer digits identifies nobody."""
+
+EMAIL = re.compile(r"[^\s<>,;:\"'()\[\]|\\]+@[^\s<>,;:\"'()\[\]|\\@]+[^\s<>,;:\"'()\[\]|\\@.!?]")
+PHONE = re.compile(r"(?<!\w)(?<!\w[-/_#])\+?\(?\d[\d ().\-/\u00a0]{5,}\d(?!\w)(?![-/_]\w)")
+
+_DIGITS_MAX = 15
+"""No telephone number has more digits: a longer one is a code or an account."""
+
+_BEFORE = re.compile(r"0?\d{0,3}|(?:\+|00)\d{0,5}")
+"""Digits before those that are compared: a country, an area. Anything longer is a code."""
+
+_WORDS_MAX = 8
+"""Number of groups of digits, at most, in which people write a number."""
+
+_SCHEME = re.compile(r"^(?:https?://)?(?:www\.)?")
+
+
+def normal(kind: Kind, value: str) -> str:
+    """Return the value in the form in which it is compared; empty if it identifies nobody."""
+    if kind == "phone":
+        digits = re.sub(r"\D", "", value)
+        return digits[-PHONE_DIGITS:] if len(digits) >= PHONE_DIGITS_MIN else ""
+    text = value.strip().casefold()
+    if kind == "profile":
+        is_address = "." in text and "@" not in text and not any(map(str.isspace, text))
+        return _SCHEME.sub("", text).rstrip("/") if is_address else ""
+    return text
+
+
+def is_in_text(text: str, knows: Callable[[Kind, str], bool]) -> bool:
+    """Return True if the text contains a known email address or telephone number.
+
+    An address or a number that is part of a longer one, or of a code, does not count.
+    """
+    if "@" in text and any(knows("email", each) for each in EMAIL.findall(text)):
+        return True
+    return any(knows("phone", each) for run in PHONE.findall(text) for each in _numbers(run))
+
+
+def _numbers(run: str) -> Iterator[str]:
+    """Each part of a run of digits and signs that may be a telephone number."""
+    words = run.split()
+    for first in range(len(words)):
+        for end in range(first + 1, min(first + _WORDS_MAX, len(words)) + 1):
+            written = " ".join(words[first:end])
+            digits = re.sub(r"\D", "", written)
+            before = ("+" if "+" in written else "") + digits[:-PHONE_DIGITS]
+            if PHONE_DIGITS_MIN <= len(digits) <= _DIGITS_MAX and _BEFORE.fullmatch(before):
+                yield written
+
+
+# -- Key -------------------------------------------------------------------------------------------
+# The key by which erased persons are hashed: random, in the account's folder, its owner's alone.
+#
+# Without it a hash tells nothing: addresses could be guessed from a plain one. Whoever loses it
+# loses the list, since no hash can be made again.
+
+
+KEY_FILE = "suppression.key"
+"""The key's file in an account's folder."""
+
+_KEY_BYTES = 32
+_KEY = re.compile(rb"[0-9a-f]{64}\s*")
+
+KEY_LOST = (
+    f"Restore {KEY_FILE} from a backup. Without a backup, move the ledger and the folder"
+    f" {RECEIPTS_FOLDER}/ away, and run 'connector doctor --new-ledger'. Then pull, and erase the"
+    " same people again."
+)
+"""What to do if the key is lost."""
+
+
+def read_key(folder: Path) -> bytes | None:
+    """The key; None where nobody was ever erased here.
+
+    Raises `ErasuresUnknown` for a file that holds no whole key, and other `WarehouseError`s.
+    """
+    path = folder / KEY_FILE
+    with naming_file_errors(path):
+        try:
+            text = path.read_bytes()
+        except FileNotFoundError:
+            return None
+    if not _KEY.fullmatch(text):
+        raise ErasuresUnknown(
+            f"{path} holds {len(text)} bytes that are no key: a key has {2 * _KEY_BYTES}"
+            " hexadecimal digits. Without the key no erased person is known again",
+            action=KEY_LOST,
+        )
+    return bytes.fromhex(text.decode("ascii"))
+
+
+def fingerprint_of(key: bytes) -> str:
+    """Return a text that shows which key made a receipt, and from which no key can be found."""
+    return hmac.new(key, b"fingerprint", hashlib.sha256).hexdigest()
+
+
+def make_key(folder: Path) -> bytes:
+    """The key, made durably if there is none. Raises a `WarehouseError`."""
+    key = read_key(folder)
+    if key is not None:
+        return key
+    path = folder / KEY_FILE
+    with naming_file_errors(path), replacing(path) as file:
+        file.write(secrets.token_hex(_KEY_BYTES).encode("ascii"))
+    made = read_key(folder)
+    assert made is not None, path
+    return made
+
+
+def token(key: bytes, kind: Kind, value: str) -> str:
+    """HMAC with SHA-256 of a kind and an identifier; empty if it identifies nobody."""
+    text = normal(kind, value)
+    return hmac.new(key, f"{kind}\0{text}".encode(), hashlib.sha256).hexdigest() if text else ""

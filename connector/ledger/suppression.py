@@ -1,0 +1,109 @@
+"""The list of those who were erased, read from the ledger: hashes alone.
+
+The ledger's own room writes it. It is read here, below warehouse and spreadsheet, since neither may
+forget to ask.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self, get_args
+from urllib.parse import quote
+
+from connector.catalog.resource import Resource
+from connector.errors import LedgerDamaged, WarehouseError
+from connector.ledger.identifiers import Kind, is_in_text, normal, read_key, token
+from connector.ledger.person import Person, owned, reduced
+
+_BUSY_SECONDS = 10.0
+_LEDGER_FILE = "ledger.sqlite"
+
+
+@dataclass(frozen=True)
+class Suppressed:
+    """Everybody who was erased from one account and not released."""
+
+    key: bytes
+    tokens: frozenset[str]
+
+    @classmethod
+    def of(cls, folder: Path) -> Self | None:
+        """The list of the account in the folder; None where nobody is on it.
+
+        Where nobody ever was, it costs one look for a file. Raises a `WarehouseError`.
+        """
+        key = read_key(folder)
+        if key is None:
+            return None
+        tokens = _tokens(folder / _LEDGER_FILE)
+        return cls(key, tokens) if tokens else None
+
+    def knows(self, kind: Kind, value: str) -> bool:
+        """Return True if the identifier is an erased person's."""
+        return token(self.key, kind, value) in self.tokens
+
+    def is_in_row(self, cells: Iterable[str]) -> bool:
+        """Return True if a cell of a table's row has an address or a number of theirs."""
+        return any(is_in_text(cell, self.knows) or self.knows("profile", cell) for cell in cells)
+
+    def met_in(self, resource: str, values: Mapping[str, Any]) -> bool:
+        """Return True if a record, or a row for one, describes an erased person."""
+        return bool(owned(resource, values, self))
+
+    def strip(self, record: Resource) -> Resource:
+        """Return the record as it may land: the same object if it describes no erased person."""
+        left = reduced(record.declaration, record.raw, self)
+        if left == record.raw:
+            return record
+        return type(record)(left, is_item=record.is_item, served_at=record.served_at)
+
+
+@dataclass(slots=True)
+class Noticing:
+    """Everybody on the list; `met` are the identifiers by which they were met."""
+
+    suppressed: Suppressed
+    met: set[tuple[Kind, str]] = field(default_factory=set)
+
+    def knows(self, kind: Kind, value: str) -> bool:
+        """Return True if the identifier is on the list."""
+        is_known = self.suppressed.knows(kind, value)
+        if is_known:
+            self.met.add((kind, normal(kind, value)))
+        return is_known
+
+    def is_in_row(self, cells: Iterable[str]) -> bool:
+        """Return True if a cell is exactly an identifier of theirs; every cell is read."""
+        found = [self.knows(kind, cell) for cell in cells for kind in get_args(Kind)]
+        return any(found)
+
+    def as_person(self) -> Person:
+        """Everybody who was met, as one person."""
+        return person_of(self.met)
+
+
+def person_of(identifiers: Iterable[tuple[Kind, str]]) -> Person:
+    """Return the person with these identifiers."""
+    of: dict[Kind, set[str]] = {kind: set() for kind in get_args(Kind)}
+    for kind, value in identifiers:
+        of[kind].add(value)
+    return Person(*map(frozenset, of.values()))
+
+
+def _tokens(path: Path) -> frozenset[str]:
+    if not path.exists():
+        return frozenset()
+    uri = f"file:{quote(str(path))}?mode=rw"
+    try:
+        with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)) as connection:
+            return frozenset(t for (t,) in connection.execute("SELECT token FROM suppressed"))
+    except sqlite3.OperationalError as error:
+        if "no such table" in str(error):
+            return frozenset()
+        raise WarehouseError(f"{path} cannot be read: {error}") from error
+    except (sqlite3.Error, ValueError) as error:
+        raise LedgerDamaged(f"{path} is damaged: {type(error).__name__}") from error

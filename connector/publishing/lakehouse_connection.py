@@ -1,0 +1,313 @@
+"""Connections to the lakehouse, which has the name `lake` in DuckDB, and its transactions.
+
+The extensions of DuckDB are packages of the extra `lakehouse`, so nothing is downloaded. No error
+shows the password of the catalog.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import random
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Self, TypeVar
+from urllib.parse import unquote
+
+import duckdb
+from pydantic import SecretStr
+
+from connector.errors import (
+    ConnectorError,
+    LakehouseBusy,
+    LakehouseError,
+    LakehouseOffline,
+    NothingPublished,
+    SettingsError,
+)
+from connector.extras import extra_missing
+from connector.settings.model import Settings
+from connector.settings.values import OBJECT_STORAGE
+from connector.warehouse.duckdb_file import SESSION, literal, transaction
+
+T = TypeVar("T")
+
+UNNAMED = "_unnamed"
+"""The name of the unnamed account in the lakehouse: no account can be named so."""
+
+LAKE = "lake"
+"""The name of the lakehouse in a connection."""
+
+CATALOG = "lake_catalog"
+"""The name of the lakehouse's PostgreSQL database in a connection."""
+
+EXTENSIONS = ("ducklake", "postgres_scanner")
+STORAGE_EXTENSION = "httpfs"
+"""The extension for object storage. It reads Amazon's variables, and some of its own, by itself."""
+
+ENDPOINT, URL_STYLE = "DUCKDB_S3_ENDPOINT", "DUCKDB_S3_URL_STYLE"
+"""The address of storage that is not Amazon's, and the part of an address that names the bucket:
+the path or the host. The extension reads the first variable.
+"""
+
+WAIT_SECONDS = 900.0
+"""How long a transaction is repeated while other processes change the lakehouse."""
+
+CONNECT_SECONDS = 10
+
+_PAUSE_SECONDS_MAX = 5.0
+_FOLDER_MODE = 0o700
+_CONFLICT = re.compile(
+    r"conflict|could not serialize|deadlock|duplicate key"
+    # Two processes make the lakehouse, or one lists files of which the other removes some.
+    r'|relation "ducklake_\w+" already exists'
+    r"|Failed to get files scheduled for deletion.*No such file",
+    re.IGNORECASE | re.DOTALL,
+)
+_OFFLINE = re.compile(r"connect|server closed|terminat|timed? ?out", re.IGNORECASE)
+_REACHED = re.compile(r"connection to server|could not translate host name|timeout")
+"""Messages of libpq about a server. Its other messages quote the connection string."""
+
+_PASSWORD = re.compile(r"//[^:@/]*:([^@/]+)@|password\s*=\s*(?:'((?:[^'\\]|\\.)*)'|([^\s&']+))")
+
+
+@dataclass(frozen=True, slots=True)
+class LakehouseAccount:
+    """An account of a lakehouse, whose catalog is in PostgreSQL.
+
+    `source` is the address that the account's records come from, or None if it is not set. It
+    tells two accounts of the same name apart.
+    """
+
+    catalog: SecretStr
+    data: str
+    account: str
+    source: str | None
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self | None:
+        """Return the account of the settings, or None if they have no lakehouse."""
+        catalog, data = settings.lakehouse.value, settings.lakehouse_data.value
+        if catalog is None or data is None:
+            return None
+        return cls(catalog, data, settings.account.value or UNNAMED, settings.base_url.value)
+
+    @classmethod
+    def required(cls, settings: Settings) -> Self:
+        """Return the account as `of` does. Raises `SettingsError` if there is no lakehouse."""
+        if (found := cls.of(settings)) is not None:
+            return found
+        raise SettingsError(
+            "there is no lakehouse: lakehouse and lakehouse_data are not set",
+            action="Set CONNECTOR_LAKEHOUSE_FILE and CONNECTOR_LAKEHOUSE_DATA;"
+            " docs/LAKEHOUSE.md shows how.",
+        )
+
+
+# -- Connections -----------------------------------------------------------------------------------
+
+
+@contextmanager
+def reading(place: LakehouseAccount) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a read-only connection to the lakehouse.
+
+    Raises `NothingPublished` if there is no lakehouse yet, and `LakehouseError` and its kinds.
+    """
+    with _loaded(place) as connection:
+        attach(connection, place, reads_only=True)
+        yield connection
+
+
+@contextmanager
+def changing(
+    place: LakehouseAccount, *, published: Path | None = None
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a connection that may change the lakehouse, and make the lakehouse if it is missing.
+
+    The file `published` is attached as `published`. Raises `LakehouseError` and its kinds.
+    """
+    with _loaded(place) as connection:
+        folder = None if place.data.startswith(OBJECT_STORAGE) else Path(place.data)
+        if folder is not None and not folder.exists():
+            # An existing folder keeps its mode: its owner may share it with analysts.
+            folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+        repeated(lambda: attach(connection, place, reads_only=False))
+        if published is not None:
+            connection.execute(f"ATTACH {literal(str(published))} AS published (READ_ONLY)")
+        yield connection
+
+
+@contextmanager
+def _loaded(place: LakehouseAccount) -> Iterator[duckdb.DuckDBPyConnection]:
+    is_storage = place.data.startswith(OBJECT_STORAGE)
+    extensions = (*EXTENSIONS, STORAGE_EXTENSION) if is_storage else EXTENSIONS
+    with _naming_errors(place), extended(extensions) as connection:
+        yield connection
+
+
+def extended(extensions: Sequence[str]) -> duckdb.DuckDBPyConnection:
+    """Open a database in memory that has the extensions. Raises `LakehouseError`."""
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "autoinstall_known_extensions": "false"
+    }
+    connection = duckdb.connect(":memory:", config=config)
+    try:
+        for name in extensions:
+            _load(connection, name)
+        if STORAGE_EXTENSION in extensions:
+            # For every session: a cursor has settings of its own.
+            connection.execute(f"SET GLOBAL s3_url_style = {literal(url_style(os.environ))}")
+        connection.execute(SESSION)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def url_style(environ: Mapping[str, str]) -> str:
+    """Return `vhost` for Amazon's storage, else `path`, unless the variable says otherwise.
+
+    Most other storage has one host for all buckets. Raises `SettingsError`.
+    """
+    style = environ.get(URL_STYLE) or ("path" if environ.get(ENDPOINT) else "vhost")
+    if style not in ("path", "vhost"):
+        raise SettingsError(
+            f"{URL_STYLE} is {style!r}", action="Set it to path or to vhost, or remove it."
+        )
+    return style
+
+
+def _load(connection: duckdb.DuckDBPyConnection, name: str) -> None:
+    """Load an extension that DuckDB has already, or that a package brings."""
+    with suppress(duckdb.Error):
+        connection.execute(f"LOAD {name}")
+        return
+    try:
+        package = importlib.import_module(f"duckdb_extension_{name}")
+    except ImportError as error:
+        missing = extra_missing("the lakehouse needs", "lakehouse", error)
+        raise LakehouseError(str(missing), action=missing.action) from None
+    folder = Path(package.__path__[0], "extensions", f"v{duckdb.__version__}")
+    connection.execute(f"LOAD {literal(str(folder / f'{name}.duckdb_extension'))}")
+
+
+def attach(
+    connection: duckdb.DuckDBPyConnection, place: LakehouseAccount, *, reads_only: bool
+) -> None:
+    """Attach the lakehouse as `lake`. Raises `NothingPublished`."""
+    # Rows stay out of the catalog, so that erasing a person has to look at files alone.
+    options = f"DATA_PATH {literal(place.data + '/')}, DATA_INLINING_ROW_LIMIT 0"
+    mode = ", READ_ONLY" if reads_only else ""
+    try:
+        connection.execute(
+            f"ATTACH {literal('ducklake:postgres:' + _address(place))} AS {LAKE} "
+            f"({options}, METADATA_CATALOG {literal(CATALOG)}{mode})"
+        )
+    except duckdb.Error as error:
+        if "creating a new DuckLake is explicitly disabled" in str(error):
+            raise NothingPublished(
+                "nothing was ever published to the lakehouse",
+                action="Run 'connector lakehouse publish'.",
+            ) from None
+        raise
+
+
+def _address(place: LakehouseAccount) -> str:
+    """The connection string, with a limit for the time that connecting takes."""
+    given = place.catalog.get_secret_value()
+    if "connect_timeout" in given:
+        return given
+    before = " " if "://" not in given else "&" if "?" in given else "?"
+    return f"{given}{before}connect_timeout={CONNECT_SECONDS}"
+
+
+# -- Transactions ----------------------------------------------------------------------------------
+
+
+def committed(connection: duckdb.DuckDBPyConnection, act: Callable[[], T]) -> T:
+    """Carry out `act` in one transaction, from the start again after a conflict.
+
+    DuckLake refuses the later one of two transactions that change the same table. Raises
+    `LakehouseBusy` if other processes come between for too long.
+    """
+
+    def attempt() -> T:
+        with transaction(connection):
+            return act()
+
+    return repeated(attempt)
+
+
+def repeated(act: Callable[[], T]) -> T:
+    """Carry out `act`, and again while it conflicts with another process' change."""
+    deadline = time.monotonic() + WAIT_SECONDS
+    for number in count():
+        try:
+            return act()
+        except duckdb.Error as error:
+            if not (isinstance(error, duckdb.TransactionException) or _CONFLICT.search(str(error))):
+                raise
+            if time.monotonic() > deadline:
+                break
+        # Processes that conflict must not meet again after the same pause.
+        time.sleep(random.uniform(0, min(_PAUSE_SECONDS_MAX, 0.05 * 2**number)))  # noqa: S311
+    raise LakehouseBusy(
+        f"other processes changed the lakehouse at each attempt for {WAIT_SECONDS:.0f} seconds"
+    )
+
+
+# -- Errors ----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _naming_errors(place: LakehouseAccount) -> Iterator[None]:
+    """Turn errors of DuckDB and of the file system into those of the lakehouse."""
+    try:
+        yield
+    except ConnectorError:
+        raise
+    except duckdb.Error as error:
+        raise _named(place, str(error)) from None
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise LakehouseOffline(f"{place.data} cannot be used: {reason}") from None
+
+
+def _named(place: LakehouseAccount, message: str) -> LakehouseError:
+    shown = _without_secrets(place, message)
+    _, refused, reason = shown.rpartition('Unable to connect to Postgres at "[catalog]": ')
+    if refused and not _REACHED.search(reason):
+        return LakehouseError(
+            "the connection string of the lakehouse cannot be read",
+            action="Correct CONNECTOR_LAKEHOUSE_FILE; docs/LAKEHOUSE.md shows an example.",
+        )
+    if refused:
+        return LakehouseOffline(f"the lakehouse's database cannot be used: {reason}")
+    if "DATA_PATH" in message:
+        return LakehouseError(
+            f"the lakehouse's files are not at {place.data}: {shown}",
+            action="Set CONNECTOR_LAKEHOUSE_DATA to the place of the files that its catalog names.",
+        )
+    if _CONFLICT.search(message):
+        return LakehouseBusy(f"another process changed the lakehouse: {shown}")
+    if _OFFLINE.search(message) or message.startswith(("IO Error", "HTTP Error")):
+        return LakehouseOffline(f"the lakehouse cannot be used: {shown}")
+    return LakehouseError(f"the lakehouse cannot be used: {shown}")
+
+
+def _without_secrets(place: LakehouseAccount, text: str) -> str:
+    """Return the first line of a message, without the connection string and its password."""
+    given = place.catalog.get_secret_value()
+    shown = text.strip().partition("\n")[0]
+    for each in (_address(place), given):
+        shown = shown.replace(each, "[catalog]")
+    for found in _PASSWORD.findall(given):
+        for word in found:
+            for each in (word, unquote(word)):
+                shown = shown.replace(each, "[password]") if each else shown
+    return shown

@@ -1,0 +1,192 @@
+"""Persons in the lakehouse: finding one in its files, and erasing one."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import duckdb
+
+from connector.errors import LakehouseBusy, NothingPublished
+from connector.ledger.person import Person
+from connector.publishing.lakehouse_connection import (
+    CATALOG,
+    LAKE,
+    LakehouseAccount,
+    changing,
+    committed,
+    reading,
+    repeated,
+)
+from connector.publishing.lakehouse_publication import (
+    GRACE,
+    LakePublication,
+    begin_change,
+    clean_up,
+    replace_rows,
+)
+from connector.settings.model import Settings
+from connector.warehouse.duckdb_file import literal
+from connector.warehouse.persons import is_identifier
+from connector.warehouse.warehouse import Warehouse
+
+
+@dataclass(slots=True)
+class InLakehouse:
+    """Rows with an identifier of a person, by table; `unreadable` files were left half written."""
+
+    rows: Counter[str] = field(default_factory=Counter)
+    unreadable: list[str] = field(default_factory=list)
+
+
+def look_for(settings: Settings, person: Person) -> InLakehouse:
+    """Find the rows of any state with an identifier of the person.
+
+    Returns nothing if there is no lakehouse.
+
+    Raises a `LakehouseError`.
+    """
+    found = InLakehouse()
+    place = LakehouseAccount.of(settings)
+    if place is None:
+        return found
+    try:
+        with reading(place) as connection:
+            for table, files in _files(connection, place).items():
+                _look_in(connection, table, files, person, found)
+    except NothingPublished:
+        return found
+    found.rows = +found.rows
+    return found
+
+
+def _files(connection: duckdb.DuckDBPyConnection, place: LakehouseAccount) -> dict[str, list[str]]:
+    """Return the account's files by table, including files that no state needs."""
+    pattern = f"{place.data}/*/*/account={place.account}/*.parquet"
+    found: dict[str, list[str]] = {}
+    for (path,) in connection.execute(f"SELECT file FROM glob({literal(pattern)})").fetchall():
+        schema, table = path.split("/")[-4:-2]
+        found.setdefault(f"{schema}.{table}", []).append(path)
+    return found
+
+
+def _look_in(
+    connection: duckdb.DuckDBPyConnection,
+    table: str,
+    files: Sequence[str],
+    person: Person,
+    found: InLakehouse,
+) -> None:
+    try:
+        found.rows[table] += _count(connection, files, person)
+    except duckdb.Error:
+        if len(files) == 1:
+            found.unreadable += files
+        else:
+            for each in files:
+                _look_in(connection, table, (each,), person, found)
+
+
+def _count(connection: duckdb.DuckDBPyConnection, files: Sequence[str], person: Person) -> int:
+    listed = ", ".join(map(literal, files))
+    source = f"read_parquet([{listed}], union_by_name => true, hive_partitioning => false)"
+    names = [
+        name
+        for name, type in connection.execute(
+            f"SELECT column_name, column_type FROM (DESCRIBE SELECT * FROM {source})"
+        ).fetchall()
+        if type == "VARCHAR"
+    ]
+    where = " OR ".join(each for name in names for each in is_identifier(name, person))
+    if not where:
+        return 0
+    ((count,),) = connection.execute(f"SELECT count(*) FROM {source} WHERE {where}").fetchall()
+    return int(count)
+
+
+# -- Erasing ---------------------------------------------------------------------------------------
+# The account's rows are written again from the published file, all earlier states expire, and
+# DuckLake removes their files. The statistics of a file go with the file. DuckLake never narrows
+# the statistics of a whole table, its least and greatest values, so they are computed again.
+
+_STATISTICS = f"{CATALOG}.ducklake_table_column_stats"
+
+# A number is compared as a number, every other value as text, as DuckLake does it.
+_COMPARED = (
+    "struct_pack(number := CASE WHEN regexp_matches(column_type, '^(u?int|float|decimal)') "
+    "THEN {0}::DOUBLE END, text := {0})"
+)
+_RENEW = f"""
+UPDATE {_STATISTICS} AS held SET min_value = found.least, max_value = found.greatest FROM (
+    SELECT s.table_id, s.column_id,
+        (min({_COMPARED.format("f.min_value")}) FILTER (f.min_value IS NOT NULL)).text AS least,
+        (max({_COMPARED.format("f.max_value")}) FILTER (f.max_value IS NOT NULL)).text AS greatest
+    FROM {_STATISTICS} AS s
+    JOIN {CATALOG}.ducklake_column AS c
+        ON c.table_id = s.table_id AND c.column_id = s.column_id AND c.end_snapshot IS NULL
+    LEFT JOIN {CATALOG}.ducklake_file_column_stats AS f
+        ON f.table_id = s.table_id AND f.column_id = s.column_id
+    GROUP BY ALL
+) AS found
+WHERE held.table_id = found.table_id AND held.column_id = found.column_id AND (
+    held.min_value IS DISTINCT FROM found.least OR held.max_value IS DISTINCT FROM found.greatest
+)
+"""
+
+# PostgreSQL keeps old versions of rows, and samples of values as statistics of its own. It skips a
+# table that is in use, and one of another owner.
+_VACUUM = (
+    "VACUUM (FULL, ANALYZE, SKIP_LOCKED) ducklake_table_column_stats, ducklake_file_column_stats, "
+    "pg_catalog.pg_statistic"
+)
+
+
+def forget(settings: Settings) -> None:
+    """Make the rows of the account those of its published file, and remove everything else.
+
+    Earlier states end for all accounts, since a state is one of the whole lakehouse. The next call
+    continues after an error. Raises the errors of `publish_to_lakehouse`.
+    """
+    if (place := LakehouseAccount.of(settings)) is not None:
+        file = Warehouse(settings.folder).published
+        _replace(place, file if file.exists() else None)
+
+
+def remove(settings: Settings) -> LakePublication:
+    """Remove the account from the lakehouse. Raises the errors of `publish_to_lakehouse`."""
+    return _replace(LakehouseAccount.required(settings), None)
+
+
+def _replace(place: LakehouseAccount, published: Path | None) -> LakePublication:
+    began = time.monotonic()
+    with changing(place, published=published) as connection:
+        done = replace_rows(connection, place, published, force=True)
+        clean_up(connection, None, GRACE)
+        is_new = True
+        while is_new:
+            # A publication that began with the old statistics would write them back: it conflicts.
+            committed(connection, lambda: begin_change(connection))
+            is_new = repeated(lambda: connection.execute(_RENEW).fetchone()) != (0,)
+        connection.execute(
+            f"CALL postgres_execute('{CATALOG}', '{_VACUUM}', use_transaction => false)"
+        )
+        _check_rest(connection, place)
+    return replace(done, seconds=time.monotonic() - began)
+
+
+def _check_rest(connection: duckdb.DuckDBPyConnection, place: LakehouseAccount) -> None:
+    """Refuse to end while files of a stopped publication are too new to be removed."""
+    ((files,),) = connection.execute(
+        f"SELECT count(*) FROM ducklake_delete_orphaned_files('{LAKE}', cleanup_all => true, "
+        f"dry_run => true) WHERE contains(path, {literal(f'/account={place.account}/')})"
+    ).fetchall()
+    if files:
+        hours = GRACE.total_seconds() / 3600
+        raise LakehouseBusy(
+            f"{files} files of a publication that runs or was stopped are newer than {hours:.0f}"
+            " hours",
+            action=f"Run the command again {hours:.0f} hours later.",
+        )

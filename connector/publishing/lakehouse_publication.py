@@ -1,0 +1,287 @@
+"""Publications to the lakehouse: one transaction replaces the rows of an account.
+
+Readers see the rows before it or after it. A process that is killed changes nothing. Two
+transactions at the same time conflict, and the later one starts again. The lakehouse has a table
+`lakehouse.publications` with the latest publication of each account.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+import duckdb
+
+from connector.errors import ConnectorError, LakehouseError, NothingPublished, WarehouseError
+from connector.publishing.lakehouse_connection import (
+    LAKE,
+    LakehouseAccount,
+    changing,
+    committed,
+    repeated,
+)
+from connector.publishing.lakehouse_tables import (
+    bring_up,
+    delete_rows,
+    insert_rows,
+    lake_tables,
+    published_tables,
+)
+from connector.settings.model import Settings
+from connector.version import program_version
+from connector.warehouse.duckdb_file import literal
+from connector.warehouse.internal_tables import RowsOf
+from connector.warehouse.runs import SharedPublication, write_shared
+from connector.warehouse.warehouse import Warehouse
+
+Outcome = Literal["published", "unchanged", "failed"]
+
+GRACE = timedelta(days=1)
+"""Age at which a file that no state needs is removed: a query or a publication may still use it."""
+
+PUBLICATIONS, CHANGES = "lakehouse.publications", "lakehouse.changes"
+
+_COLUMNS: Mapping[str, str] = {
+    "account VARCHAR": "The account, by its name; `_unnamed` for the unnamed account.",
+    "publication VARCHAR": "The published file (`sync.publications` of the account).",
+    "published_at TIMESTAMPTZ": "When the file was made.",
+    "true_of TIMESTAMPTZ": "The time that the data of the account is true of.",
+    "personal VARCHAR": "The policy for personal fields: keep, drop or hash.",
+    "source VARCHAR": "The address that the records of the account come from.",
+    "version VARCHAR": "The version of the connector that published.",
+    "tables INTEGER": "Number of tables with rows of the account.",
+    "rows BIGINT": "Number of rows of the account.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LakehouseEntry:
+    """The latest publication of an account. `published_at` is when its file was made."""
+
+    account: str
+    publication: str
+    published_at: datetime
+    true_of: datetime | None
+    personal: str | None
+    source: str | None
+    version: str
+    tables: int = 0
+    rows: int = 0
+
+
+_ENTRIES = RowsOf(LakehouseEntry, f"{LAKE}.{PUBLICATIONS}", _COLUMNS)
+
+
+@dataclass(frozen=True, slots=True)
+class LakePublication:
+    """Result of a publication; `unchanged` if the lakehouse had the file, or a newer one.
+
+    `publication` names the file, `snapshot` the state of the lakehouse after it. `tables` counts
+    the tables with rows. `inserted` counts rows written, and `removed` the rows that they replace.
+    """
+
+    account: str
+    outcome: Outcome
+    publication: str | None = None
+    snapshot: int | None = None
+    tables: int = 0
+    inserted: int = 0
+    removed: int = 0
+    seconds: float = 0.0
+    error: ConnectorError | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as `--json` prints it."""
+        shown = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "error"}
+        shown["seconds"] = round(self.seconds, 3)
+        return shown if self.error is None else {**shown, "error": self.error.as_json()}
+
+
+def publish_to_lakehouse(settings: Settings, *, force: bool = False) -> LakePublication:
+    """Publish the account's published file, then remove what earlier states needed for too long.
+
+    A file that the lakehouse has, or that is older, changes nothing unless `force` is set. Raises
+    `SettingsError` if there is no lakehouse, `NothingPublished`, and a `LakehouseError`.
+    """
+    place = LakehouseAccount.required(settings)
+    file = Warehouse(settings.folder).published
+    if not file.exists():
+        raise NothingPublished(f"{file} is not there: nothing was published yet")
+    began = time.monotonic()
+    with changing(place, published=file) as connection:
+        done = replace_rows(connection, place, file, force=force)
+        if done.outcome == "published":
+            clean_up(connection, timedelta(days=settings.lakehouse_keep_days.value), GRACE)
+    return replace(done, seconds=time.monotonic() - began)
+
+
+def publish_and_record(
+    settings: Settings,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    *,
+    force: bool = False,
+) -> LakePublication:
+    """Publish to the lakehouse, and record the result in the work file.
+
+    An error is part of the result. The next publication corrects it. Raises `SettingsError` if
+    there is no lakehouse.
+    """
+    place = LakehouseAccount.required(settings)
+    started_at = now()
+    try:
+        done = publish_to_lakehouse(settings, force=force)
+    except ConnectorError as error:
+        done = LakePublication(place.account, "failed", error=error)
+    copied = ("outcome", "publication", "snapshot", "tables", "inserted", "removed")
+    row = SharedPublication(
+        started_at,
+        now(),
+        **{name: getattr(done, name) for name in copied},
+        error_code=None if done.error is None else done.error.code,
+        message=None if done.error is None else str(done.error),
+    )
+    warehouse = Warehouse(settings.folder)
+    if warehouse.exists:
+        with suppress(WarehouseError):
+            write_shared(warehouse.work, row)
+    return done
+
+
+def replace_rows(
+    connection: duckdb.DuckDBPyConnection,
+    place: LakehouseAccount,
+    file: Path | None,
+    *,
+    force: bool,
+) -> LakePublication:
+    """Replace the account's rows by those of the attached file, or by nothing without a file."""
+    done = committed(connection, lambda: _replace(connection, place, file, force=force))
+    if done.outcome == "unchanged":
+        return done
+    ((snapshot,),) = connection.execute(
+        f"SELECT * FROM ducklake_last_committed_snapshot('{LAKE}')"
+    ).fetchall()
+    return replace(done, snapshot=snapshot)
+
+
+def _replace(
+    connection: duckdb.DuckDBPyConnection,
+    place: LakehouseAccount,
+    file: Path | None,
+    *,
+    force: bool,
+) -> LakePublication:
+    account, held = place.account, lake_tables(connection)
+    last = next((e for e in read_entries(connection) if e.account == account), None)
+    entry = None if file is None else _entry(connection, file, place)
+    if entry is None:
+        if last is None:
+            return LakePublication(account, "unchanged")
+    elif last is not None:
+        _check_source(last, entry)
+        if last.published_at >= entry.published_at and not force:
+            return LakePublication(account, "unchanged", entry.publication)
+    begin_change(connection)
+    removed = sum(
+        delete_rows(connection, table, account)
+        for name, table in held.items()
+        if name not in (PUBLICATIONS, CHANGES)
+    )
+    inserted = []
+    for table in () if entry is None else published_tables(connection):
+        bring_up(connection, table, held.get(str(table)))
+        inserted.append(insert_rows(connection, table, account))
+    tables, rows = sum(map(bool, inserted)), sum(inserted)
+    connection.execute(f"DELETE FROM {LAKE}.{PUBLICATIONS} WHERE account = {literal(account)}")
+    publication = None if entry is None else entry.publication
+    if entry is not None:
+        _ENTRIES.insert(connection, replace(entry, tables=tables, rows=rows))
+    message = "removed" if publication is None else f"publication {publication}"
+    connection.execute(f"CALL {LAKE}.set_commit_message({literal(account)}, {literal(message)})")
+    return LakePublication(account, "published", publication, None, tables, rows, removed)
+
+
+def begin_change(connection: duckdb.DuckDBPyConnection) -> None:
+    """Let the transaction conflict with every other change, even of other accounts.
+
+    DuckLake compares transactions table by table, and every change updates `lakehouse.changes`.
+    """
+    if PUBLICATIONS in lake_tables(connection):
+        connection.execute(f"UPDATE {LAKE}.{CHANGES} SET number = number + 1")
+        return
+    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {LAKE}.lakehouse")
+    connection.execute(f"CREATE TABLE {LAKE}.{CHANGES} (number BIGINT)")
+    connection.execute(f"INSERT INTO {LAKE}.{CHANGES} VALUES (1)")
+    connection.execute(f"CREATE TABLE {LAKE}.{PUBLICATIONS} ({', '.join(_COLUMNS)})")
+    connection.execute(f"ALTER TABLE {LAKE}.{PUBLICATIONS} SET PARTITIONED BY (account)")
+    for column, about in _COLUMNS.items():
+        name = column.partition(" ")[0]
+        connection.execute(f"COMMENT ON COLUMN {LAKE}.{PUBLICATIONS}.{name} IS {literal(about)}")
+
+
+def read_entries(connection: duckdb.DuckDBPyConnection) -> tuple[LakehouseEntry, ...]:
+    """Return the latest publication of each account, by name."""
+    if PUBLICATIONS not in lake_tables(connection):
+        return ()
+    rows = connection.execute(
+        f"SELECT {_ENTRIES.selected} FROM {LAKE}.{PUBLICATIONS} ORDER BY account"
+    ).fetchall()
+    return tuple(map(_ENTRIES.read, rows))
+
+
+def _entry(
+    connection: duckdb.DuckDBPyConnection, file: Path, place: LakehouseAccount
+) -> LakehouseEntry:
+    """Describe the attached file. A file without the schema `sync` is known by its time."""
+    source, own = place.source, program_version()
+    with suppress(duckdb.CatalogException):
+        rows = connection.execute(
+            "SELECT publication, epoch_us(started_at), epoch_us(true_of), personal "
+            "FROM published.sync.publications ORDER BY started_at DESC LIMIT 1"
+        ).fetchall()
+        if rows:
+            return _ENTRIES.read((place.account, *rows[0], source, own, 0, 0))
+    at = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+    return LakehouseEntry(place.account, f"{at:%Y%m%dT%H%M%S.%fZ}", at, None, None, source, own)
+
+
+def _check_source(last: LakehouseEntry, entry: LakehouseEntry) -> None:
+    """Refuse to replace the rows of another account that has the same name."""
+    if None in (last.source, entry.source) or last.source == entry.source:
+        return
+    raise LakehouseError(
+        f"the account {entry.account!r} of the lakehouse has its records from {last.source}, and"
+        f" this one from {entry.source}",
+        action="Rename one of the two accounts. If the address has changed, remove the account"
+        " from the lakehouse first: 'connector lakehouse remove'.",
+    )
+
+
+def clean_up(
+    connection: duckdb.DuckDBPyConnection, keep: timedelta | None, grace: timedelta
+) -> None:
+    """Expire states that are older than `keep`, and remove files that no state needs.
+
+    A file stays for `grace`, since a query may read it. Files that no state ever had are left by a
+    process that was killed, or belong to a publication under way. Without `keep`, all earlier
+    states expire, and their files are removed immediately.
+    """
+    now = datetime.now(UTC)
+    unused = f"older_than => {literal((now - grace).isoformat())}::TIMESTAMPTZ"
+    expired = f"older_than => {literal((now - (keep or timedelta())).isoformat())}::TIMESTAMPTZ"
+    for selected, function, which in (
+        # A time would need a package that is not installed.
+        ("snapshot_id", "ducklake_expire_snapshots", expired),
+        ("path", "ducklake_cleanup_old_files", "cleanup_all => true" if keep is None else unused),
+        ("path", "ducklake_delete_orphaned_files", unused),
+    ):
+        _call(connection, f"SELECT {selected} FROM {function}('{LAKE}', {which})")
+
+
+def _call(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
+    repeated(lambda: connection.execute(statement).fetchall())

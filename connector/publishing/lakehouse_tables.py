@@ -1,0 +1,157 @@
+"""Tables of the lakehouse: one for each shared table of published files.
+
+A table of the lakehouse has `account` first, then the columns of the file. It is partitioned by
+account. A column that the file of an account lacks is null in the account's rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+import duckdb
+
+from connector.errors import LakehouseDiffers
+from connector.publishing.lakehouse_connection import LAKE
+from connector.warehouse.duckdb_file import literal, quoted
+from connector.warehouse.schema import Column, TableSchema
+
+SCHEMAS = ("landing", "history", "marts", "seeds")
+"""What is shared of a published file. `staging` is a means to an end, and `sync` and `push` are the
+affairs of one account.
+"""
+
+CONTENT = re.compile(r"marts\.content_")
+"""Tables made of an account's own content types: those of two accounts mean different things."""
+
+ACCOUNT = "account"
+
+_ACCOUNT_COMMENT = "The account that the row is of."
+
+_WIDER: Mapping[str, str] = {
+    "HUGEINT": "DECIMAL(38,0)",
+    "UHUGEINT": "DECIMAL(38,0)",
+    "UBIGINT": "DECIMAL(38,0)",
+}
+_INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
+_FLOATS = ("FLOAT", "DOUBLE")
+
+
+def published_tables(connection: duckdb.DuckDBPyConnection) -> tuple[TableSchema, ...]:
+    """The tables of the attached file `published` that are shared. Views are not."""
+    comments = connection.execute(
+        "SELECT schema_name || '.' || table_name, coalesce(comment, '') FROM duckdb_tables() "
+        "WHERE database_name = 'published' AND NOT internal"
+    ).fetchall()
+    about = dict(comments)
+    return tuple(
+        replace(each, about=about[str(each)])
+        for each in _tables(connection, "published")
+        if str(each) in about and each.schema in SCHEMAS and not CONTENT.match(str(each))
+    )
+
+
+def lake_tables(connection: duckdb.DuckDBPyConnection) -> dict[str, TableSchema]:
+    """The tables of the lakehouse by name, with all of their columns."""
+    return {str(each): each for each in _tables(connection, LAKE)}
+
+
+def bring_up(
+    connection: duckdb.DuckDBPyConnection, table: TableSchema, held: TableSchema | None
+) -> None:
+    """Make the table, or add the missing columns to `held`, the table of the lakehouse.
+
+    Raises `LakehouseDiffers` for a column of another type.
+    """
+    target = f"{LAKE}.{table.quoted}"
+    for each in table.columns:
+        if each.name.lower() == ACCOUNT:
+            raise LakehouseDiffers(
+                f"{table} has a column of its own that is called {each.name}",
+                action="Rename the column: the lakehouse has a column of that name.",
+            )
+    if held is None:
+        _make(connection, table, target)
+        return
+    there = {each.name.lower(): each for each in held.columns}
+    for column in table.columns:
+        known = there.get(column.name.lower())
+        if known is None:
+            connection.execute(
+                f"ALTER TABLE {target} ADD COLUMN {quoted(column.name)} {column.type}"
+            )
+            _comment(connection, target, (column,))
+        elif known.type != column.type and not _holds(known.type, column.type):
+            if not _holds(column.type, known.type):
+                raise LakehouseDiffers(
+                    f"{table}.{column.name} is {known.type} in the lakehouse, and {column.type} in"
+                    " the published file"
+                )
+            connection.execute(
+                f"ALTER TABLE {target} ALTER COLUMN {quoted(column.name)} "
+                f"SET DATA TYPE {column.type}"
+            )
+
+
+def _make(connection: duckdb.DuckDBPyConnection, table: TableSchema, target: str) -> None:
+    columns = (Column(ACCOUNT, "VARCHAR", _ACCOUNT_COMMENT), *table.columns)
+    defined = ", ".join(f"{quoted(each.name)} {each.type}" for each in columns)
+    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {LAKE}.{quoted(table.schema)}")
+    connection.execute(f"CREATE TABLE {target} ({defined})")
+    connection.execute(f"ALTER TABLE {target} SET PARTITIONED BY ({ACCOUNT})")
+    if table.about:
+        connection.execute(f"COMMENT ON TABLE {target} IS {literal(table.about)}")
+    _comment(connection, target, columns)
+
+
+def _comment(connection: duckdb.DuckDBPyConnection, target: str, columns: Iterable[Column]) -> None:
+    for each in columns:
+        if each.comment:
+            connection.execute(
+                f"COMMENT ON COLUMN {target}.{quoted(each.name)} IS {literal(each.comment)}"
+            )
+
+
+def _holds(wide: str, narrow: str) -> bool:
+    """Return True if every value of the narrow type is a value of the wide type."""
+    return any(
+        wide in types and narrow in types and types.index(wide) > types.index(narrow)
+        for types in (_INTEGERS, _FLOATS)
+    )
+
+
+def _tables(connection: duckdb.DuckDBPyConnection, database: str) -> Iterator[TableSchema]:
+    columns: dict[tuple[str, str], list[Column]] = {}
+    for schema, table, name, type, comment in connection.execute(
+        "SELECT schema_name, table_name, column_name, data_type, comment FROM duckdb_columns() "
+        f"WHERE database_name = {literal(database)} AND NOT internal "
+        "ORDER BY schema_name, table_name, column_index"
+    ).fetchall():
+        columns.setdefault((schema, table), []).append(Column(name, _type(type), comment or ""))
+    for (schema, table), found in columns.items():
+        yield TableSchema(schema, table, tuple(found))
+
+
+def _type(type: str) -> str:
+    """The type that holds such values in Parquet without a change."""
+    if type.startswith("ENUM("):
+        return "VARCHAR"
+    return _WIDER.get(type, type)
+
+
+def insert_rows(connection: duckdb.DuckDBPyConnection, table: TableSchema, account: str) -> int:
+    """Insert the rows of the published file, and return their number."""
+    ((inserted,),) = connection.execute(
+        f"INSERT INTO {LAKE}.{table.quoted} BY NAME "
+        f"SELECT {literal(account)} AS {ACCOUNT}, * FROM published.{table.quoted}"
+    ).fetchall()
+    return int(inserted)
+
+
+def delete_rows(connection: duckdb.DuckDBPyConnection, table: TableSchema, account: str) -> int:
+    """Delete the rows of the account, and return their number."""
+    ((deleted,),) = connection.execute(
+        f"DELETE FROM {LAKE}.{table.quoted} WHERE {ACCOUNT} = {literal(account)}"
+    ).fetchall()
+    return int(deleted)

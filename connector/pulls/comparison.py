@@ -1,0 +1,298 @@
+"""Comparing a whole stream with the API: reads everything, and changes nothing.
+
+Every page in order of creation, and the detail of every record listed; what is landed and not
+listed is read as well, since only the API's 404 says that it is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from math import ceil, log2
+
+from connector.catalog.page import Page
+from connector.catalog.resource import Declaration, Resource
+from connector.pulls.first_load import read_too_early
+from connector.pulls.listing import Dirtiness, first_clean, ids_of, list_all, predicted, recall
+from connector.pulls.totals import with_checked_totals
+from connector.warehouse.bookmark import Bookmark, floor_of, future_of
+from connector.warehouse.pull_commands import (
+    BATCH_RECORDS_MAX,
+    Between,
+    CountLive,
+    CountQueued,
+    Differing,
+    Found,
+    Gone,
+    LandedRow,
+    ListPage,
+    Outcome,
+    ReadRecords,
+    Recall,
+    Steps,
+)
+
+
+@dataclass(slots=True)
+class StreamComparison:
+    """How the landing differs from the API, by id.
+
+    `missing` are listed and not landed, `extra` are landed and gone from the API, `stale` are
+    landed with other values in the fields named, `unhydrated` are landed as list items only, and
+    `unread` could not be read, each with the reason. `total` is the API's own count, and
+    `compared` how many records were read.
+    """
+
+    total: int = 0
+    compared: int = 0
+    missing: list[str] = field(default_factory=list)
+    extra: list[str] = field(default_factory=list)
+    stale: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    unhydrated: list[str] = field(default_factory=list)
+    unread: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether everything could be compared, and is the same."""
+        differ = self.missing or self.extra or self.stale or self.unhydrated or self.unread
+        return not differ
+
+
+def compare(resource: Declaration, found: StreamComparison) -> Steps[None]:
+    """Compare every record with the landed rows, into `found`; commits nothing."""
+    listed: set[str] = set()
+
+    def take(page: Page[Resource]) -> Steps[int]:
+        found.total = page.total
+        fresh = tuple(id for id in ids_of(page.items) if id not in listed)
+        listed.update(fresh)
+        yield from _read(fresh, found)
+        return 0
+
+    steps = list_all("created_at" if resource.sortable else None, take)
+    yield from with_checked_totals(steps, Bookmark())
+    unlisted = sorted((yield from Between(None, None)) - listed)
+    for start in range(0, len(unlisted), BATCH_RECORDS_MAX):
+        yield from _read(tuple(unlisted[start : start + BATCH_RECORDS_MAX]), found)
+
+
+def compare_vanished(found: StreamComparison) -> Steps[None]:
+    """Compare the landed rows of a stream whose parent is deleted, into `found`."""
+    yield from _read(tuple(sorted((yield from Between(None, None)))), found)
+
+
+def _read(ids: tuple[str, ...], found: StreamComparison) -> Steps[None]:
+    """Read these records and compare them with the landed rows."""
+    left = ids
+    while left:
+        known = yield from Recall(left)
+        outcomes = yield from ReadRecords(left)
+        left = tuple(id for id in left if id not in outcomes)
+        yield from _compare_read(outcomes, known, found)
+
+
+def _compare_read(
+    outcomes: Mapping[str, Outcome], known: Mapping[str, LandedRow], found: StreamComparison
+) -> Steps[None]:
+    records = tuple(each.record for each in outcomes.values() if isinstance(each, Found))
+    found.stale |= yield from Differing(records)
+    for id, outcome in outcomes.items():
+        row = known.get(id)
+        is_live = row is not None and not row.is_deleted
+        if isinstance(outcome, Gone):
+            if is_live:
+                found.extra.append(id)
+        elif not isinstance(outcome, Found):
+            found.unread[id] = outcome.message or outcome.reason
+        elif not is_live:
+            found.missing.append(id)
+            found.stale.pop(id, None)
+        elif row is not None and row.read_at is None:
+            found.unhydrated.append(id)
+    found.compared += len(outcomes)
+
+
+# -- Plan ------------------------------------------------------------------------------------------
+# What a pull of one stream would cost: found with few requests, and nothing is landed.
+#
+# How many records changed is the rank of the first clean one. It is found by exponential search
+# over ranks, with a page and a detail for each probe; the pages in between are not read. What the
+# pull itself would then send follows from the number: one list per hundred, one detail per changed
+# record, and one for the record that ends them.
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a pull would find and send.
+
+    `total` is the API's own count, `changed` the records that were created or changed since the
+    last proven pull, `deleted` those gone (an estimate from the counts), `queued` what waits to be
+    read. `is_first` says that a first load has not come to its end.
+    """
+
+    total: int
+    changed: int
+    deleted: int
+    queued: int
+    lists: int
+    details: int
+    is_first: bool = False
+
+    @property
+    def requests(self) -> int:
+        """Requests in all."""
+        return self.lists + self.details
+
+
+def price(resource: Declaration, bookmark: Bookmark) -> Steps[Price]:
+    """Find out what a pull of the stream would cost, by a few requests of its own."""
+    return (yield from with_checked_totals(_price(resource, bookmark), bookmark))
+
+
+def _price(resource: Declaration, bookmark: Bookmark) -> Steps[Price]:
+    if not resource.sortable or not bookmark.is_sorted:
+        return (yield from _price_whole(resource, bookmark))
+    if bookmark.proven_at is None:
+        return (yield from _price_first(resource, bookmark))
+    return (yield from _RankSearch(resource, bookmark).price())
+
+
+def listed_ids(resource: Declaration) -> Steps[tuple[str, ...]]:
+    """Ids of a whole list: of the parents whose children are to be priced."""
+    ids: dict[str, None] = {}
+
+    def take(page: Page[Resource]) -> Steps[int]:
+        ids.update(dict.fromkeys(ids_of(page.items)))
+        yield from ()
+        return 0
+
+    yield from with_checked_totals(list_all(None, take), Bookmark())
+    return tuple(ids)
+
+
+def _price_first(resource: Declaration, bookmark: Bookmark) -> Steps[Price]:
+    """A first load: two looks at every page, every detail, and the walk that follows."""
+    page = yield from ListPage(1, "created_at", "asc")
+    live = yield from CountLive()
+    queued = yield from CountQueued()
+    pages = max(1, ceil(page.total / page.per_page))
+    unlisted = max(0, page.total - live)
+    ends = 0 if resource.lists_cursor else 1
+    details = unlisted + queued + (ends if page.total else 0)
+    # What was swept before the load was cut short is not swept again.
+    swept = pages if bookmark.verify_page is not None else max(0, (bookmark.load_page or 1) - 1)
+    # A single page is one instant, which needs no second look. A full one does not show that it
+    # is the last, so that the newest are listed as well.
+    is_full = 0 < page.total == pages * page.per_page
+    lists = 1 + ends if pages == 1 and not is_full else pages - swept + pages + 1 + is_full
+    return Price(page.total, unlisted, 0, queued, lists, details, is_first=True)
+
+
+def _price_whole(resource: Declaration, bookmark: Bookmark) -> Steps[Price]:
+    """Price of a list read whole: its pages, and the details that a pull would read."""
+    wanted: set[str] = set()
+
+    def take(page: Page[Resource]) -> Steps[int]:
+        known = yield from recall(page.items)
+        wanted.update((yield from Differing(page.items)), read_too_early(page, known, bookmark))
+        wanted.update(id for id in ids_of(page.items) if id not in known or not known[id].read_at)
+        return 0
+
+    page = yield from list_all("created_at" if resource.sortable else None, take)
+    live = yield from CountLive()
+    queued = yield from CountQueued()
+    is_first = bookmark.proven_at is None
+    deleted = max(0, live - page.count)
+    details = max(len(wanted), queued) + deleted
+    return Price(page.total, len(wanted), deleted, queued, page.page, details, is_first=is_first)
+
+
+class _RankSearch:
+    """The search for the first clean record of a loaded stream, by rank."""
+
+    def __init__(self, resource: Declaration, bookmark: Bookmark) -> None:
+        self._lists_cursor = resource.lists_cursor
+        self._bookmark = bookmark
+        self._floor = self._future = floor_of(bookmark)
+        self._pages: dict[int, Page[Resource]] = {}
+        self._dates: dict[str, datetime | None] = {}
+        self._unknown = 0
+        self._seen = 0
+
+    def price(self) -> Steps[Price]:
+        """Search, and work out what the pull would send."""
+        first = yield from self._page(1)
+        self._future = future_of(first.dated_at, self._bookmark)
+        changed = yield from self._changed(first)
+        live = yield from CountLive()
+        queued = yield from CountQueued()
+        pages = max(1, ceil(first.total / first.per_page))
+        seen = max(1, min(self._seen, changed))
+        new = round(self._unknown * changed / seen) if changed else 0
+        offset = self._bookmark.total_offset
+        deleted = max(0, live + new - first.total - (offset or 0))
+        lists = min(pages, changed // first.per_page + 1)
+        ends = 0 if self._lists_cursor or changed >= first.total else 1
+        searched = 0
+        if offset is None:
+            searched = pages
+        elif deleted:
+            searched = min(pages, deleted * (ceil(log2(max(1, pages / deleted))) + 2))
+        return Price(
+            total=first.total,
+            changed=changed,
+            deleted=deleted,
+            queued=queued,
+            lists=lists + searched,
+            details=changed + ends + deleted + queued,
+        )
+
+    def _page(self, number: int) -> Steps[Page[Resource]]:
+        if number not in self._pages:
+            page = yield from ListPage(number, "updated_at", "desc")
+            self._pages[number] = page
+            known = yield from recall(page.items)
+            self._seen += len(page.items)
+            self._unknown += sum(item.id not in known for item in page.items)
+        return self._pages[number]
+
+    def _changed(self, first: Page[Resource]) -> Steps[int]:
+        """The rank of the first clean record: as many as that have changed."""
+        known = yield from recall(first.items)
+        rows = [
+            LandedRow(item.updated_at) if self._lists_cursor else known.get(item.id)
+            for item in first.items
+        ]
+        start = predicted(rows, self._floor, self._future)
+        return (
+            yield from first_clean(
+                start, lambda rank: self._verdict(first, rank), lambda: first.total
+            )
+        )
+
+    def _verdict(self, first: Page[Resource], rank: int) -> Steps[Dirtiness]:
+        """What the record of that rank is, by the page that holds it and its detail."""
+        if rank >= first.total:
+            return "end"
+        page = yield from self._page(rank // first.per_page + 1)
+        index = rank % first.per_page
+        if index >= len(page.items):
+            return "end"
+        updated_at = yield from self._dated(page.items[index])
+        if updated_at is None or updated_at > self._future:
+            return "odd"
+        return "dirty" if updated_at > self._floor else "clean"
+
+    def _dated(self, item: Resource) -> Steps[datetime | None]:
+        """Record's own `updated_at`; one that could not be read counts as changed now."""
+        if self._lists_cursor:
+            return item.updated_at
+        if item.id not in self._dates:
+            outcomes = yield from ReadRecords((item.id,))
+            outcome = outcomes[item.id]
+            if isinstance(outcome, Found):
+                self._dates[item.id] = outcome.record.updated_at
+            else:
+                self._dates[item.id] = self._future
+        return self._dates[item.id]

@@ -1,0 +1,307 @@
+"""Rechecks: records that are read one by one, because they are queued or suspect.
+
+Each detail is compared with its landed row. A difference that the bookmark rules out is an anomaly
+and becomes an event: a write that became visible too late (`late`, which raises the lateness), or a
+change that the API did not date (`silent`).
+
+The first half reads records that are queued or named. The second half, `DetailReads`, remembers
+which request of a walk read which detail, so that a detail is known to be younger than a list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import islice
+
+from connector.pulls.deletion_guard import Guard
+from connector.pulls.listing import Listing
+from connector.warehouse.bookmark import SECOND, Bookmark, later
+from connector.warehouse.pull_commands import (
+    BATCH_RECORDS_MAX,
+    Commit,
+    Differing,
+    Event,
+    Found,
+    Gone,
+    LandedRow,
+    NextQueued,
+    Outcome,
+    ReadRecords,
+    Recall,
+    Steps,
+    Unread,
+)
+
+
+def read_queue(guard: Guard) -> Steps[None]:
+    """Read every queued record, newest first, and commit each batch.
+
+    A record that cannot be read stays queued. One that is gone is withheld by the guard until
+    `commit_tombstones`; one that is gone and still listed waits for the next pull.
+    """
+    unread: set[str] = set()
+    while True:
+        skip = frozenset(unread | guard.withheld.keys() | guard.contradicted)
+        ids = yield from NextQueued(BATCH_RECORDS_MAX, skip)
+        if not ids:
+            break
+        outcomes = yield from ReadRecords(ids)
+        found, gone, failed = _sorted_out(outcomes)
+        unread |= failed.keys()
+        guard.withheld |= gone
+        yield from Commit(records=found, unread=failed)
+
+
+def commit_tombstones(guard: Guard) -> Steps[None]:
+    """Commit the tombstones that the guard withheld: lists do not show them either."""
+    if gone := guard.release():
+        yield from Commit(gone=gone)
+
+
+def commit_few_tombstones(guard: Guard) -> Steps[None]:
+    """Commit the tombstones that the guard withheld if they are few; many stay queued."""
+    if guard.withholds_many:
+        guard.postpone()
+    elif gone := guard.allow({}):
+        yield from Commit(gone=gone)
+
+
+def recheck(
+    ids: Iterable[str],
+    bookmark: Bookmark,
+    guard: Guard,
+    *,
+    is_absent: bool = False,
+    unread: dict[str, Unread] | None = None,
+) -> Steps[Bookmark]:
+    """Read these records, queued or not, and judge where they differ from their rows.
+
+    `is_absent` says that no list shows those that may be gone. Tombstones that the guard does not
+    allow at once are queued. Records that could not be read are added to `unread`. Returns the
+    bookmark, whose lateness may have grown.
+    """
+    left = dict.fromkeys(ids)
+    gone: dict[str, Gone] = {}
+    while left:
+        batch = tuple(islice(left, BATCH_RECORDS_MAX))
+        known = yield from Recall(batch)
+        outcomes = yield from ReadRecords(batch)
+        for id in outcomes:
+            del left[id]
+        found, batch_gone, failed = _sorted_out(outcomes)
+        gone |= batch_gone
+        if unread is not None:
+            unread |= failed
+        differing = yield from Differing(tuple(each.record for each in found))
+        changed = tuple(each for each in found if each.record.id in differing)
+        bookmark, events = _judge(changed, known, bookmark)
+        yield from Commit(records=found, unread=failed, bookmark=bookmark, events=events)
+    if is_absent:
+        guard.withheld |= gone
+    allowed = guard.release() if is_absent else guard.allow(gone)
+    yield from Commit(gone=allowed, enqueue=dict.fromkeys(gone.keys() - allowed.keys(), "gone"))
+    return bookmark
+
+
+def _sorted_out(
+    outcomes: dict[str, Outcome],
+) -> tuple[tuple[Found, ...], dict[str, Gone], dict[str, Unread]]:
+    found = tuple(each for each in outcomes.values() if isinstance(each, Found))
+    gone = {id: each for id, each in outcomes.items() if isinstance(each, Gone)}
+    unread = {id: each for id, each in outcomes.items() if isinstance(each, Unread)}
+    return found, gone, unread
+
+
+def _judge(
+    changed: tuple[Found, ...], known: dict[str, LandedRow], bookmark: Bookmark
+) -> tuple[Bookmark, tuple[Event, ...]]:
+    """The anomalies: changes dated at or before the floor, where there can be none."""
+    if bookmark.proven_at is None:
+        return bookmark, ()
+    floor = bookmark.proven_at - timedelta(seconds=bookmark.lateness_seconds)
+    events: list[Event] = []
+    for each in changed:
+        id, updated_at, row = each.record.id, each.record.updated_at, known[each.record.id]
+        if updated_at is None or updated_at > floor or (row.is_queued and row.read_at is None):
+            continue
+        if updated_at == row.updated_at:
+            events.append(Event("silent", "changed, and its updated_at did not move", id))
+            continue
+        bookmark = _with_room_for(bookmark, updated_at, row.read_at)
+        events.append(Event("late", f"became visible late: updated_at is {updated_at}", id))
+    return bookmark, tuple(events)
+
+
+def _with_room_for(bookmark: Bookmark, updated_at: datetime, read_at: datetime | None) -> Bookmark:
+    """Bookmark with more lateness, after a change that it should have covered.
+
+    How late the change was is known only if the row was read after its date. Otherwise it is only
+    known to be later than the lateness, which is then doubled.
+    """
+    assert bookmark.proven_at is not None
+    seen_late = (read_at - updated_at).total_seconds() if read_at is not None else 0.0
+    seconds = max(seen_late, bookmark.lateness_seconds)
+    return later(bookmark, min(seconds, (bookmark.proven_at - updated_at).total_seconds()))
+
+
+# -- The details that one walk reads -------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DetailRead:
+    """Detail read in this pass: its `updated_at`, and the step at which it was read."""
+
+    updated_at: datetime | None
+    step: int
+
+
+class DetailReads:
+    """Details that a pass has read; its `bookmark` is committed with every batch.
+
+    `step` counts requests of the pass, so that a detail is known to be younger than a list.
+    `known` are the landed rows of listed items. `gone` are the records that the API says are
+    gone, `unread` those that could not be read, each with the reason.
+    """
+
+    def __init__(self, bookmark: Bookmark, guard: Guard) -> None:
+        self.bookmark = bookmark
+        self.step = 0
+        self.known: dict[str, LandedRow] = {}
+        self.by_id: dict[str, DetailRead] = {}
+        self.gone: dict[str, Gone] = {}
+        self.unread: dict[str, Unread] = {}
+        self._guard = guard
+        self._is_resumed = bookmark.opened_at is not None
+        self._found: dict[str, Found] = {}
+        self._events: list[Event] = []
+        self._undated = 0
+        # Read since the last batch landed, found or not.
+        self._unlanded = 0
+
+    def remember(self, id: str, known: LandedRow) -> None:
+        """Remember a landed row; in a resumed pass, one read since T0 counts as read.
+
+        Not in a new pass: T0 lies a little before it, so a row that was read just before the pass
+        would count as read in it, and a change in between would be missed.
+        """
+        self.known[id] = known
+        opened_at = self.bookmark.opened_at if self._is_resumed else None
+        if opened_at is None or known.read_at is None or known.is_queued:
+            return
+        # `Date` is cut to the second, so only a detail that is later by one is surely later.
+        if known.read_at - SECOND >= opened_at:
+            self.by_id.setdefault(id, DetailRead(known.updated_at, 0))
+
+    def updated_at(self, id: str) -> datetime | None:
+        """When the record was last changed, by its detail; None where that was not read."""
+        return self.by_id[id].updated_at if id in self.by_id else None
+
+    @property
+    def unlanded_new(self) -> int:
+        """Number of records that wait to be landed and are no live rows yet."""
+        known = self.known
+        return sum(id not in known or known[id].is_deleted for id in self._found)
+
+    def is_younger(self, id: str, listing: Listing) -> bool:
+        """Whether the record's detail was read after the listing last showed it."""
+        return id in self.by_id and self.by_id[id].step > listing.step[id]
+
+    def forget(self, ids: Iterable[str]) -> None:
+        """Forget these details, so that the records are read again."""
+        for id in ids:
+            self.by_id.pop(id, None)
+
+    def settled(self, id: str) -> bool:
+        """Whether the pass has read the record, or tried to."""
+        return id in self.by_id or id in self.gone or id in self.unread
+
+    def read(self, ids: tuple[str, ...]) -> Steps[None]:
+        """Read details and land each full batch: a pass cut short loses at most one."""
+        left = dict.fromkeys(ids)
+        while left:
+            room = BATCH_RECORDS_MAX - self._unlanded
+            outcomes = yield from ReadRecords(tuple(islice(left, room)))
+            self._unlanded += len(outcomes)
+            self.step += 1
+            for id in outcomes:
+                del left[id]
+            for id, outcome in outcomes.items():
+                self.unread.pop(id, None)
+                if isinstance(outcome, Found):
+                    self._take(id, outcome)
+                elif isinstance(outcome, Gone):
+                    self.gone[id] = outcome
+                else:
+                    self.unread[id] = outcome
+            if left or self._unlanded >= BATCH_RECORDS_MAX:
+                yield from self._land()
+
+    def compare(self, listing: Listing) -> None:
+        """Note details that were older than the `updated_at` of their list item."""
+        for item in listing.order:
+            updated_at = self.updated_at(item.id)
+            if not item.declaration.lists_cursor or updated_at is None:
+                continue
+            if self.is_younger(item.id, listing) and updated_at < item.updated_at:
+                late = (listing.last.dated_at - item.updated_at).total_seconds()
+                self.bookmark = later(self.bookmark, late)
+
+    def close(self, bookmark: Bookmark, event: Event | None) -> Steps[None]:
+        """Land what is left, the tombstones that the guard allows, and the bookmark."""
+        self.bookmark = bookmark
+        if event is not None:
+            self._events.append(event)
+        if self._undated:
+            why = f"{self._undated} have no updated_at, or one in the future: read at every pull"
+            self._events.append(Event("undated", why))
+        allowed = self._guard.allow(self.gone)
+        withheld = dict.fromkeys(self.gone.keys() - allowed.keys(), "gone")
+        queued = {id: each.reason for id, each in self.unread.items()} | withheld
+        yield from self._land(allowed, queued, self.unread)
+
+    def _take(self, id: str, found: Found) -> None:
+        updated_at = found.record.updated_at
+        self._found[id] = found
+        self.by_id[id] = DetailRead(updated_at, self.step)
+        lateness = timedelta(seconds=self.bookmark.lateness_seconds)
+        if updated_at is None or updated_at > found.served_at + lateness:
+            self._undated += 1
+        elif (known := self.known.get(id)) is not None and known.read_at is not None:
+            self._measure(id, updated_at, known.updated_at, known.read_at)
+
+    def _measure(
+        self, id: str, updated_at: datetime, landed_at: datetime | None, read_at: datetime
+    ) -> None:
+        """Note a late version: its date is before the last read, which did not show it.
+
+        The lateness grows to cover it. If this row closed the last walk, that walk may have ended
+        too high, and is not trusted any more.
+        """
+        if landed_at == updated_at:
+            return
+        if id == self.bookmark.closed_by and updated_at < read_at + SECOND:
+            self.bookmark = replace(self.bookmark, closed_by=None)
+        late = (read_at - updated_at).total_seconds()
+        before, self.bookmark = self.bookmark, later(self.bookmark, late)
+        if self.bookmark.lateness_seconds > before.lateness_seconds:
+            self._events.append(Event("late", f"became visible {late:.0f} s or more late", id))
+
+    def _land(
+        self,
+        gone: dict[str, Gone] | None = None,
+        enqueue: dict[str, str] | None = None,
+        unread: dict[str, Unread] | None = None,
+    ) -> Steps[None]:
+        yield from Commit(
+            records=tuple(each for id, each in self._found.items() if id not in self.gone),
+            gone=gone or {},
+            enqueue=enqueue or {},
+            unread=unread or {},
+            bookmark=self.bookmark,
+            events=tuple(self._events),
+        )
+        self._found.clear()
+        self._events.clear()
+        self._unlanded = 0

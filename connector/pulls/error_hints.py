@@ -1,0 +1,120 @@
+"""Advice: what happened and what to do, of an error or of a resource's end.
+
+A run's record keeps codes, not errors; here a code is a kind of error again. Nothing is decided
+about the run itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from connector.catalog import declaration
+from connector.errors import ConnectorError, count_noun, kinds_of
+from connector.errors_api import Forbidden, RecordUnreadable, TryAgain
+from connector.log import shortened
+from connector.pulls.incremental_scan import NO_END
+from connector.pulls.resource_pull import NOT_READ, ONLY_THESE, UNSORTED
+from connector.warehouse.pull_commands import Event
+from connector.warehouse.runs import ResourceRun
+from connector.warehouse.state import UnreadRecord
+
+UNREAD_SHOWN_MAX = 3
+"""Records that could not be read that one sentence names."""
+
+ANOMALIES_SHOWN_MAX = 5
+"""Anomalies of one resource that one sentence names."""
+
+QUIET_KINDS = frozenset(("unproven", "mass_deletion", "late"))
+"""Kinds of event that are reported in another way, or, as lateness, are allowed for already."""
+
+_UNPROVEN = "Run the same command again. It continues from here, so no record is missed."
+
+_UNREPEATED = {
+    UNSORTED: "Contact the platform's support. Until then every pull reads the whole list.",
+    NO_END: "Contact the platform's support: the API's lists do not contain their length.",
+    ONLY_THESE: "Run 'connector pull' without ids to verify all records.",
+    NOT_READ: f"Run the same command again. If it fails again: {RecordUnreadable.action}",
+    "the API has no record": "Check the ids: the API has no records with these ids.",
+    "gone from the API": "Nothing to do: the records are marked as deleted.",
+    "not landed": "Check the ids, or run 'connector pull', which loads the parent records first.",
+}
+"""Actions of reasons for which the same command would end in the same way, by how they begin."""
+
+
+def explain(what: ConnectorError | ResourceRun) -> str:
+    """What happened, and what to do next: two sentences."""
+    if isinstance(what, ConnectorError):
+        happened, action = str(what), what.action
+    else:
+        happened, action = what.message or f"{what.resource} is not verified", action_of(what)
+    return f"{happened.rstrip().removesuffix('.')}. {action}"
+
+
+def explain_together(resources: Sequence[ResourceRun]) -> Iterator[str]:
+    """Return a line for each cause: one outage of many resources is one line."""
+    groups: dict[tuple[str, str], list[ResourceRun]] = {}
+    for each in resources:
+        cause = each.error_code or each.resource
+        groups.setdefault((cause, action_of(each)), []).append(each)
+    for same in groups.values():
+        names = ", ".join(each.resource for each in same)
+        outcomes = ", ".join(dict.fromkeys(each.outcome for each in same))
+        yield f"{names} {outcomes}: {explain(same[0])}"
+
+
+def describe_unread(unread: Sequence[UnreadRecord]) -> str:
+    """Part of a sentence on the records that could not be read: which, why, and how often."""
+    told = []
+    for each in unread[:UNREAD_SHOWN_MAX]:
+        runs = f", in {each.failed_runs} runs so far" if each.is_broken else ""
+        told.append(f"{shortened(each.id)} ({each.error}{runs})")
+    more = len(unread) - len(told)
+    what = count_noun(len(unread), "record could not be read", "records could not be read")
+    return f"{what}: {', '.join(told)}{f' and {more:,} more' if more else ''}"
+
+
+def describe_anomalies(resource: str, events: Sequence[Event]) -> str:
+    """Sentence on what the records of a resource have and the API's description does not."""
+    told = [
+        f"{each.kind}: {each.detail}" + (f" (record {shortened(each.id)})" if each.id else "")
+        for each in events[:ANOMALIES_SHOWN_MAX]
+    ]
+    more = len(events) - len(told)
+    return f"{resource} has {'; '.join(told)}{f'; and {more:,} more' if more else ''}."
+
+
+def difference(done: ResourceRun) -> str | None:
+    """Sentence on a landing with another number of rows than the API's, else None."""
+    if done.total is None:
+        return f"The API's total of {done.resource} is unknown: no list was read to its end."
+    if done.live == done.total:
+        return None
+    return (
+        f"landing.{done.resource} has {done.live:,} live rows and the API has {done.total:,}:"
+        " records changed during the pull. The next pull resolves the difference."
+    )
+
+
+def may_repeat(done: ResourceRun) -> bool:
+    """Whether the same request may succeed later without anybody's doing anything."""
+    return issubclass(_kinds().get(done.error_code or "", ConnectorError), TryAgain)
+
+
+def action_of(what: ResourceRun | str | None) -> str:
+    """Next action for a resource that did not end well, or for an error's code."""
+    if not isinstance(what, ResourceRun):
+        return _kinds().get(what or "", ConnectorError).action
+    if what.error_code is None:
+        told = what.message or ""
+        found = (_UNREPEATED[each] for each in _UNREPEATED if told.startswith(each))
+        return next(found, _UNPROVEN)
+    kind = _kinds().get(what.error_code, ConnectorError)
+    if issubclass(kind, Forbidden):
+        scope = declaration(what.resource).read_scope()
+        return Forbidden("", status=403, scope=scope).action
+    return kind.action
+
+
+def _kinds() -> dict[str, type[ConnectorError]]:
+    """Return every kind of error by its code."""
+    return {kind.code: kind for kind in kinds_of(ConnectorError)}

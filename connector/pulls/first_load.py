@@ -1,0 +1,313 @@
+"""First load, the second look at a list, and the read of an unsorted list.
+
+A first load sweeps the list in order of creation and lands every list item at once, so that names
+and statuses are there after N/100 requests. Each of these rows is queued, and the details follow,
+newest first. R is the server's time before the sweep. Once the queue is empty, a second look over
+the list finds records that the sweep missed because of deletions and unstable ties. Every step is
+committed, so a load that was cut short continues where it stopped.
+
+Lists that cannot be sorted (content types; a server that ignores `sort`) are read whole instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from connector.catalog.page import Page
+from connector.catalog.resource import Declaration, Resource
+from connector.pulls.deletion_guard import Guard, allowance, remembered
+from connector.pulls.detail_queue import commit_few_tombstones, commit_tombstones, read_queue
+from connector.pulls.listing import PageBatch, ids_of, is_ascending, list_all, recall
+from connector.pulls.verification_pass import ScrubRound, read_windows
+from connector.warehouse.bookmark import Bookmark, measured, opened
+from connector.warehouse.pull_commands import (
+    Between,
+    Commit,
+    CountLive,
+    Differing,
+    Event,
+    LandedRow,
+    ListPage,
+    Recall,
+    Steps,
+)
+
+SWEEPS_MAX = 24
+"""Sweeps of one first load; a second one only if fewer ids were seen than the list's total."""
+
+VERIFICATIONS_MAX = 3
+"""Second looks in one pull, while fewer records are live than the total says."""
+
+DETAILS_REREAD_HOURS = 24
+"""Age at which the details of an unsorted list are read again, as a scrub would."""
+
+TOO_FEW = "fewer records could be found than the list has"
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """End of a sweep over a whole list.
+
+    `is_one_instant`: a single answer showed all of it. `is_short`: fewer ids were seen than the
+    total says, after every repetition.
+    """
+
+    bookmark: Bookmark
+    total: int
+    is_one_instant: bool
+    is_short: bool
+
+
+def sweep(bookmark: Bookmark) -> Steps[Swept]:
+    """Land every list item of a stream that was never loaded.
+
+    It is repeated while fewer ids are landed than the total says, because of unstable ties. R is
+    set at once only if one answer showed everything; otherwise `second_look` sets it.
+    """
+    requests, is_short, batch = 0, True, PageBatch()
+    last_total: int | None = None
+
+    def land(page: Page[Resource]) -> Steps[int]:
+        nonlocal requests, bookmark, last_total
+        requests += 1
+        # A total is remembered once a second answer agrees, or once the rows show the list's end.
+        is_certain = page.offset is not None or (
+            last_total is not None and abs(page.total - last_total) <= allowance(page.total)
+        )
+        last_total = page.total
+        bookmark = replace(
+            measured(page, opened(page, bookmark)),
+            load_page=page.page,
+            listed=page.total if is_certain else bookmark.listed,
+            is_sorted=bookmark.is_sorted and is_ascending(page),
+        )
+        batch.pages.append(page)
+        if batch.is_full:
+            yield from commit()
+        return bookmark.total_offset or 0
+
+    def commit() -> Steps[None]:
+        if batch.pages:
+            yield from Commit(items=batch.items, bookmark=bookmark)
+            batch.pages.clear()
+
+    for attempt in range(1, SWEEPS_MAX + 1):
+        first = max(1, bookmark.load_page or 1) if attempt == 1 else 1
+        page = yield from list_all("created_at", land, first, commit)
+        yield from commit()
+        is_short = (yield from CountLive()) < page.count
+        if not is_short:
+            break
+    # A page that is full does not show that nothing follows it.
+    is_one_instant = requests == 1 and page.page == 1 and not page.is_full
+    if is_short:
+        bookmark = replace(bookmark, load_page=1)
+    elif is_one_instant:
+        # One answer is one instant, so that it missed nothing.
+        bookmark = replace(bookmark, proven_at=bookmark.opened_at, opened_at=None, load_page=None)
+    else:
+        verify_page = 0 if bookmark.is_sorted else None
+        bookmark = replace(bookmark, load_page=None, verify_page=verify_page)
+    yield from Commit(bookmark=bookmark)
+    return Swept(bookmark, page.total, is_one_instant, is_short)
+
+
+def second_look(
+    bookmark: Bookmark, guard: Guard, *, reads_all: bool = False
+) -> Steps[tuple[Bookmark, str | None]]:
+    """Compare every page again, until as many records are live as the list has.
+
+    After a first load it sets R. With `reads_all`, every record is read again as well. Returns the
+    bookmark, and the reason if the landing is still in doubt. Then R is not set, and the next pull
+    looks again, unless the guard has refused and the stream was loaded before.
+    """
+    doubt: str | None = None
+    sweeps = SWEEPS_MAX
+    for _ in range(VERIFICATIONS_MAX):
+        done = yield from read_windows(bookmark, guard, reads_all=reads_all)
+        bookmark, reads_all = done.bookmark, False
+        if guard.refused is None:
+            yield from commit_tombstones(guard)
+        yield from read_queue(guard)
+        yield from commit_few_tombstones(guard)
+        if guard.refused is not None:
+            if bookmark.proven_at is not None:
+                bookmark = replace(bookmark, verify_page=None)
+            yield from Commit(bookmark=bookmark)
+            return bookmark, guard.refused.message
+        if not bookmark.is_sorted:
+            # The windows after this one were not compared, so that nothing is proven.
+            yield from Commit(bookmark=bookmark)
+            return bookmark, "the list is not sorted by created_at"
+        if (yield from CountLive()) < done.count:
+            sweeps -= yield from _fill(done, sweeps)
+            bookmark = done.bookmark
+            yield from read_queue(guard)
+            yield from commit_few_tombstones(guard)
+        live = yield from CountLive()
+        # A tie may hide a record from every window while another is deleted, so that the count
+        # agrees. But then fewer records were seen than existed at one time or another.
+        seen = len(done.seen) + (yield from _alive(done))
+        if live >= done.count and seen >= done.population:
+            doubt = None
+            break
+        doubt = TOO_FEW
+    events: tuple[Event, ...] = ()
+    if doubt is None:
+        listed = remembered(done.total, live)
+        bookmark = replace(bookmark, verify_page=None, listed=listed)
+        if (offset := done.offset(live)) is not None:
+            events = total_events(bookmark, offset, live)
+            bookmark = replace(bookmark, total_offset=offset)
+        if bookmark.proven_at is None:
+            bookmark = replace(bookmark, proven_at=bookmark.opened_at, opened_at=None)
+    yield from Commit(bookmark=bookmark, events=events)
+    return bookmark, doubt
+
+
+def _fill(done: ScrubRound, sweeps_max: int) -> Steps[int]:
+    """List all pages again until as many are live as listed; returns the sweeps.
+
+    The round has compared every landed record, so only missing records are looked for, and lists
+    show them. Another round would read the details of a third of tied records once more.
+    """
+
+    def land(page: Page[Resource]) -> Steps[int]:
+        done.note(page)
+        done.show(page.items, (yield from recall(page.items)))
+        yield from Commit(items=page.items)
+        return done.bookmark.total_offset or 0
+
+    for sweeps in range(1, sweeps_max + 1):
+        yield from list_all("created_at", land)
+        if (yield from CountLive()) >= done.count:
+            return sweeps
+    return sweeps_max
+
+
+def _alive(done: ScrubRound) -> Steps[int]:
+    """Number of records that no window listed and that are alive."""
+    absent = tuple(
+        id for id, why in done.suspects.items() if why == "absent" and hash(id) not in done.seen
+    )
+    known = yield from Recall(absent)
+    return sum(not each.is_deleted and not each.is_queued for each in known.values())
+
+
+# -- Lists that cannot be sorted -----------------------------------------------------------------
+
+
+def read_whole(
+    resource: Declaration, bookmark: Bookmark, guard: Guard, *, reads_all: bool = False
+) -> Steps[tuple[Bookmark, bool, int]]:
+    """Read a list that cannot be sorted: every page, and the details that need it.
+
+    A detail is read if the record is new, if its list item shows other values, and if the last
+    read proves nothing (`read_too_early`); with `reads_all`, always. Returns the bookmark, whether
+    the whole list was certainly seen, and its total.
+    """
+    sort = "created_at" if resource.sortable else None
+    listed: set[str] = set()
+    number, total, has_shifted, recognised = 1, 0, False, 0
+    while True:
+        page = yield from ListPage(number, sort, "asc")
+        has_shifted |= number > 1 and page.total != total
+        total = page.total
+        bookmark = opened(page, bookmark)
+        assert bookmark.opened_at is not None
+        known = yield from recall(page.items)
+        recognised += guard.count_recognised(ids_of(page.items), known)
+        differing = yield from Differing(page.items)
+        early = ids_of(page.items) if reads_all else read_too_early(page, known, bookmark)
+        queued = {id: "stale" for id in early if id in known and known[id].read_at is not None}
+        queued |= dict.fromkeys(differing, "differs")
+        yield from Commit(items=page.items, enqueue=queued, bookmark=bookmark)
+        listed.update(ids_of(page.items))
+        if page.is_last:
+            break
+        number += 1
+    landed = yield from Between(None, None)
+    guard.check_total(total)
+    guard.check_absent(len(landed - listed), recognised)
+    is_whole = not has_shifted and len(listed) == page.count and guard.refused is None
+    if is_whole and number > 1 and not resource.sortable:
+        is_whole = yield from _are_all_alive(listed)
+    if is_whole:
+        yield from Commit(enqueue=dict.fromkeys(landed - listed, "absent"))
+    yield from read_queue(guard)
+    if guard.withholds_many:
+        # A record that details call gone and that the list shows is not proven to be deleted.
+        guard.still_listed(listed)
+    yield from commit_tombstones(guard)
+    is_whole &= guard.refused is None
+    if guard.distrust is not None:
+        # An empty list is believed once each landed record was read and is gone.
+        is_whole &= (yield from CountLive()) == 0
+    proven_at = bookmark.proven_at
+    if is_whole and not resource.sortable:
+        # A list that should be sorted and is not does not show what changed: there R stays.
+        assert bookmark.opened_at is not None
+        proven_at = max(proven_at or bookmark.opened_at, bookmark.opened_at)
+    bookmark = replace(bookmark, proven_at=proven_at, opened_at=None, load_page=None)
+    if guard.refused is None:
+        bookmark = replace(bookmark, listed=remembered(total, len(listed)))
+    yield from Commit(bookmark=bookmark)
+    return bookmark, is_whole, total
+
+
+def _are_all_alive(listed: set[str]) -> Steps[bool]:
+    """Whether a second read of the list shows all of them.
+
+    A deletion between two pages moves another record onto the page before, which was read already;
+    if one was created as well, the count agrees. Records that are listed again existed when the
+    last page of the first read was made. If that page counted as many, they are all there were.
+    """
+    again: set[str] = set()
+
+    def note(page: Page[Resource]) -> Steps[int]:
+        yield from ()
+        again.update(ids_of(page.items))
+        return 0
+
+    yield from list_all(None, note)
+    return listed <= again
+
+
+def read_too_early(
+    page: Page[Resource], known: dict[str, LandedRow], bookmark: Bookmark
+) -> list[str]:
+    """Listed ids whose details must be read again although nothing listed differs.
+
+    If the list shows `updated_at`, a detail must have been read later than that moment and the
+    lateness. If not, a detail of an earlier pull proves nothing; in a list that should be sorted,
+    which is never proven, it is kept. Every detail is read again after `DETAILS_REREAD_HOURS`.
+    """
+    lateness = timedelta(seconds=bookmark.lateness_seconds)
+    daily = page.dated_at - timedelta(hours=DETAILS_REREAD_HOURS)
+    found: list[str] = []
+    for item in page.items:
+        read_at = known[item.id].read_at if item.id in known else None
+        updated_at = item.updated_at if item.declaration.lists_cursor else None
+        limit = daily if item.declaration.sortable else page.dated_at
+        if updated_at is not None:
+            limit = max(daily, updated_at + lateness)
+        if read_at is not None and read_at < limit:
+            found.append(item.id)
+    return found
+
+
+def total_events(bookmark: Bookmark, offset: int, live: int) -> tuple[Event, ...]:
+    """Events of a list's wrong total; none if it was wrong by as much before."""
+    if offset in (0, bookmark.total_offset):
+        return ()
+    message = f"the list shows {live} records, and its total says {live - offset}"
+    return (Event("total_off", message),)
+
+
+def unsorted_event(resource: Declaration) -> Event:
+    """Event of a server that does not sort, so that every pull reads the whole list."""
+    return Event(
+        "unsorted",
+        f"the list of {resource.name} is not in the order asked for: every pull reads it whole",
+    )

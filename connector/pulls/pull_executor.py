@@ -1,0 +1,192 @@
+"""Driver of one stream: performs its engine's commands.
+
+The engine alone decides what to read. The warehouse is queried in a thread, so that requests under
+way do not wait for the disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Coroutine
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from connector.catalog.page import Order, Page
+from connector.catalog.resource import Resource
+from connector.client.endpoint import RecordEndpoint
+from connector.errors import ConnectorError, UnusableId, WarehouseError
+from connector.errors_api import (
+    AnswerTooLarge,
+    NoAnswer,
+    NotFound,
+    ServerFailed,
+    Stopped,
+    UnexpectedStatus,
+    UnreadableAnswer,
+)
+from connector.log import shortened
+from connector.pulls.outcome import Progress, ResourceTally
+from connector.pulls.run_context import RunContext
+from connector.warehouse.bookmark import Stream
+from connector.warehouse.pull_commands import (
+    BATCH_SECONDS_MAX,
+    UNREAD_AMONG,
+    UNREAD_MAX,
+    Commit,
+    EngineCommand,
+    Found,
+    Gone,
+    ListPage,
+    Outcome,
+    Query,
+    ReadRecords,
+    SpendFor,
+    Steps,
+    Unread,
+)
+
+T = TypeVar("T")
+
+_UNREAD = (ServerFailed, NoAnswer, UnreadableAnswer, AnswerTooLarge, UnexpectedStatus)
+"""Errors of one detail that say nothing about the other records."""
+
+LOOK_SECONDS = 0.2
+"""How often a wait is interrupted to see if another process wants the work file."""
+
+
+class Driver:
+    """Driver of one stream's engine; it counts requests and rows in `tally`."""
+
+    def __init__(
+        self, context: RunContext, stream: Stream, tally: ResourceTally | None = None
+    ) -> None:
+        self._context, self._stream = context, stream
+        self._tally = tally or ResourceTally()
+        self._endpoint: RecordEndpoint[Resource] = RecordEndpoint(
+            context.client, stream.resource.record, stream.parent
+        )
+        # Whether each of the last details failed, in this batch or before: a batch ends by time, so
+        # it could be too short to give up on details that fail slowly.
+        self._failed: deque[bool] = deque(maxlen=UNREAD_AMONG)
+
+    async def run(self, steps: Steps[T]) -> T:
+        """Perform one command after another until the engine is done. Raises every error."""
+        self._context.tally.purpose = "pull"
+        try:
+            command = next(steps)
+            while True:
+                try:
+                    answer = await self._perform(command)
+                except ConnectorError as error:
+                    command = steps.throw(error)
+                else:
+                    command = steps.send(answer)
+        except StopIteration as ended:
+            result: T = ended.value
+            return result
+        finally:
+            steps.close()
+
+    async def _perform(self, command: EngineCommand[Any]) -> Any:
+        match command:
+            case ListPage(page, sort, order):
+                return await self._without_file(self._list(page, sort, order))
+            case ReadRecords(ids):
+                return await self._without_file(self._read(ids))
+            case Commit():
+                return await self._commit(command)
+            case SpendFor(purpose):
+                self._context.tally.purpose = purpose
+                return None
+            case _:
+                assert isinstance(command, Query), command
+                warehouse = self._context.warehouse
+                return await asyncio.to_thread(warehouse.look, self._stream, command)
+
+    async def _without_file(self, requests: Coroutine[Any, Any, T]) -> T:
+        """Wait for the network; meanwhile another process may have the work file."""
+        warehouse, waiting = self._context.warehouse, asyncio.ensure_future(requests)
+        try:
+            while not waiting.done():
+                await asyncio.wait((waiting,), timeout=LOOK_SECONDS)
+                await asyncio.to_thread(warehouse.yield_if_wanted)
+            return await waiting
+        finally:
+            if not waiting.done():
+                waiting.cancel()
+                await asyncio.gather(waiting, return_exceptions=True)
+
+    async def _commit(self, what: Commit) -> None:
+        context, name, tally = self._context, self._stream.resource.name, self._tally
+        fates = await asyncio.to_thread(
+            context.warehouse.commit, self._stream, what, context.run.run_id, context.now()
+        )
+        tally.commit(what, fates)
+        context.watch(Progress(name, tally.read, tally.pending, context.tally.of(name)))
+
+    async def _list(self, page: int, sort: str | None, order: Order) -> Page[Resource]:
+        answer = await self._endpoint.list(page=page, sort=sort, order=order if sort else None)
+        self._context.tally.readable += 1
+        listed = replace(answer, heard_at=self._context.now())
+        for item in listed.items:
+            # Without the server's clock the items are of now, and not of the commit's moment.
+            item.served_at = listed.dated_at
+        return listed
+
+    async def _read(self, ids: tuple[str, ...]) -> dict[str, Outcome]:
+        """Read details, one worker for each connection, until the batch's time is over."""
+        outcomes: dict[str, Outcome] = {}
+        waiting = iter(ids)
+        until = time.monotonic() + BATCH_SECONDS_MAX
+
+        async def work() -> None:
+            for id in waiting:
+                outcomes[id] = await self._read_one(id)
+                if time.monotonic() > until:
+                    break
+
+        workers = [asyncio.ensure_future(work()) for _ in range(self._context.connections)]
+        try:
+            await asyncio.gather(*workers)
+        except BaseException as ended:
+            if not isinstance(ended, Stopped):
+                for each in workers:
+                    each.cancel()
+            # At a limit no request leaves any more, but the answers under way are counted already.
+            await asyncio.gather(*workers, return_exceptions=True)
+            # Their requests are counted, so the details land whatever ended the run.
+            found = tuple(each for each in outcomes.values() if isinstance(each, Found))
+            with suppress(WarehouseError):
+                await self._commit(Commit(records=found))
+            raise
+        return outcomes
+
+    async def _read_one(self, id: str) -> Outcome:
+        try:
+            record = await self._endpoint.get(id)
+        except NotFound as error:
+            # Only the API's own error body proves that a record is gone; a proxy's page proves
+            # nothing. `engine/guard.py` decides whether many at once are believed.
+            if error.is_api_error:
+                self._context.tally.readable += 1
+                return Gone(error.served_at or self._context.now())
+            raise
+        except UnusableId as error:
+            # The id is the API's own, and no request was sent.
+            return Unread(error.code, str(error))
+        except _UNREAD as error:
+            self._failed.append(True)
+            if sum(self._failed) > UNREAD_MAX:
+                raise
+            return Unread(error.code, _without_id(error.answer, id))
+        self._failed.append(False)
+        self._context.tally.readable += 1
+        return Found(record, record.served_at or self._context.now())
+
+
+def _without_id(answer: str, id: str) -> str:
+    """Return why a detail could not be read, without the record's id."""
+    return answer.replace(f" of the record {shortened(id)}", "")

@@ -1,0 +1,188 @@
+"""The search for deleted and missing records, by halving over `created_at`.
+
+    surplus at a cut = rows landed that were created before it - rows listed before it
+
+The list, in order of creation, is cut at places within a page where `created_at` strictly
+increases, since the rank is certain only there. If two cuts have the same surplus, nothing between
+them is searched. If not, the page in the middle is read; preferred is one that should have a cut,
+by the landed rows. Of P pages at most 1 + log2 P are read to find one deletion; pages that have the
+same `created_at` throughout have no cut, so that all of them are read.
+
+All rows of a page are of one instant. So a landed id that belongs strictly inside the page and is
+not listed is absent, and an id that is listed and not landed was missing. Absence is a suspicion:
+only the API's own 404 makes it a deletion. A deleted and a missing record between the same two cuts
+cancel each other out; the list scrub finds them, and this search cannot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import ceil
+
+from connector.catalog.page import Page
+from connector.catalog.resource import Resource
+from connector.pulls.deletion_guard import Guard
+from connector.pulls.listing import ids_of, is_ascending, recall
+from connector.warehouse.bookmark import Bookmark, measured
+from connector.warehouse.pull_commands import (
+    Between,
+    Commit,
+    CountLive,
+    Differing,
+    ListPage,
+    Steps,
+    TiedPages,
+)
+
+_TICK = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Cut of the list: `rank` items come before it, all created before `moment`.
+
+    `page` is the number of its page. The list begins with a cut without a moment on page 0, and
+    ends with one on the page after the last.
+    """
+
+    page: int
+    rank: int
+    moment: datetime | None
+
+
+class Reconcile:
+    """One search, for a list of `total` records in pages of `per_page`.
+
+    `totals` are those of the pages that were read. `is_sorted` is false once one of them was not
+    in order of creation, which ends the search. `bookmark` has the total's offset, if the search
+    has read the last page.
+    """
+
+    def __init__(self, total: int, per_page: int, bookmark: Bookmark, guard: Guard) -> None:
+        self._total, self._per_page, self._guard = max(0, total), per_page, guard
+        self.bookmark = bookmark
+        self._listed: dict[int, frozenset[str]] = {}
+        self._recognised = 0
+        self.totals: list[int] = []
+        self.is_sorted = True
+        self._absent: dict[str, None] = {}
+        self._tied: frozenset[int] = frozenset()
+
+    def run(self) -> Steps[list[str]]:
+        """Find landed ids that may be deleted. Missing records land, and are queued.
+
+        Ends early and returns nothing once the guard has refused, since too many are absent.
+        """
+        # Surpluses come from the pages and the rows, so a total that is a little off only costs
+        # more pages.
+        begin = Cut(0, 0, None)
+        end = Cut(ceil(self._total / self._per_page) + 1, self._total, None)
+        # Depth first, and the earlier half first; nothing is landed twice on the way.
+        waiting = [(begin, end)]
+        self._tied = yield from TiedPages(self._per_page)
+        while waiting and self._guard.refused is None and self.is_sorted:
+            low, high = waiting.pop()
+            if (yield from self._surplus(low)) == (yield from self._surplus(high)):
+                continue
+            halves = yield from self._halve(low, high)
+            waiting.extend(reversed(halves))
+        if self._guard.refused is not None or not self.is_sorted:
+            return []
+        return sorted(self._absent.keys() - frozenset().union(*self._listed.values()))
+
+    def _surplus(self, cut: Cut) -> Steps[int]:
+        """How many more rows are landed before the cut than the list shows there.
+
+        Counted each time, since missing records land during the search.
+        """
+        if cut.page == 0:
+            return 0
+        return (yield from CountLive(cut.moment)) - cut.rank
+
+    def _halve(self, low: Cut, high: Cut) -> Steps[list[tuple[Cut, Cut]]]:
+        """Read the page in the middle that has a cut, and return both sides of it.
+
+        If every page in between was read, they are compared with the landed rows together, and
+        nothing is left to halve.
+        """
+        while self.is_sorted and (number := self._middle(low, high)) is not None:
+            page = yield from self._read(number)
+            cuts = list(_cuts(page, self._per_page))
+            if not page.is_full:
+                # The list ends here, or before an empty page, whatever its total is.
+                rank = (number - 1) * self._per_page + len(page.items)
+                end = number + bool(page.items)
+                high = Cut(end, rank if page.items else min(rank, high.rank), None)
+            if cuts:
+                return [(low, cuts[0]), (cuts[-1], high)]
+        yield from self._compare_together(low, high)
+        return []
+
+    def _middle(self, low: Cut, high: Cut) -> int | None:
+        """Unread page nearest to the middle of two cuts, if possible with a cut itself."""
+        nearest: int | None = None
+        for number in _outward(low.page + 1, high.page - 1):
+            if number in self._listed:
+                continue
+            if number not in self._tied:
+                return number
+            nearest = nearest or number
+        return nearest
+
+    def _read(self, number: int) -> Steps[Page[Resource]]:
+        """Read one page: missing records land and are queued, what differs is queued."""
+        page = yield from ListPage(number, "created_at", "asc")
+        self.totals.append(page.total)
+        self.bookmark = measured(page, self.bookmark)
+        self.is_sorted &= is_ascending(page)
+        self._listed[number] = frozenset(ids_of(page.items))
+        differing = yield from Differing(page.items)
+        known = yield from recall(page.items)
+        self._recognised += self._guard.count_recognised(self._listed[number], known)
+        queued = dict.fromkeys(differing, "differs")
+        yield from Commit(items=page.items, enqueue=queued, bookmark=self.bookmark)
+        if page.items:
+            first, last = page.items[0].created_at, page.items[-1].created_at
+            yield from self._suspect(self._listed[number], first, last)
+        return page
+
+    def _compare_together(self, low: Cut, high: Cut) -> Steps[None]:
+        """Suspect landed ids that belong between two cuts and are on no page there."""
+        numbers = [n for n in range(low.page, high.page + 1) if n in self._listed]
+        listed = frozenset().union(*(self._listed[n] for n in numbers))
+        # Records of a cut's own moment are after the cut.
+        after = None if low.moment is None else low.moment - _TICK
+        yield from self._suspect(listed, after, high.moment)
+
+    def _suspect(
+        self, listed: frozenset[str], after: datetime | None, before: datetime | None
+    ) -> Steps[None]:
+        """Suspect the landed ids created strictly between two moments that are not listed."""
+        landed = yield from Between(after, before)
+        self._absent |= dict.fromkeys(landed - listed)
+        self._guard.check_absent(len(self._absent), self._recognised)
+
+
+def _outward(first: int, last: int) -> Iterator[int]:
+    """The numbers from `first` to `last`, from their middle outward, the lower of two first."""
+    below = (first + last) // 2
+    above = below + 1
+    while below >= first or above <= last:
+        is_below_nearer = below + above >= first + last
+        if above > last or (below >= first and is_below_nearer):
+            yield below
+            below -= 1
+        else:
+            yield above
+            above += 1
+
+
+def _cuts(page: Page[Resource], per_page: int) -> Iterator[Cut]:
+    """The places within the page where `created_at` strictly increases."""
+    base = (page.page - 1) * per_page
+    for index in range(1, len(page.items)):
+        earlier, later = page.items[index - 1].created_at, page.items[index].created_at
+        if earlier < later:
+            yield Cut(page.page, base + index, later)

@@ -1,0 +1,309 @@
+"""Pull: which requests bring a stream (a resource, a type's items) up to date.
+
+    never loaded   sweep, read the queue, look a second time, then walk
+    loaded         read what is still queued, walk, recheck suspect records, audit
+    not sortable   read whole
+
+The audit compares the live rows with the list's own total; if they differ, it searches for deleted
+and missing records. A scrub follows if it was asked for.
+
+A pull is a generator of commands (`commands.py`). Its driver may stop at any of them: what was
+committed stays, and the next pull continues from there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from connector.catalog.resource import Declaration
+from connector.errors_api import NotFound
+from connector.pulls.deletion_guard import Guard, Refusal
+from connector.pulls.detail_queue import commit_few_tombstones, read_queue, recheck
+from connector.pulls.first_load import (
+    TOO_FEW,
+    Swept,
+    read_whole,
+    second_look,
+    sweep,
+    total_events,
+    unsorted_event,
+)
+from connector.pulls.incremental_scan import OUT_OF_ORDER, Walk, Walked
+from connector.pulls.reconcile import Reconcile
+from connector.pulls.totals import with_checked_totals
+from connector.pulls.verification_pass import read_windows, scrub
+from connector.warehouse.bookmark import Bookmark
+from connector.warehouse.pull_commands import (
+    Between,
+    Commit,
+    CountLive,
+    Event,
+    Gone,
+    ListPage,
+    Recall,
+    SpendFor,
+    Steps,
+    Unread,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PullOptions:
+    """Options of a pull beyond the fewest requests that prove it.
+
+    `is_full` reads every record again. `sweeps` compares every page of the list, and reads records
+    that differ or are absent. With `accepts_deletes` a person has confirmed all deletions, however
+    many. `scrub_requests` are spent on comparing proven records again; a record that turns out to
+    be wrong is read in addition.
+    """
+
+    is_full: bool = False
+    sweeps: bool = False
+    accepts_deletes: bool = False
+    scrub_requests: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Pulled:
+    """End of a stream's pull: whether the landing is proven up to R, or why not.
+
+    `total` is the API's own count in the last list that was read. If deletions were kept back,
+    `code` is that of the error that says what to do.
+    """
+
+    is_proven: bool
+    reason: str | None
+    total: int
+    code: str | None = None
+
+
+FEWEST_REQUESTS = PullOptions()
+
+NOT_READ = "the API's answer could not be read for"
+"""Beginning of the reason of a pull of some records that could not be read."""
+
+ONLY_THESE = "only the records asked for were read"
+"""Why a pull of some records proves nothing of the others."""
+
+UNSORTED = "the server does not sort, so changes may be unseen for a day"
+
+
+def pull(
+    resource: Declaration, bookmark: Bookmark, options: PullOptions = FEWEST_REQUESTS
+) -> Steps[Pulled]:
+    """Bring one stream up to date with the fewest requests that prove it."""
+    return (yield from with_checked_totals(_pull(resource, bookmark, options), bookmark))
+
+
+def _pull(resource: Declaration, bookmark: Bookmark, options: PullOptions) -> Steps[Pulled]:
+    if not resource.sortable or not (bookmark.is_sorted or options.is_full):
+        return (yield from _pull_whole(resource, bookmark, options))
+    # A full pull tries whether the server sorts by now.
+    bookmark = replace(bookmark, is_sorted=True)
+    swept: Swept | None = None
+    if bookmark.proven_at is None and bookmark.verify_page is None:
+        swept = yield from sweep(bookmark)
+        bookmark = swept.bookmark
+    guard = Guard((yield from CountLive()), bookmark.listed, accepts=options.accepts_deletes)
+    yield from read_queue(guard)
+    if guard.withholds_many:
+        # So many deletions need more than a 404 each: every page is read to confirm them.
+        bookmark = replace(bookmark, verify_page=0, scrubbed_to=None)
+    bookmark, ended = yield from _load(resource, bookmark, swept, guard, options)
+    if ended is not None:
+        yield from commit_few_tombstones(guard)
+        return (yield from _concluded(ended, guard))
+    if not bookmark.is_sorted:
+        return (yield from _pull_whole(resource, bookmark, options))
+    return (yield from _walk(resource, bookmark, guard, options))
+
+
+def pull_vanished(*, accepts_deletes: bool = False) -> Steps[Pulled]:
+    """Mark the records of a stream as deleted, because its parent is.
+
+    The list's own 404 is the proof for all of them. Many deletions at once are kept back until a
+    person accepts them.
+    """
+    live = yield from Between(None, None)
+    if not live:
+        yield from Commit(ends_stream=True)
+        return Pulled(True, None, 0)
+    try:
+        page = yield from ListPage(1, "created_at", "desc")
+    except NotFound as error:
+        if not error.is_api_error or error.served_at is None:
+            raise
+        gone = Gone(error.served_at)
+    else:
+        reason = "the content type is deleted, and the API still lists its items"
+        return Pulled(False, reason, page.total)
+    guard = Guard(len(live), None, accepts=accepts_deletes)
+    allowed = guard.allow(dict.fromkeys(sorted(live), gone))
+    if allowed:
+        yield from Commit(gone=allowed, ends_stream=True)
+        return Pulled(True, None, 0)
+    message = f"{len(live)} records are missing: their content type is deleted"
+    guard.refused = Refusal("list_shrank", message)
+    return (yield from _concluded(Pulled(False, message, 0), guard))
+
+
+def pull_ids(bookmark: Bookmark, ids: tuple[str, ...]) -> Steps[Pulled]:
+    """Read these records alone; one that is gone becomes a tombstone at once."""
+    live, unread = (yield from CountLive()), dict[str, Unread]()
+    guard = Guard(live, bookmark.listed, accepts=True)
+    yield from recheck(ids, bookmark, guard, unread=unread)
+    known = yield from Recall(ids)
+    absent = [id for id in ids if id not in known and id not in unread]
+    gone = sorted(id for id, row in known.items() if row.is_deleted and id not in unread)
+    reason = ONLY_THESE
+    if unread:
+        told = (f"{id} ({each.message or each.reason})" for id, each in unread.items())
+        reason = f"{NOT_READ} {', '.join(told)}"
+    elif absent:
+        reason = f"the API has no record {', '.join(absent)}"
+    elif gone:
+        reason = f"gone from the API: {', '.join(gone)}"
+    return Pulled(False, reason, live)
+
+
+def _load(
+    resource: Declaration,
+    bookmark: Bookmark,
+    swept: Swept | None,
+    guard: Guard,
+    options: PullOptions,
+) -> Steps[tuple[Bookmark, Pulled | None]]:
+    """First load, or every page of a full pull. Returns the pull's end if this was it."""
+    if swept is not None:
+        if swept.is_short:
+            return bookmark, Pulled(False, TOO_FEW, swept.total)
+        if not bookmark.is_sorted:
+            yield from Commit(events=(unsorted_event(resource),))
+        elif swept.is_one_instant and resource.lists_cursor:
+            # Its only page showed every id and `updated_at` at one instant, as a walk would.
+            return bookmark, Pulled(True, None, swept.total)
+    if (options.is_full or options.sweeps) and swept is None:
+        bookmark = replace(bookmark, verify_page=0, scrubbed_to=None)
+    if bookmark.verify_page is not None:
+        if bookmark.proven_at is not None:
+            yield from SpendFor("sweep")
+        bookmark, doubt = yield from second_look(bookmark, guard, reads_all=options.is_full)
+        if doubt is not None and (guard.refused is None or bookmark.proven_at is None):
+            return bookmark, Pulled(False, doubt, (yield from CountLive()))
+    return bookmark, None
+
+
+def _walk(
+    resource: Declaration, bookmark: Bookmark, guard: Guard, options: PullOptions
+) -> Steps[Pulled]:
+    """Walk, recheck suspect records, audit, and scrub if asked."""
+    yield from SpendFor("pull")
+    is_resumed = bookmark.opened_at is not None
+    walked = yield from Walk(resource, bookmark, guard).run()
+    if is_resumed and walked.is_proven:
+        # A resumed pass proves the time of its own start; later changes need another walk.
+        walked = yield from Walk(resource, walked.bookmark, guard).run()
+    bookmark, doubt = walked.bookmark, walked.reason
+    if doubt == OUT_OF_ORDER and guard.refused is None:
+        events = () if bookmark.is_sorted else (unsorted_event(resource),)
+        yield from Commit(events=events)
+        return (yield from _pull_whole(resource, bookmark, options))
+    if guard.refused is None and guard.withholds_many:
+        yield from SpendFor("sweep")
+        bookmark, found = yield from second_look(replace(bookmark, scrubbed_to=None), guard)
+        doubt = doubt or found
+    else:
+        yield from Commit(enqueue=walked.suspects)
+        bookmark = yield from recheck(walked.suspects, bookmark, guard)
+        if guard.refused is None:
+            bookmark, found = yield from _audit(walked, bookmark, guard)
+            doubt = doubt or found
+    is_confirmed = guard.refused is None and guard.distrust is not None
+    if is_confirmed and (yield from CountLive()) == 0:
+        # Each landed record was read and is gone: now the empty list is believed.
+        walked = yield from Walk(resource, bookmark, Guard(0, 0)).run()
+        bookmark, doubt = walked.bookmark, walked.reason
+    if options.scrub_requests and guard.refused is None:
+        yield from SpendFor("scrub")
+        yield from scrub(bookmark, options.scrub_requests, guard)
+        yield from read_queue(guard)
+        yield from commit_few_tombstones(guard)
+    return (yield from _concluded(Pulled(doubt is None, doubt, walked.total), guard))
+
+
+def _audit(walked: Walked, bookmark: Bookmark, guard: Guard) -> Steps[tuple[Bookmark, str | None]]:
+    """Compare the live rows with the walk's total; search if they differ.
+
+    The total includes records that were found gone after that list. A total whose offset was never
+    measured proves nothing, equal or not. Returns the bookmark, and the reason if a difference
+    remains unexplained.
+    """
+    if bookmark.total_offset is None:
+        yield from SpendFor("sweep")
+        return (yield from _explain(bookmark, guard))
+    total = walked.length - walked.gone
+    if (yield from CountLive()) == total:
+        return bookmark, None
+    yield from SpendFor("sweep")
+    search = Reconcile(total, walked.per_page, bookmark, guard)
+    absent = yield from search.run()
+    bookmark = yield from recheck(absent, search.bookmark, guard, is_absent=True)
+    if not search.is_sorted:
+        bookmark = replace(bookmark, is_sorted=False)
+        yield from Commit(bookmark=bookmark)
+        return bookmark, "the list is not sorted by created_at"
+    yield from read_queue(guard)
+    yield from commit_few_tombstones(guard)
+    if guard.refused is not None:
+        return bookmark, guard.refused.message
+    live = yield from CountLive()
+    if (offset := bookmark.total_offset) is not None:
+        is_explained = not search.totals or live == search.totals[-1] + offset
+        # If the list changes while it is read, the next pull's audit looks again.
+        if is_explained or set(search.totals) != {walked.total}:
+            return bookmark, None
+    return (yield from _explain(bookmark, guard))
+
+
+def _explain(bookmark: Bookmark, guard: Guard) -> Steps[tuple[Bookmark, str | None]]:
+    """Compare every page, because the total differs or was never measured.
+
+    If all pages agree with the landing and only the total does not, the total is wrong, and its
+    offset is remembered.
+    """
+    done = yield from read_windows(replace(bookmark, scrubbed_to=None), guard)
+    bookmark = yield from recheck(done.suspects, done.bookmark, guard, is_absent=True)
+    yield from read_queue(guard)
+    yield from commit_few_tombstones(guard)
+    live = yield from CountLive()
+    offset = done.offset(live)
+    if offset is None or guard.refused is not None:
+        message = f"the API counts {done.total} records, and {live} are landed"
+        return bookmark, message if live != done.count else None
+    events = total_events(bookmark, offset, live)
+    bookmark = replace(bookmark, total_offset=offset)
+    yield from Commit(bookmark=bookmark, events=events)
+    return bookmark, None
+
+
+def _pull_whole(resource: Declaration, bookmark: Bookmark, options: PullOptions) -> Steps[Pulled]:
+    """Read the whole list, and say why it is not proven, if it is not."""
+    guard = Guard((yield from CountLive()), bookmark.listed, accepts=options.accepts_deletes)
+    bookmark, is_whole, total = yield from read_whole(
+        resource, bookmark, guard, reads_all=options.is_full
+    )
+    reason: str | None = None
+    if not is_whole:
+        reason = "the list changed while it was read"
+    elif resource.sortable:
+        reason = UNSORTED
+    return (yield from _concluded(Pulled(reason is None, reason, total), guard))
+
+
+def _concluded(pulled: Pulled, guard: Guard) -> Steps[Pulled]:
+    """End of the pull, which is not proven if the guard kept deletions back."""
+    refusal = guard.refusal
+    if refusal is None:
+        return pulled
+    yield from Commit(events=(Event("mass_deletion", refusal.message),))
+    return Pulled(False, refusal.message, pulled.total, refusal.code)

@@ -1,0 +1,116 @@
+"""Totals of lists: a pull does not use a number of the API that its rows contradict.
+
+A total decides where a list ends, whether records are missing, and which deletions are suspicious.
+So a total that the rows and the pages cannot come near is requested again, and is used only if a
+second answer agrees. A list whose pages all show the same records is unreadable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from connector.catalog.page import Page
+from connector.catalog.resource import Resource
+from connector.errors import ConnectorError
+from connector.errors_api import UnreadableAnswer
+from connector.pulls.deletion_guard import GONE_MIN, allowance
+from connector.pulls.listing import ids_of
+from connector.warehouse.bookmark import Bookmark
+from connector.warehouse.pull_commands import CountLive, ListPage, Steps, T
+
+ANSWERS_MAX = 3
+"""Answers to one request for a page, until two of them agree."""
+
+GROWTH_FACTOR, GROWTH_MIN = 2, 1_000
+"""Growth of a list between two pulls that needs no second answer."""
+
+FIRST_MAX = 1_000_000
+"""Largest total of a list that was never loaded that needs no second answer."""
+
+SAME_PAGES_MAX = 2
+"""Pages in a row, with different numbers, that may show the same records."""
+
+
+def with_checked_totals(steps: Steps[T], bookmark: Bookmark) -> Steps[T]:
+    """Pass on the commands of `steps`, and request a page again if its total cannot be right."""
+    live = yield from CountLive()
+    known = _Known(
+        expected=max(live, bookmark.listed or 0),
+        offset=bookmark.total_offset or 0,
+        is_loaded=bookmark.proven_at is not None,
+    )
+    answer: object = None
+    error: ConnectorError | None = None
+    while True:
+        try:
+            command = steps.send(answer) if error is None else steps.throw(error)
+        except StopIteration as ended:
+            result: T = ended.value
+            return result
+        error = None
+        try:
+            if isinstance(command, ListPage):
+                answer = yield from _page(command, known)
+            else:
+                answer = yield command
+        except ConnectorError as raised:
+            error = raised
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is known of a list before an answer: how many records it has, about.
+
+    `offset` is by how many records it exceeds its total. `shown` is the last full page, and `same`
+    the numbers of the pages in a row that were equal to it.
+    """
+
+    expected: int
+    offset: int
+    is_loaded: bool
+    shown: tuple[str | None, str, tuple[str, ...]] = (None, "", ())
+    same: frozenset[int] = frozenset()
+
+    def contradicts(self, page: Page[Resource]) -> bool:
+        """Return True if the rows and pages cannot come near the page's total."""
+        total = page.total + self.offset
+        before = (page.page - 1) * page.per_page
+        if page.offset is not None:
+            return abs(page.offset - self.offset) > allowance(page.count)
+        if not page.items:
+            return total - before > allowance(before)
+        if total < before + len(page.items):
+            return True
+        expected = max(self.expected, before + len(page.items))
+        most = expected * GROWTH_FACTOR + (GROWTH_MIN if self.is_loaded else FIRST_MAX)
+        return total > most
+
+    def note(self, command: ListPage, page: Page[Resource]) -> None:
+        """Note a page. Raises `UnreadableAnswer` for the same records under another number."""
+        ids = ids_of(page.items)
+        shown = (command.sort, command.order, ids)
+        is_same = page.is_full and len(ids) > 1 and shown == self.shown
+        self.same = (self.same if is_same else frozenset()) | {page.page}
+        self.shown = shown
+        if len(self.same) > SAME_PAGES_MAX:
+            numbers = ", ".join(map(str, sorted(self.same)))
+            raise UnreadableAnswer("the list", f"answered with the same records on pages {numbers}")
+
+
+def _page(command: ListPage, known: _Known) -> Steps[Page[Resource]]:
+    """Read a page whose total fits, or was shown by two answers."""
+    totals: list[int] = []
+    for _ in range(ANSWERS_MAX):
+        page = yield from command
+        known.note(command, page)
+        if not known.contradicts(page):
+            return page
+        if any(abs(page.total - total) <= GONE_MIN for total in totals):
+            known.expected = max(known.expected, page.total + known.offset)
+            return page
+        totals.append(page.total)
+    told = ", ".join(f"{each:,}" for each in totals)
+    raise UnreadableAnswer(
+        f"page {command.page} of the list",
+        f"answered with totals that do not fit its records: {told}",
+    )

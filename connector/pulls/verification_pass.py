@@ -1,0 +1,250 @@
+"""Scrub: comparing proven records with the API again, the oldest reads first.
+
+Only a scrub finds what no list of changes shows: a change that the API did not date, a write that
+became visible later than the lateness, and a deleted and a missing record that cancel each other
+out in every count. The list scrub compares the list in order of creation, page by page (a window),
+in rounds; the detail scrub reads the records whose details were read longest ago.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from functools import partial
+
+from connector.catalog.page import PER_PAGE_MAX, Page
+from connector.catalog.resource import Resource
+from connector.pulls.deletion_guard import Guard
+from connector.pulls.detail_queue import recheck
+from connector.pulls.listing import PageBatch, ids_of, is_ascending, list_page, recall
+from connector.warehouse.bookmark import Bookmark, clocked, measured
+from connector.warehouse.pull_commands import (
+    Between,
+    Commit,
+    CountLive,
+    Differing,
+    LandedRow,
+    LeastRecent,
+    ListPage,
+    Steps,
+)
+
+DETAILS_PER_WINDOW = 20
+"""Details that a scrub reads for each window of the list."""
+
+_TICK = timedelta(microseconds=1)
+
+
+@dataclass(slots=True)
+class ScrubRound:
+    """Round of windows under way, and what it has found.
+
+    `suspects` are ids to be read, each with its reason; `absent` counts those that were not listed,
+    and `recognised` the listed ones that are landed. `total` and `count` are those of the last
+    window; `is_steady` says that all windows had the same total. `is_over` says that the list's
+    last window was read; `ends_full`, that it was full and that no newer record was found after it.
+    `seen` are the listed ids, as hashes, which take less room; `born` are those of them that may
+    have become visible since the first window. `most` is the largest total, `opening` the first
+    window.
+    """
+
+    bookmark: Bookmark
+    requests: int = 0
+    suspects: dict[str, str] = field(default_factory=dict)
+    absent: int = 0
+    recognised: int = 0
+    total: int = 0
+    count: int = 0
+    most: int = 0
+    seen: set[int] = field(default_factory=set)
+    born: set[int] = field(default_factory=set)
+    opening: Page[Resource] | None = None
+    is_steady: bool = True
+    is_over: bool = False
+    ends_full: bool = False
+    # The windows read since the moment that the bookmark says is scrubbed, and those of them that
+    # are still to be compared.
+    union: list[Page[Resource]] = field(default_factory=list)
+    batch: PageBatch = field(default_factory=PageBatch)
+
+    def note(self, page: Page[Resource]) -> bool:
+        """Note a page's total and count. Says whether the list has shrunk since the last."""
+        has_before = self.requests > 0
+        has_shrunk = has_before and page.total < self.total
+        self.is_steady &= not has_before or page.total == self.total
+        self.requests += 1
+        self.total, self.count = page.total, page.count
+        self.most = max(self.most, page.total)
+        self.opening = self.opening or page
+        self.bookmark = measured(page, self.bookmark)
+        return has_shrunk
+
+    def show(self, items: tuple[Resource, ...], known: Mapping[str, LandedRow]) -> None:
+        """Note what a page lists and is about to land; `known` was landed before."""
+        assert self.opening is not None
+        lateness = timedelta(seconds=self.bookmark.lateness_seconds)
+        since = self.opening.dated_at - lateness
+        self.seen.update(hash(item.id) for item in items)
+        new = (item for item in items if item.id not in known)
+        self.born.update(hash(each.id) for each in new if each.created_at > since)
+
+    @property
+    def population(self) -> int:
+        """Number of records, at least, that were in the list at one time or another.
+
+        A record that was created since the first window hides one that was deleted from the totals.
+        """
+        assert self.opening is not None
+        most = max(self.most, self.opening.total + len(self.born))
+        return self.count - self.total + most
+
+    def offset(self, live: int) -> int | None:
+        """Excess of live rows over the total; None where that is not certain."""
+        is_whole = len(self.seen) == self.count == live or (self.ends_full and live == self.total)
+        return live - self.total if self.is_over and self.is_steady and is_whole else None
+
+
+def scrub(bookmark: Bookmark, requests: int, guard: Guard) -> Steps[Bookmark]:
+    """Spend at most so many requests: on windows of the list, then on details."""
+    windows = max(1, requests // (DETAILS_PER_WINDOW + 1)) if requests else 0
+    left = requests
+    if bookmark.is_sorted and windows:
+        done = yield from read_windows(bookmark, guard, windows=windows)
+        bookmark, left = done.bookmark, left - done.requests
+        suspects = tuple(done.suspects)[: max(0, left)]
+        bookmark = yield from recheck(suspects, bookmark, guard, is_absent=True)
+        left -= len(suspects)
+    if left > 0:
+        bookmark = yield from recheck((yield from LeastRecent(left)), bookmark, guard)
+    return bookmark
+
+
+def read_windows(
+    bookmark: Bookmark, guard: Guard, *, windows: int | None = None, reads_all: bool = False
+) -> Steps[ScrubRound]:
+    """Compare windows of the list with the rows, from where the last round stopped.
+
+    Reads so many windows, or all that are left of the round. Unknown records land and are queued;
+    records that differ, and landed ones that are not listed, are queued too; with `reads_all`, all
+    are. Queues no absent record once the guard has refused. Ends early if the list turns out not to
+    be sorted, which the bookmark then says.
+    """
+    done = ScrubRound(bookmark)
+    number, offset = yield from _place(bookmark, PER_PAGE_MAX)
+    # A whole round proves the list, so it must continue without a gap. To show that costs a window,
+    # which a scrub of a few windows does not spend.
+    is_strict = windows is None and bookmark.scrubbed_to is not None
+    compare = partial(_compare, done, guard, reads_all=reads_all)
+    while not done.is_over:
+        if windows is not None and done.requests >= windows:
+            break
+        page = yield from list_page(number, "created_at", "asc", compare)
+        has_shrunk = done.note(page)
+        if done.requests == 1 and page.per_page != PER_PAGE_MAX:
+            assumed, (number, offset) = number, (yield from _place(bookmark, page.per_page))
+            if assumed != number:
+                continue
+        if not is_ascending(page):
+            done.bookmark = replace(done.bookmark, is_sorted=False)
+            break
+        if number > 1 and (
+            has_shrunk or ((offset or is_strict) and _starts_after(page, done.bookmark))
+        ):
+            # A record before this page was deleted, so the first one here moved to the page before.
+            yield from compare()
+            number, done.union = number - 1, []
+            continue
+        offset, is_strict = 0, False
+        done.union.append(page)
+        done.batch.pages.append(page)
+        done.is_over = page.ends_list(done.bookmark.total_offset or 0)
+        if done.is_over or done.batch.is_full:
+            yield from compare()
+        number += 1
+    yield from compare()
+    if done.is_over and windows is None and page.is_full and done.bookmark.total_offset is None:
+        yield from _look_from_the_end(page, done)
+    return done
+
+
+def _look_from_the_end(last: Page[Resource], done: ScrubRound) -> Steps[None]:
+    """See whether more records follow a last page that is full.
+
+    Only the total says that it is the last. The newest records are listed instead of the next page,
+    since the API may refuse a page after the last.
+    """
+    page = yield from ListPage(1, "created_at", "desc")
+    known = yield from recall(page.items)
+    end = last.items[-1].created_at
+    beyond = {hash(item.id) for item in page.items if item.created_at > end}
+    done.requests += 1
+    done.is_steady &= page.total == done.total
+    done.ends_full = len(known) == len(page.items)
+    if len(beyond) < len(page.items):
+        # It overlaps with the last page, so that there is no gap.
+        done.count += len(beyond - done.seen)
+        done.show(tuple(item for item in page.items if item.created_at > end), known)
+    done.bookmark = clocked(page, done.bookmark)
+    yield from Commit(items=page.items, bookmark=done.bookmark)
+
+
+def _place(bookmark: Bookmark, per_page: int) -> Steps[tuple[int, int]]:
+    """Page where the round continues, and its items seen before, by the landed rows."""
+    if bookmark.scrubbed_to is None:
+        return 1, 0
+    seen = yield from CountLive(bookmark.scrubbed_to + _TICK)
+    return seen // per_page + 1, seen % per_page
+
+
+def _starts_after(page: Page[Resource], bookmark: Bookmark) -> bool:
+    """Whether there may be a gap between the page and what was seen before."""
+    if not page.items:
+        return True
+    first = page.items[0].created_at
+    return bookmark.scrubbed_to is not None and first is not None and first > bookmark.scrubbed_to
+
+
+def _compare(done: ScrubRound, guard: Guard, *, reads_all: bool) -> Steps[None]:
+    """Compare the windows read since the scrubbed moment with the rows; commit."""
+    if not done.batch.pages:
+        return
+    page, items = done.batch.pages[-1], done.batch.items
+    last = None if done.is_over else page.items[-1].created_at
+    landed = yield from Between(done.bookmark.scrubbed_to, last)
+    listed = {id for each in done.union for id in ids_of(each.items)}
+    guard.still_listed(listed)
+    absent = landed - listed - done.suspects.keys()
+    known = yield from recall(items)
+    done.show(items, known)
+    done.recognised += guard.count_recognised(ids_of(items), known)
+    done.absent += len(absent)
+    for each in done.batch.pages:
+        guard.check_total(each.total)
+    guard.check_absent(done.absent, done.recognised)
+    absent = absent - guard.withheld.keys() if guard.refused is None else frozenset()
+    differing = yield from Differing(items)
+    suspects = dict.fromkeys(sorted(absent), "absent")
+    suspects |= dict.fromkeys(sorted(differing), "differs")
+    done.suspects |= suspects
+    if reads_all:
+        suspects = dict.fromkeys(ids_of(items), "full") | suspects
+    yield from _advance(page, last, listed, done)
+    yield from Commit(items=items, enqueue=suspects, bookmark=done.bookmark)
+    done.batch.pages.clear()
+
+
+def _advance(
+    page: Page[Resource], last: datetime | None, listed: set[str], done: ScrubRound
+) -> Steps[None]:
+    """Move the scrubbed moment to the page's end, or before a tie that crosses it."""
+    if last is None:
+        # The round is over, and the next one starts at the first page.
+        done.bookmark, done.union = replace(done.bookmark, scrubbed_to=None), []
+        return
+    tied = yield from Between(last - _TICK, last + _TICK)
+    earlier = [item.created_at for item in page.items if item.created_at < last]
+    if tied <= listed:
+        done.bookmark, done.union = replace(done.bookmark, scrubbed_to=last), []
+    elif earlier:
+        done.bookmark, done.union = replace(done.bookmark, scrubbed_to=max(earlier)), [page]

@@ -1,0 +1,245 @@
+"""Lookup of a record whose create was not answered.
+
+    floor: the time before the first attempt, by the server's clock, less the lateness
+
+The list is read last created first, down to the first record that is older than the floor. No
+`search` is used, since the API does not say what it matches (API 4.1). An item that may be the
+row's, by the fields that lists show, is read, and every field sent is compared. A record that had
+landed before, or that belongs to another row, is no match.
+
+A record that is not found may still come, or may be hidden: by a page that shifted, by a list that
+is not sorted. So a lookup also says whether it saw everything, and which records are similar or may
+belong to another row in doubt. While there are any, nothing is sent again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+from connector.catalog.field import Field
+from connector.catalog.field_comparison import is_same, lacking
+from connector.catalog.page import LATENESS_UNTIMED_SECONDS, Page
+from connector.catalog.resource import Declaration, Resource
+from connector.catalog.value import Kind
+from connector.ledger.journal_records import Attempt
+from connector.ledger.push_plan import folded
+from connector.pushes.push_commands import (
+    ClaimedRecords,
+    ListNewest,
+    Newest,
+    OpenCreates,
+    PushSteps,
+    ReadOne,
+)
+from connector.warehouse.pull_commands import Found, Outcome, Unread
+
+PAGES_MAX = 20
+"""Pages of one look. A list that has more above the floor is not seen whole."""
+
+STARTS_MAX = 3
+"""How often a look begins anew because records went from the list while it was read."""
+
+DETAILS_MAX = 10
+"""Records alike that are read; more of them are too many to tell apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class SoughtRecord:
+    """Record sought: body, identity, mark (empty: none), first attempt in doubt."""
+
+    resource: Declaration
+    body: Mapping[str, Any]
+    identity: Mapping[str, Any]
+    marker: Mapping[str, str]
+    first: Attempt
+    lateness_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class LookupResult:
+    """Result of a lookup: records as they were sent, and ids of similar ones.
+
+    `is_complete` says that every record that can be the row's was seen. `looked_at` is our own
+    clock before the first list was requested.
+    """
+
+    matches: tuple[Found, ...]
+    alike: tuple[str, ...]
+    is_complete: bool
+    looked_at: datetime
+
+
+@dataclass(slots=True)
+class _Listed:
+    """The items above the floor, by id."""
+
+    items: dict[str, Resource]
+    is_complete: bool
+    looked_at: datetime
+
+
+def look(sought: SoughtRecord) -> PushSteps[LookupResult | None]:
+    """Look for the record; None where a list or a detail could not be read."""
+    listed = None
+    for _ in range(STARTS_MAX):
+        listed, has_shrunk = yield from _listed(sought)
+        if listed is None or not has_shrunk:
+            break
+    if listed is None:
+        return None
+    ids = tuple(id for id, item in listed.items.items() if _can_be(sought, item))
+    others = yield from _claimed(ids)
+    matches: list[Found] = []
+    alike: list[str] = []
+    candidates = [id for id in ids if id not in others]
+    for id in candidates[:DETAILS_MAX]:
+        outcome: Outcome = yield ReadOne(id)
+        if isinstance(outcome, Unread):
+            return None
+        if not isinstance(outcome, Found):
+            # It existed and was deleted meanwhile, so that its origin cannot be found out.
+            alike.append(id)
+        elif _is_match(sought, outcome.record.raw):
+            matches.append(outcome)
+        elif _is_alike(sought, outcome.record.raw):
+            alike.append(id)
+    alike += candidates[DETAILS_MAX:]
+    matches, contested = yield from _uncontested(sought, matches)
+    is_complete = listed.is_complete and not has_shrunk
+    return LookupResult(tuple(matches), (*contested, *alike), is_complete, listed.looked_at)
+
+
+def already_there(
+    resource: Declaration, identity: Mapping[str, Any]
+) -> PushSteps[tuple[str, ...] | None]:
+    """Ids of the newest records with this identity, unknown to landing and journal.
+
+    Empty if the list does not show the whole identity; None if the list could not be read.
+    """
+    page: Page[Resource] | Unread = yield Newest()
+    if isinstance(page, Unread):
+        return None
+    ids = tuple(item.id for item in page.items if _identifies(resource, identity, item))
+    others = yield from _claimed(ids)
+    return tuple(id for id in ids if id not in others)
+
+
+def _claimed(ids: tuple[str, ...]) -> PushSteps[frozenset[str]]:
+    """Ids of the records that are certainly not this row's."""
+    return (yield ClaimedRecords(ids)) if ids else frozenset()
+
+
+def _identifies(resource: Declaration, identity: Mapping[str, Any], item: Resource) -> bool:
+    """Whether the item shows the whole identity, letter case and outer blanks aside."""
+    for name, value in identity.items():
+        shown = item.raw.get(name)
+        if folded(value) == folded(shown):
+            continue
+        field = resource.field(name)
+        # Texts are settled by now, and reading each would take most of the time.
+        if field.kind is Kind.STRING or not is_same(field, value, shown):
+            return False
+    return True
+
+
+def _uncontested(
+    sought: SoughtRecord, matches: list[Found]
+) -> PushSteps[tuple[list[Found], list[str]]]:
+    """Matches that can belong to no other row, and the ids of the others.
+
+    A record with everything that this row sent may come from another row in doubt that sent the
+    same and more. A mark excludes that.
+    """
+    if sought.marker or not matches:
+        return matches, []
+    rivals: Iterable[Mapping[str, Any]] = yield OpenCreates()
+    # Read the claims again after that: a rival that has its record by now is no rival any more, and
+    # its record must not be taken.
+    others = yield from _claimed(tuple(each.record.id for each in matches))
+    matches = [each for each in matches if each.record.id not in others]
+    sure = [
+        each
+        for each in matches
+        if all(lacking(sought.resource, sent, each.record.raw) for sent in rivals)
+    ]
+    return sure, [each.record.id for each in matches if each not in sure]
+
+
+def _listed(sought: SoughtRecord) -> PushSteps[tuple[_Listed | None, bool]]:
+    """Items above the floor, and whether the list shrank, so that some slid past."""
+    listed: _Listed | None = None
+    pages: list[Page[Resource]] = []
+    while len(pages) < PAGES_MAX:
+        page: Page[Resource] | Unread = yield ListNewest(len(pages) + 1)
+        if isinstance(page, Unread):
+            return None, False
+        has_shrunk = bool(pages) and page.total < pages[-1].total
+        pages.append(page)
+        if listed is None:
+            assert page.heard_at is not None
+            asked_at = page.heard_at - timedelta(seconds=page.round_trip_seconds)
+            listed = _Listed({}, False, asked_at)
+        floor = _floor(sought, page)
+        for item in page.items:
+            if item.created_at is None or item.created_at >= floor:
+                listed.items[item.id] = item
+        if has_shrunk:
+            return listed, True
+        if page.is_last or (_is_sorted(pages) and _reaches_below(page, floor)):
+            listed.is_complete = True
+            break
+    return listed, False
+
+
+def _floor(sought: SoughtRecord, page: Page[Resource]) -> datetime:
+    """Time before the first attempt, by the server's clock, less the lateness."""
+    first, lateness = sought.first, timedelta(seconds=sought.lateness_seconds)
+    if page.served_at is None or page.heard_at is None:
+        untimed = timedelta(seconds=LATENESS_UNTIMED_SECONDS)
+        return min(first.intended_at, first.sent_after) - max(lateness, untimed)
+    # The server's clock now, less the time that has passed by ours: right even where the clock was
+    # not known when the attempt was made.
+    passed = max(page.heard_at - first.intended_at, timedelta(0))
+    return min(first.sent_after, page.served_at - passed) - lateness
+
+
+def _is_sorted(pages: list[Page[Resource]]) -> bool:
+    """Whether the pages so far are in the order that was asked for."""
+    created = [item.created_at for page in pages for item in page.items if item.created_at]
+    # A record that came between two pages shows the last one of a page once more.
+    return all(earlier >= later for earlier, later in pairwise(created))
+
+
+def _reaches_below(page: Page[Resource], floor: datetime) -> bool:
+    created = [item.created_at for item in page.items if item.created_at is not None]
+    return bool(created) and created[-1] < floor
+
+
+def _can_be(sought: SoughtRecord, item: Resource) -> bool:
+    """Whether a list item shows the row's mark and its identity (or else its body)."""
+    told = {**(sought.identity or sought.body), **sought.marker}
+    return all(
+        is_same(field, told[field.name], item.raw[field.name])
+        for field in _listed_fields(sought.resource)
+        if field.name in told and field.name in item.raw
+    )
+
+
+def _listed_fields(resource: Declaration) -> tuple[Field, ...]:
+    return tuple(field for field in resource.item_fields if field.create.accepted)
+
+
+def _is_match(sought: SoughtRecord, detail: Mapping[str, Any]) -> bool:
+    """Whether the record is the row's, by its mark or by all that was sent."""
+    return not lacking(sought.resource, sought.marker or sought.body, detail)
+
+
+def _is_alike(sought: SoughtRecord, detail: Mapping[str, Any]) -> bool:
+    """Whether the record may be the row's, with values changed on the way or since."""
+    told = sought.body if sought.marker else sought.identity
+    unmarked = {name: value for name, value in told.items() if name not in sought.marker}
+    return bool(unmarked) and not lacking(sought.resource, unmarked, detail)

@@ -1,0 +1,200 @@
+"""Landing what a push was answered, through the same door as what is pulled.
+
+A whole record lands as if it had been read. An answer that shows fewer fields (API 4.7), and a
+lead that was converted, are queued instead, for the next pull to read. Answers are landed together,
+a moment after the first of them, since opening the file costs more than landing one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+
+from connector.catalog import declaration
+from connector.catalog.resource import Declaration, Resource
+from connector.errors import ConnectorError, WarehouseError
+from connector.ledger.journal import Journal
+from connector.ledger.journal_reads import Changes
+from connector.ledger.journal_records import Move
+from connector.ledger.ledger import Ledger
+from connector.ledger.ledger_records import values_of
+from connector.ledger.push_states import RowEvent, Task
+from connector.publishing.publication import publish as publish_file
+from connector.settings.model import Settings
+from connector.warehouse.bookmark import Stream
+from connector.warehouse.pull_commands import Commit, Found, Gone
+from connector.warehouse.state import PushChanges, find_named, last_copied, write_pushes
+from connector.warehouse.warehouse import Warehouse
+
+LAND_SECONDS = 1.0
+"""How long an answer may wait for others to land with it."""
+
+QUEUED_AS = "pushed"
+"""Why a record that a push has written is to be read again."""
+
+_WRITTEN: frozenset[RowEvent] = frozenset(
+    ("accepted", "altered", "begun", "confirmed", "found", "declared_applied")
+)
+
+
+@dataclass(slots=True)
+class _Pending:
+    """Answers of one stream that wait to be landed, the last of each record."""
+
+    stream: Stream
+    records: dict[str, Found] = field(default_factory=dict)
+    queue: dict[str, str] = field(default_factory=dict)
+    gone: dict[str, Gone] = field(default_factory=dict)
+
+
+class Landing:
+    """Lands the answers of one run. `unlanded` counts those that could not be."""
+
+    def __init__(self, warehouse: Warehouse, run_id: str, now: Callable[[], datetime]) -> None:
+        self.unlanded = 0
+        self._warehouse, self._run_id, self._now = warehouse, run_id, now
+        self._pending: dict[str, _Pending] = {}
+        self._parents: dict[str, str | None] = {}
+        self._due: asyncio.Task[None] | None = None
+        self._turn = asyncio.Lock()
+
+    def stream(self, task: Task) -> Stream | None:
+        """Stream of the task's record; None where its parent is not landed. Slow."""
+        resource = declaration(task.resource)
+        if resource.parent is None:
+            return Stream(resource)
+        assert task.parent is not None
+        if task.parent not in self._parents:
+            self._parents[task.parent] = self._parent(resource, task.parent)
+        parent = self._parents[task.parent]
+        return None if parent is None else Stream(resource, parent)
+
+    async def add(self, task: Task, move: Move) -> None:
+        """Land what a transition showed, soon."""
+        if move.shown is None and (move.event not in _WRITTEN or move.record_id is None):
+            return
+        pending = await self._waiting(task)
+        if pending is None:
+            return
+        resource = pending.stream.resource
+        if move.shown is not None and (move.is_detail or _is_whole(resource, move.shown)):
+            record = Found(move.shown, move.shown.served_at or self._now())
+            pending.records[move.shown.id] = record
+            pending.queue.pop(move.shown.id, None)
+        else:
+            assert move.record_id is not None
+            pending.records.pop(move.record_id, None)
+            pending.queue[move.record_id] = QUEUED_AS
+        if self._due is None:
+            self._due = asyncio.ensure_future(self._soon())
+
+    async def bury(self, task: Task, id: str, gone: Gone) -> None:
+        """Land the record as deleted, with the others at the latest."""
+        if (pending := await self._waiting(task)) is not None:
+            pending.records.pop(id, None)
+            pending.gone[id] = gone
+
+    async def _waiting(self, task: Task) -> _Pending | None:
+        """Answers of the task's stream; None, and counted, where there is none."""
+        is_known = declaration(task.resource).parent is None or task.parent in self._parents
+        # Only a parent has to be looked up in the file.
+        stream = self.stream(task) if is_known else await asyncio.to_thread(self.stream, task)
+        if stream is None:
+            self.unlanded += 1
+            return None
+        return self._pending.setdefault(stream.name, _Pending(stream))
+
+    async def finish(self) -> None:
+        """Land what is left, at once."""
+        if self._due is not None:
+            self._due.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._due
+        await self._land()
+
+    async def _soon(self) -> None:
+        while True:
+            await asyncio.sleep(LAND_SECONDS)
+            # Half of it must not be left undone when the run ends meanwhile.
+            await asyncio.shield(self._land())
+
+    async def _land(self) -> None:
+        async with self._turn:
+            pending, self._pending = self._pending, {}
+            for what in pending.values():
+                records = tuple(what.records.values())
+                commit = Commit(records=records, gone=what.gone, enqueue=what.queue)
+                try:
+                    await asyncio.to_thread(self._commit, what.stream, commit)
+                except WarehouseError:
+                    # What is written is in the journal, and the next pull finds it.
+                    self.unlanded += len(what.records) + len(what.queue) + len(what.gone)
+
+    def _commit(self, stream: Stream, commit: Commit) -> None:
+        try:
+            self._warehouse.commit(stream, commit, self._run_id, self._now())
+        finally:
+            self._warehouse.release()
+
+    def _parent(self, resource: Declaration, named: str) -> str | None:
+        """The id of the parent that a slug or an id names, where it is landed."""
+        assert resource.parent is not None
+        try:
+            found = self._warehouse.read(find_named, resource.parent, named)
+        except WarehouseError:
+            return None
+        finally:
+            self._warehouse.release()
+        return found[0] if len(found) == 1 else None
+
+
+def _is_whole(resource: Declaration, record: Resource) -> bool:
+    """Whether an answer shows every field of a detail."""
+    return all(field.name in record.raw for field in resource.detail_fields)
+
+
+# -- Publish ---------------------------------------------------------------------------------------
+# Showing analysts what was pushed: the journal's rows beside those that have landed.
+
+
+def publish(settings: Settings) -> ConnectorError | None:
+    """Copy what the journal has and the warehouse has not, and publish; a run has just
+    prepared the files. Returns what kept it from being done now, None where nothing did: what
+    was written is in the journal, and the next publication shows it.
+    """
+    try:
+        copy(settings)
+        publish_file(settings, if_changed=True)
+    except ConnectorError as error:
+        return error
+    return None
+
+
+def copy(settings: Settings) -> None:
+    """Copy what the journal has and the warehouse has not. Raises a `WarehouseError`."""
+    warehouse = Warehouse(settings.folder)
+    with Ledger(settings.folder) as ledger:
+        journal, is_copied = Journal(ledger), False
+        while not is_copied:
+            copied = warehouse.read(last_copied)
+            with closing(journal.since(copied)) as changes:
+                # False where another push has copied meanwhile: what it knew may be later.
+                is_copied = warehouse.write(write_pushes, copied, map(_as_tables, changes))
+
+
+def _as_tables(changes: Changes) -> PushChanges:
+    """The changes as rows of the tables that analysts see."""
+    return {
+        "batches": [asdict(each) for each in changes.batches],
+        "rows": [values_of(each) for each in changes.rows],
+        "attempts": [values_of(each) for each in changes.attempts],
+        "problems": [
+            {"batch": row.batch, "number": row.number, "place": place, **values_of(problem)}
+            for row in changes.rows
+            for place, problem in enumerate(row.problems)
+        ],
+        "before_images": [values_of(each) for each in changes.before_images],
+    }

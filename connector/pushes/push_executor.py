@@ -1,0 +1,246 @@
+"""Drivers of rows: they perform the commands of several engines at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+from connector.catalog import declaration
+from connector.client.request import Request, convert_request, create_request, update_request
+from connector.client.response import served_at
+from connector.client.response_parsing import read_written
+from connector.errors import ConnectorError, Misused
+from connector.ledger.journal_reads import Key, PendingRow
+from connector.ledger.journal_records import Attempt, Move
+from connector.ledger.push_plan import Blocked, Order, Ordered, Problem
+from connector.pushes.push_commands import (
+    Accepted,
+    Answer,
+    ClaimedRecords,
+    Intend,
+    ListNewest,
+    Newest,
+    OpenCreates,
+    PushCommand,
+    PushSteps,
+    ReadOne,
+    Send,
+    Unfit,
+    WaitUntil,
+    answer_of,
+)
+from connector.pushes.push_session import Halted, PushSession
+
+Sleep = Callable[[float], Coroutine[Any, Any, None]]
+GoOn = Callable[[], Coroutine[Any, Any, bool | datetime]]
+
+W = TypeVar("W", bound=Ordered)
+
+WAIT_SECONDS_MAX = 30.0
+"""A wait for rows to settle is cut into waits no longer than this, so that those who watch know."""
+
+
+ROWS_A_CONNECTION = 3
+"""Rows that are begun for each connection: one is sent while the next ones wait for its place."""
+
+
+@dataclass(slots=True)
+class RowDriver:
+    """Driver of one row: its engine, and what it waits with."""
+
+    row: PendingRow
+    steps: PushSteps[bool]
+    session: PushSession
+    wanted: PushCommand | None = None
+    request: Request | None = field(default=None, repr=False)
+    has_looked: bool = False
+
+    async def go_on(self) -> bool | datetime:
+        """Perform command after command. Ends with whether the row is open once its engine
+        is done, or with the moment before which it cannot go on.
+
+        Raises `Halted`, and errors that every further row would meet as well.
+        """
+        async with self.session.places:
+            try:
+                wanted = self.wanted or next(self.steps)
+                while True:
+                    if isinstance(wanted, WaitUntil) and self.session.now() < wanted.moment:
+                        if self.has_looked or not self.session.is_eager:
+                            self.wanted = wanted
+                            return wanted.moment
+                        self.has_looked = True
+                    wanted = self.steps.send(await self._perform(wanted))
+            except StopIteration as ended:
+                self.session.row_ended()
+                return bool(ended.value)
+            except BaseException:
+                self.steps.close()
+                raise
+
+    async def _perform(self, wanted: PushCommand) -> Any:
+        session, task, key = self.session, self.row.task, self.row.key
+        answer: Any = None
+        match wanted:
+            case Intend():
+                answer = await self._intend(wanted)
+            case Send():
+                answer = await self._send()
+            case Move():
+                await session.move(self.row, wanted)
+            case ListNewest(page):
+                answer = await session.list_newest(task, page)
+            case Newest():
+                answer = await session.newest_before(task)
+            case ReadOne(id):
+                answer = await session.read(task, id)
+            case ClaimedRecords(ids):
+                answer = await asyncio.to_thread(session.journal.claimed_records, key, ids)
+            case OpenCreates():
+                answer = await asyncio.to_thread(session.journal.open_creates, key)
+        return answer
+
+    async def _intend(self, wanted: Intend) -> Attempt | Unfit:
+        self.session.may_leave(is_write=True)
+        task = self.row.task
+        resource, fields, id = declaration(task.resource), wanted.fields or {}, wanted.record_id
+        try:
+            match wanted.operation:
+                case "create":
+                    request = create_request(resource, fields, task.parent)
+                case "update":
+                    request = update_request(resource, id or "", fields, task.parent)
+                case "convert":
+                    request = convert_request(resource, id or "")
+        except Misused as error:
+            return Unfit(str(error))
+        self.request = request
+        session, before, sent_after = self.session, wanted.before, self.session.served_at
+        return await asyncio.to_thread(
+            session.journal.intend, self.row.key, request, before=before, sent_after=sent_after
+        )
+
+    async def _send(self) -> Answer:
+        """Send what was intended, once: a request leaves no second time."""
+        request, self.request = self.request, None
+        assert request is not None, "nothing was intended"
+        try:
+            answer = await self.session.context.client.send(request)
+            raw, _ = read_written(request, answer)
+        except ConnectorError as error:
+            self.session.write_ended(error)
+            return answer_of(error)
+        self.session.write_ended(None)
+        told = served_at(answer)
+        self.session.heard(told)
+        return Accepted(declaration(self.row.task.resource).record(raw, served_at=told))
+
+
+class BatchDriver(Generic[W]):
+    """Driver of all rows of one run, begun in their order.
+
+    At most `connections` of them are under way at once, and those that must settle come last;
+    without a `sleep` they stay in doubt.
+    `begin` gives what brings a row further, each time that it is called: it ends as
+    `RowDriver.go_on` does.
+    """
+
+    def __init__(
+        self, session: PushSession, order: Order[W], begin: Callable[[W], GoOn], sleep: Sleep | None
+    ) -> None:
+        self._session, self._order, self._begin, self._sleep = session, order, begin, sleep
+        self._connections = session.context.connections
+        self._active: dict[asyncio.Task[bool | datetime], tuple[W, GoOn]] = {}
+        self._settling: list[tuple[datetime, W, GoOn]] = []
+
+    async def to_their_ends(self) -> None:
+        """Bring each row as far as it comes; the session keeps what ends the run."""
+        try:
+            while True:
+                await self._start()
+                if not self._active and self._settling and self._session.error is None:
+                    if self._sleep is None:
+                        return
+                    await self._wake(self._sleep)
+                if not self._active:
+                    return
+                done, _ = await asyncio.wait(self._active, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    self._finish(task, *self._active.pop(task))
+        finally:
+            for task in self._active:
+                task.cancel()
+            await asyncio.gather(*self._active, return_exceptions=True)
+
+    async def _start(self) -> None:
+        """Begin rows: as many as there are connections, and as many that wait for a place."""
+        rows_max = ROWS_A_CONNECTION * self._connections
+        is_more = True
+        while is_more and self._session.error is None:
+            free = rows_max - len(self._active)
+            if free < self._connections:
+                return
+            # It may have to read the next rows.
+            begun = await asyncio.to_thread(self._next, free)
+            for each in begun:
+                if each is None:
+                    self._session.row_ended()
+                else:
+                    self._go_on(*each)
+            is_more = len(begun) == free
+
+    def _next(self, count: int) -> list[tuple[W, GoOn] | None]:
+        """The next rows, at most so many; None for a row that may not begin."""
+        found: list[tuple[W, GoOn] | None] = []
+        while len(found) < count:
+            match self._order.next():
+                case None:
+                    break
+                case Blocked(row, by):
+                    self._session.journal.block(row.key, *_blocked(by))
+                    found.append(None)
+                case row:
+                    found.append((row, self._begin(row)))
+        return found
+
+    def _go_on(self, row: W, go_on: GoOn) -> None:
+        self._active[asyncio.ensure_future(go_on())] = row, go_on
+
+    def _finish(self, task: asyncio.Task[bool | datetime], row: W, go_on: GoOn) -> None:
+        """Take note of a row that can go no further now."""
+        try:
+            ended = task.result()
+        except Halted:
+            return
+        except ConnectorError as error:
+            self._session.halt(error)
+            return
+        if isinstance(ended, datetime):
+            self._settling.append((ended, row, go_on))
+            return
+        self._order.ended(row, is_open=ended)
+
+    async def _wake(self, sleep: Sleep) -> None:
+        """Wait for the first row that must settle, and go on with all that have."""
+        self._settling.sort(key=lambda each: (each[0], each[1].key))
+        until = self._settling[0][0]
+        while (left := (until - self._session.now()).total_seconds()) > 0:
+            self._session.waits(until, len(self._settling))
+            await sleep(min(left, WAIT_SECONDS_MAX))
+        while self._settling and len(self._active) < self._connections:
+            if self._settling[0][0] > self._session.now():
+                return
+            self._go_on(*self._settling.pop(0)[1:])
+
+
+def _blocked(by: Key) -> tuple[Move, Key]:
+    batch, number = by
+    problem = Problem(
+        "in_doubt_elsewhere",
+        f"row {number} of the batch {batch} is about the same thing, and its fate is unknown",
+        fix="Settle that row with 'connector resolve', then push this one again.",
+    )
+    return Move("kept", problem.code, (problem,)), by

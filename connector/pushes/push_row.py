@@ -1,0 +1,264 @@
+"""One row under way: where it stands, how it moves, and one attempt at a write.
+
+Creates, updates and conversions (`push.py`) have this in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from connector.catalog.resource import Declaration, Resource
+from connector.catalog.value import VALUE_ERASED, is_redacted
+from connector.ledger.journal_records import Attempt, Fate, Move, RowStatus
+from connector.ledger.push_plan import Problem, PushPolicy, as_text
+from connector.ledger.push_states import IN_DOUBT, Operation, Task, after
+from connector.pushes.push_commands import (
+    Answer,
+    Declined,
+    Intend,
+    Lost,
+    PushSteps,
+    Send,
+    Unfit,
+    Unsent,
+)
+from connector.warehouse.pull_commands import Found
+
+# -- Problems --------------------------------------------------------------------------------------
+# Problems of a row that did not go as wanted, each with what to do next.
+
+
+_RESOLVE = "Look for the record in the application, then say with 'connector resolve' what it is."
+
+UNANSWERED = "not answered"
+"""What happened to a request without an answer."""
+
+DOUBTS: Mapping[str, str] = {
+    "not_found": "it was sent and {answered}, and no record of it is found",
+    "not_converted": "the conversion was sent and {answered}, and the lead looks as before",
+    "attempts_spent": "it was sent several times, the last time {answered}",
+    "look_incomplete": "it was sent and {answered}, and the list could not be seen whole",
+    "several_matches": "it was sent and {answered}, and several records are as it was sent",
+    "look_alike": "it was sent and {answered}, and a record is like it without being the same",
+    "created_twice": "it was sent again after it was {answered}, and both have made a record",
+    "twins_unknown": "it was sent again after it was {answered}, and whether the first made a "
+    "record as well could not be read",
+}
+"""Message on a row in doubt, by code; `answered` is the answer that came, or `UNANSWERED`."""
+
+
+def last_answer(attempts: Iterable[Attempt]) -> str:
+    """Return the answer to the last attempt in doubt, for `DOUBTS`."""
+    answers = [each.answer for each in attempts if each.fate in (None, "lost")]
+    return (answers[-1] if answers else None) or UNANSWERED
+
+
+def declined_problems(
+    resource: Declaration, declined: Declined, sent: Mapping[str, Any]
+) -> tuple[Problem, ...]:
+    """Problems in the API's own words, each at its field, or at the row."""
+    problems = []
+    for name, messages in declined.errors.items():
+        is_field = name in resource.fields
+        said = "; ".join(messages)
+        problems.append(
+            Problem(
+                declined.code,
+                said if is_field or not name else f"{name}: {said}",
+                field=name if is_field else None,
+                received=as_text(sent[name]) if name in sent else None,
+                fix="Correct the value and push the row again.",
+            )
+        )
+    if not problems:
+        fix = "Correct the row and push it again."
+        problems.append(Problem(declined.code, declined.message, fix=fix))
+    return tuple(problems)
+
+
+def conflict_problems(
+    names: tuple[str, ...],
+    wanted: Mapping[str, Any],
+    base: Mapping[str, Any],
+    now: Mapping[str, Any],
+) -> tuple[Problem, ...]:
+    """A problem for every field that somebody else has changed, with the other value.
+    Where an erasure has redacted the landed value, the other one is not shown: it may name the
+    person.
+    """
+    problems = []
+    for name in names:
+        was_redacted = is_redacted(base[name])
+        if was_redacted:
+            told = f"{name} was changed here by an erasure, so that others' changes are not seen"
+        else:
+            known = repr(as_text(base[name]))
+            told = f"{name} was changed by somebody else since it was landed as {known}"
+        problem = Problem(
+            VALUE_ERASED if was_redacted else "changed_elsewhere",
+            told,
+            field=name,
+            received=as_text(wanted[name]),
+            found=None if was_redacted else as_text(now.get(name)),
+            fix="Look which value is right; --overwrite writes the file's.",
+        )
+        problems.append(problem)
+    return tuple(problems)
+
+
+def gone_problem(id: str) -> Problem:
+    """The record to be written is not there any more."""
+    return Problem(
+        "record_gone",
+        "the API has no such record any more",
+        received=id,
+        fix="Pull, and look why it is gone; then create it anew, or leave the row out.",
+    )
+
+
+def already_there_problem(ids: tuple[str, ...]) -> Problem:
+    """A record of the row's identity is among the newest, and nothing here knew of it."""
+    return Problem(
+        "already_there",
+        "a record like this was created by somebody else since the last pull",
+        found=", ".join(ids),
+        fix="Look at the record: take the row out, or push it with --mode upsert.",
+    )
+
+
+def unfit_problem(reason: str) -> Problem:
+    """What was to be sent is no request."""
+    return Problem("unfit", reason, fix="Correct the row's values.")
+
+
+# -- Push row --------------------------------------------------------------------------------------
+
+
+ATTEMPTS_MAX = 3
+"""Attempts of one step that may end in doubt before the row is kept for a person."""
+
+UNSENT_MAX = 3
+"""Attempts of one run that may come back unsent before the row is left to a later push."""
+
+
+class PushRow:
+    """One row under way. `marker` is its mark, or empty.
+
+    `seen` is what was just read of the record, so that it is not read again.
+    """
+
+    def __init__(
+        self,
+        resource: Declaration,
+        task: Task,
+        terms: PushPolicy,
+        marker: Mapping[str, str],
+        status: RowStatus,
+    ) -> None:
+        self.resource, self.task, self.terms, self.marker = resource, task, terms, marker
+        self.state = status.state
+        self.is_begun, self.is_in_doubt = status.is_begun, status.is_in_doubt
+        self.is_altered, self.before = status.is_altered, status.before
+        self.attempts = list(status.attempts)
+        self.record_id = status.record_id or task.record_id
+        self.seen: Found | None = None
+        self._unsent = 0
+
+    @property
+    def id(self) -> str:
+        """The id of the record that is changed."""
+        assert self.record_id is not None, "an update or a conversion names no record"
+        return self.record_id
+
+    @property
+    def doubts(self) -> int:
+        """Attempts of this step whose fate is unknown."""
+        return sum(each.fate in (None, "lost") for each in self.attempts)
+
+    @property
+    def settled_at(self) -> datetime:
+        """When no attempt is expected to have an effect any more, by our own clock."""
+        last = max(each.intended_at for each in self.attempts)
+        return last + timedelta(seconds=self.terms.settle_seconds)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its write may have happened, or has half happened, and is not settled."""
+        is_half_done = self.is_begun or self.is_in_doubt
+        return self.state in IN_DOUBT or (self.state == "planned" and is_half_done)
+
+    @property
+    def can_repeat(self) -> bool:
+        """Whether a refusal to send says nothing against another try in this run."""
+        return self._unsent < UNSENT_MAX
+
+    def doubtful(self, code: str, ids: tuple[str, ...] = ()) -> tuple[Problem, ...]:
+        """Problem of the row if it is in doubt, with the records that it may be."""
+        message = DOUBTS[code].format(answered=last_answer(self.attempts))
+        return (Problem(code, message, found=", ".join(ids) or None, fix=_RESOLVE),)
+
+    def move(self, move: Move, record: Resource | None = None) -> PushSteps[None]:
+        """Record a transition that the table has, with what the API showed of the record."""
+        if record is not None:
+            updated_at = record.raw.get("updated_at")
+            move = replace(
+                move,
+                record_id=record.id,
+                updated_at=updated_at if isinstance(updated_at, str) else None,
+                shown=record,
+            )
+        self.state = after(self.state, move.event)
+        if move.fate is not None:
+            self.attempts[-1] = replace(
+                self.attempts[-1], fate=move.fate, reason=move.reason, answer=move.answer
+            )
+        yield move
+
+    def applied(self, move: Move, record: Resource) -> PushSteps[None]:
+        """The row is done, as it was sent or, by what the API showed, otherwise."""
+        self.is_altered |= any(each.code == "values_differ" for each in move.problems)
+        if self.is_altered:
+            move = replace(move, event="altered", code="values_differ")
+        yield from self.move(move, record)
+
+    def attempt(
+        self,
+        operation: Operation,
+        fields: Mapping[str, Any] | None,
+        before: Mapping[str, Any] | None = None,
+    ) -> PushSteps[Answer | None]:
+        """Write ahead and send. An answer of the API is the caller's to record; silence
+        and what was not sent are recorded here. None: it was no request, and the row has
+        ended.
+        """
+        record_id = None if operation == "create" else self.id
+        attempt = yield Intend(operation, fields, record_id, before)
+        if isinstance(attempt, Unfit):
+            problems = (unfit_problem(attempt.reason),)
+            if self.is_begun:
+                yield from self.move(Move("refused_afterwards", "unfit", problems))
+            else:
+                yield from self.move(Move("refused_here", "unfit", problems))
+            return None
+        assert isinstance(attempt, Attempt)
+        self.state = after(self.state, "intended")
+        self.attempts.append(attempt)
+        self.before = self.before if before is None else before
+        answer: Answer = yield Send()
+        if isinstance(answer, Unsent):
+            self._unsent += 1
+            fate: Fate = "limited" if answer.is_limited else "unsent"
+            yield from self.move(Move("unsent", fate=fate, reason=answer.reason))
+        elif isinstance(answer, Lost):
+            yield from self.lose(answer)
+        return answer
+
+    def lose(self, lost: Lost) -> PushSteps[None]:
+        """Record that the fate of the open attempt is unknown."""
+        self.is_in_doubt = True
+        yield from self.move(
+            Move("lost", "in_doubt", fate="lost", reason=lost.reason, answer=lost.answer)
+        )

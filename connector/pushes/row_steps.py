@@ -1,0 +1,485 @@
+"""Push of one row: what to write, what an answer means, what a lost answer means.
+
+    create   intent, send; in doubt: look, wait until no late commit can follow, look again; then
+             hold the row for a person or, if the push was told so, send it once more.
+    update   read the record first; send only what differs; refuse if somebody else changed it.
+             In doubt: read it again, and send what is still missing.
+    convert  read the lead first; send once. In doubt: read it; never send again.
+
+Fields that a create refuses and an update accepts are sent as an update after the create. Every
+transition is in the table of `push_states.py`. It is on the disk before the next step, and an
+attempt is on the disk before its first byte leaves. A row that cannot be finished now is left in a
+state from which a later push continues.
+
+Pure: moments, answers and the journal's rows are arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from connector.catalog.field_comparison import (
+    content_values,
+    differing,
+    differing_keys,
+    is_same,
+    lacking,
+)
+from connector.catalog.page import LATENESS_UNTIMED_SECONDS
+from connector.catalog.resource import Declaration, Resource
+from connector.catalog.value import Kind
+from connector.ledger.journal_records import Move, RowStatus
+from connector.ledger.push_plan import Problem, PushPolicy, as_text
+from connector.ledger.push_states import Operation, Task
+from connector.pushes.create_lookup import LookupResult, SoughtRecord, already_there, look
+from connector.pushes.push_commands import (
+    Accepted,
+    ClaimedRecords,
+    Declined,
+    Lost,
+    OpenCreates,
+    PushSteps,
+    ReadOne,
+    WaitUntil,
+)
+from connector.pushes.push_row import (
+    ATTEMPTS_MAX,
+    PushRow,
+    already_there_problem,
+    conflict_problems,
+    declined_problems,
+    gone_problem,
+)
+from connector.warehouse.pull_commands import Found, Gone, Outcome, Unread
+
+# -- Push create -----------------------------------------------------------------------------------
+# A create: sent once, looked for after silence, and adopted if it is found.
+#
+# Before the first attempt the newest records are compared with the row. A row with an attempt in
+# doubt was compared before that attempt.
+
+
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+def create(row: PushRow) -> PushSteps[bool]:
+    """Send the create, and record what came of it. Says whether to go on."""
+    if not row.is_in_doubt and not (yield from _may_be_sent(row)):
+        return False
+    answer = yield from row.attempt("create", body(row))
+    if isinstance(answer, Accepted):
+        misfit = yield from _misfit(row, answer.record)
+        if misfit is not None:
+            yield from row.lose(Lost(f"it was {misfit}", misfit))
+            return True
+    match answer:
+        case None:
+            return False
+        case Accepted(record):
+            problems = altered(row.resource, body(row), record.raw)
+            twins = (yield from _twins(row, record.id)) if row.is_in_doubt else ()
+            code = twins[0].code if twins else ""
+            move = Move("accepted", code, (*problems, *twins), fate="accepted")
+            yield from _created(row, move, record)
+        case Declined():
+            problems = declined_problems(row.resource, answer, body(row))
+            move = Move("refused", answer.code, problems, fate="refused", reason=answer.message)
+            if row.is_in_doubt:
+                # What refuses this one may be the record that the one before has made.
+                move = replace(move, event="refused_in_doubt", code="refused_in_doubt")
+            yield from row.move(move)
+    return row.can_repeat
+
+
+def _misfit(row: PushRow, record: Resource) -> PushSteps[str | None]:
+    """Return an answer whose record cannot be the row's, by what is known here; None if it can be.
+
+    The client has compared the record with the request. Without the server's clock it could not
+    compare the record's age, and it does not know which records exist.
+    """
+    if (yield ClaimedRecords((record.id,))):
+        return f"answered with {record.id}, a record that was known before"
+    # Without the server's clock, the attempt may be dated by our own.
+    earliest = row.attempts[-1].sent_after - timedelta(seconds=LATENESS_UNTIMED_SECONDS)
+    if record.served_at is None and record.created_at < earliest:
+        return f"answered with {record.id}, a record that is older than the request"
+    if not row.task.identity and not row.marker:
+        # Another row that is being sent may have made a record that has all values of this one.
+        rivals: Iterable[Mapping[str, Any]] = yield OpenCreates()
+        if any(not lacking(row.resource, sent, record.raw) for sent in rivals):
+            return f"answered with {record.id}, which may belong to another row"
+    return None
+
+
+def _may_be_sent(row: PushRow) -> PushSteps[bool]:
+    """Return True if the record of the row is not among the newest records.
+
+    A row whose record is there ends here. If the newest records cannot be read, the row stays
+    planned.
+    """
+    if not row.task.identity:
+        return True
+    there = yield from already_there(row.resource, row.task.identity)
+    if there is None:
+        return False
+    if there:
+        problems = (already_there_problem(there),)
+        id = there[0] if len(there) == 1 else None
+        yield from row.move(Move("repeated", "already_there", problems, record_id=id))
+    return not there
+
+
+def look_for_it(row: PushRow) -> PushSteps[bool]:
+    """Look for the record that a create may have made. Says whether to go on."""
+    if row.state == "settling":
+        yield WaitUntil(row.settled_at)
+    sighting = yield from look(_sought(row))
+    if sighting is None:
+        return False
+    if len(sighting.matches) == 1:
+        record = sighting.matches[0].record
+        # Only a mark can have told it, if anything differs.
+        problems = altered(row.resource, body(row), record.raw)
+        move = Move("found", "found_after_doubt", problems, is_detail=True)
+        yield from _created(row, move, record)
+    elif sighting.matches:
+        ids = tuple(each.record.id for each in sighting.matches)
+        problems = row.doubtful("several_matches", ids)
+        yield from row.move(Move("several", "several_matches", problems))
+    else:
+        if row.state == "unknown":
+            yield from row.move(Move("absent", "in_doubt"))
+        if sighting.looked_at >= row.settled_at:
+            yield from row.move(_absent(row, sighting))
+    return True
+
+
+def body(row: PushRow) -> dict[str, Any]:
+    """What is sent to create the row's record."""
+    return {**row.task.fields, **row.marker}
+
+
+def _created(row: PushRow, move: Move, record: Resource) -> PushSteps[None]:
+    """The record exists: the row is done, or its update follows."""
+    if not row.task.afterwards:
+        yield from row.applied(move, record)
+        return
+    row.is_altered |= any(each.code == "values_differ" for each in move.problems)
+    shown = dict(record.raw)
+    yield from row.move(replace(move, event="begun", before=shown), record)
+    row.record_id, row.before = record.id, shown
+    row.is_begun, row.is_in_doubt, row.attempts = True, False, []
+    if all(name in shown for name in row.task.afterwards):
+        row.seen = Found(record, record.served_at or _NEVER)
+
+
+def _absent(row: PushRow, sighting: LookupResult) -> Move:
+    """It is not there, and no late commit is to be expected any more."""
+    if sighting.alike:
+        return Move("several", "look_alike", row.doubtful("look_alike", sighting.alike))
+    if row.attempts[-1].fate == "refused":
+        # The problems that the API named stay.
+        return Move("kept", "refused_in_doubt")
+    if not sighting.is_complete:
+        code = "look_incomplete"
+    elif row.terms.policy == "hold":
+        code = "not_found"
+    elif row.doubts >= ATTEMPTS_MAX:
+        code = "attempts_spent"
+    else:
+        return Move("retried")
+    return Move("kept", code, row.doubtful(code))
+
+
+def _twins(row: PushRow, id: str) -> PushSteps[tuple[Problem, ...]]:
+    """Problems of an accepted repeat: an attempt before it may have made a twin."""
+    sighting = yield from look(_sought(row))
+    if sighting is None:
+        return row.doubtful("twins_unknown", (id,))
+    ids = tuple(each.record.id for each in sighting.matches if each.record.id != id)
+    return row.doubtful("created_twice", (id, *ids)) if ids else ()
+
+
+def _sought(row: PushRow) -> SoughtRecord:
+    return SoughtRecord(
+        row.resource,
+        body(row),
+        row.task.identity,
+        row.marker,
+        next(each for each in row.attempts if each.fate in (None, "lost")),
+        row.terms.lateness_seconds,
+    )
+
+
+# -- Push update -----------------------------------------------------------------------------------
+# An update: compared first, so that only what differs is sent and nobody else's change is lost.
+#
+# It costs a detail and, where something differs, a PUT. In doubt the same comparison tells what
+# became of the attempt, and what is still missing is sent again: a PUT may be repeated.
+
+
+def update(row: PushRow) -> PushSteps[bool]:
+    """Compare, and send what is missing. Says whether to go on."""
+    found, row.seen = row.seen, None
+    outcome: Outcome = found or (yield ReadOne(row.id))
+    if isinstance(outcome, Unread):
+        return False
+    if isinstance(outcome, Gone):
+        yield from row.move(_gone(row))
+        return False
+    record = outcome.record
+    base = row.task.base if row.before is None else row.before
+    overwrite = row.terms.overwrite
+    left = compare(row.resource, _wanted(row), base, record.raw, overwrite=overwrite)
+    if left.conflicts:
+        problems = conflict_problems(left.conflicts, _wanted(row), base, record.raw)
+        move = Move("changed_elsewhere", "changed_elsewhere", problems, is_detail=True)
+        yield from row.move(move, record)
+    elif not left.body or (not left.is_shown and _has_shown(row)):
+        yield from _nothing_left(row, record)
+    elif row.state == "planned":
+        return (yield from _send(row, left.body, dict(record.raw)))
+    elif row.doubts >= ATTEMPTS_MAX:
+        yield from row.move(Move("kept", "attempts_spent", row.doubtful("attempts_spent")))
+    else:
+        yield from row.move(Move("unapplied"))
+        row.is_in_doubt, row.seen = False, outcome
+    return True
+
+
+def gone(row: PushRow) -> Move:
+    """The record is not there: nothing was or will be written to it."""
+    return Move("missing", "record_gone", (gone_problem(row.id),))
+
+
+def _gone(row: PushRow) -> Move:
+    if row.is_begun:
+        return replace(gone(row), event="refused_afterwards")
+    return gone(row) if row.state == "planned" else replace(gone(row), event="changed_elsewhere")
+
+
+def _send(row: PushRow, body: Mapping[str, Any], now: Mapping[str, Any]) -> PushSteps[bool]:
+    answer = yield from row.attempt("update", body, now if row.before is None else None)
+    match answer:
+        case None:
+            return False
+        case Accepted(record):
+            problems = altered(row.resource, _wanted(row), record.raw)
+            yield from row.applied(Move("accepted", "", problems, fate="accepted"), record)
+        case Declined():
+            problems = declined_problems(row.resource, answer, body)
+            move = Move("refused", answer.code, problems, fate="refused", reason=answer.message)
+            if row.is_begun:
+                move = replace(move, event="refused_afterwards", code="afterwards_refused")
+            yield from row.move(replace(move, record_id=row.id))
+    return row.can_repeat
+
+
+def _wanted(row: PushRow) -> Mapping[str, Any]:
+    return row.task.afterwards if row.is_begun else row.task.fields
+
+
+def _has_shown(row: PushRow) -> bool:
+    """Whether the attempt in doubt wrote something that answers show."""
+    if row.state != "unknown" or row.before is None:
+        return False
+    whole = compare(row.resource, _wanted(row), {}, row.before, overwrite=True)
+    return whole.is_shown
+
+
+def _nothing_left(row: PushRow, record: Resource) -> PushSteps[None]:
+    """The record has all that is wanted: by an attempt of ours, or it had it before."""
+    if row.is_begun or row.doubts:
+        code = "found_after_doubt" if row.doubts else ""
+        yield from row.applied(Move("found", code, is_detail=True), record)
+    else:
+        yield from row.move(Move("up_to_date", "up_to_date", is_detail=True), record)
+
+
+# -- Push convert ----------------------------------------------------------------------------------
+# A conversion: read first, sent once, never repeated by itself. It cannot be undone (API 4.6).
+#
+# What the stored lead is after it is not shown (API 3.5): it may be gone, active, or as before. So
+# only the first two say that it happened; the third says nothing, and the row is a person's.
+
+
+CONVERTED_STATUS = "active"
+"""The status that a conversion is answered with (API 3.5)."""
+
+
+def convert(row: PushRow) -> PushSteps[bool]:
+    """Read the lead and convert it. Says whether to go on."""
+    outcome: Outcome = yield ReadOne(row.id)
+    if isinstance(outcome, Unread):
+        return False
+    if isinstance(outcome, Found) and not _is_converted(outcome.record):
+        before = dict(outcome.record.raw) if row.before is None else None
+        answer = yield from row.attempt("convert", None, before)
+        match answer:
+            case None:
+                return False
+            case Accepted():
+                # The further fields of this answer are not shown, so that nothing of it is landed.
+                yield from row.move(Move("accepted", record_id=row.id, fate="accepted"))
+            case Declined():
+                yield from row.move(_declined(row, answer))
+        return row.can_repeat
+    if row.is_in_doubt:
+        yield from row.move(_found(row))
+    elif isinstance(outcome, Gone):
+        yield from row.move(gone(row))
+    else:
+        move = Move("up_to_date", "already_converted", is_detail=True)
+        yield from row.move(move, outcome.record)
+    return True
+
+
+def look_at_lead(row: PushRow) -> PushSteps[bool]:
+    """Whether a conversion in doubt has happened. Says whether to go on."""
+    if row.state == "settling":
+        yield WaitUntil(row.settled_at)
+    outcome: Outcome = yield ReadOne(row.id)
+    if isinstance(outcome, Unread):
+        return False
+    if isinstance(outcome, Gone) or _is_converted(outcome.record):
+        yield from row.move(_found(row))
+    elif row.state == "unknown":
+        yield from row.move(Move("absent", "in_doubt"))
+    else:
+        yield from row.move(Move("kept", "not_converted", row.doubtful("not_converted")))
+    return True
+
+
+def _found(row: PushRow) -> Move:
+    return Move("found", "found_after_doubt", record_id=row.id)
+
+
+def _declined(row: PushRow, answer: Declined) -> Move:
+    if row.is_in_doubt and (answer.is_validation or answer.is_missing):
+        # The lead is not as it was: the attempt before this one has converted it.
+        reason = answer.message
+        return Move(
+            "confirmed", "found_after_doubt", record_id=row.id, fate="refused", reason=reason
+        )
+    problems = declined_problems(row.resource, answer, {})
+    return Move("refused", answer.code, problems, fate="refused", reason=answer.message)
+
+
+def _is_converted(lead: Resource) -> bool:
+    return bool(lead.raw.get("converted_at")) or lead.raw.get("status") == CONVERTED_STATUS
+
+
+# -- Push ------------------------------------------------------------------------------------------
+
+
+_Act = Callable[[PushRow], PushSteps[bool]]
+
+_CARRIES_OUT: Mapping[Operation, _Act] = {"create": create, "update": update, "convert": convert}
+_CLEARS_UP: Mapping[Operation, _Act] = {
+    "create": look_for_it,
+    "update": update,
+    "convert": look_at_lead,
+}
+
+
+def push(
+    resource: Declaration,
+    task: Task,
+    terms: PushPolicy,
+    marker: Mapping[str, str],
+    status: RowStatus,
+) -> PushSteps[bool]:
+    """Bring the row as near to its end as it can come; `marker` may be empty.
+
+    Ends with whether the row is open: its write may have happened, or has half happened.
+    """
+    row = PushRow(resource, task, terms, marker, status)
+    is_going = True
+    while is_going:
+        operation: Operation = "update" if row.is_begun else task.operation
+        if row.state == "planned":
+            is_going = yield from _CARRIES_OUT[operation](row)
+        elif row.state in ("unknown", "settling"):
+            is_going = yield from _CLEARS_UP[operation](row)
+        else:
+            break
+    return row.is_open
+
+
+# -- Comparison with the record as it is now -------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Rest of an update: the body to send, and fields that somebody else changed.
+
+    `is_shown` says whether answers can show any field of the body.
+    """
+
+    body: Mapping[str, Any]
+    conflicts: tuple[str, ...]
+    is_shown: bool
+
+
+def compare(
+    resource: Declaration,
+    wanted: Mapping[str, Any],
+    base: Mapping[str, Any],
+    detail: Mapping[str, Any],
+    *,
+    overwrite: bool,
+) -> Compared:
+    """Compare wanted values with the record as it is now, and as it was known.
+
+    A field that has the wanted value is not sent. A field with neither the wanted nor the former
+    value is a conflict, unless `overwrite`. Values of content are compared key by key and sent
+    whole, since the API does not say whether it merges them (API 4.7).
+    """
+    body: dict[str, Any] = {}
+    conflicts: list[str] = []
+    for name in wanted:
+        field = resource.field(name)
+        if field.write_only:
+            body[name] = wanted[name]
+            continue
+        now, former = detail.get(name), base.get(name)
+        is_known = name in base
+        if field.kind is Kind.VALUES:
+            keys = differing_keys(wanted[name], now)
+            taken = [key for key in keys if is_known and differing_keys(_only(former, key), now)]
+            if keys:
+                body[name] = {**content_values(now), **wanted[name]}
+            is_taken = bool(taken)
+        elif is_same(field, wanted[name], now):
+            continue
+        else:
+            body[name] = wanted[name]
+            is_taken = is_known and not is_same(field, former, now)
+        if is_taken and not overwrite:
+            conflicts.append(name)
+    is_shown = any(not resource.field(name).write_only for name in body)
+    return Compared(body, tuple(conflicts), is_shown)
+
+
+def altered(
+    resource: Declaration, sent: Mapping[str, Any], shown: Mapping[str, Any]
+) -> tuple[Problem, ...]:
+    """Problems of fields that the API accepted and shows with another value."""
+    return tuple(
+        Problem(
+            "values_differ",
+            f"{name} was accepted, and the API shows another value",
+            field=name,
+            received=as_text(sent[name]),
+            found=as_text(shown[name]),
+            fix="Look at the record in the application; the API may not take this value as it is.",
+        )
+        for name in differing(resource, sent, shown)
+    )
+
+
+def _only(value: Any, key: str) -> Mapping[str, Any]:
+    return {key: content_values(value).get(key)}

@@ -1,1 +1,0 @@
-"""Files, text and log: what every room needs of the operating system."""

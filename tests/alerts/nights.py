@@ -1,0 +1,166 @@
+"""Nights of one account: the real commands, server, files and webhook, on a clock that is set.
+
+Each night at 02:15 the account is pulled as a timer would. `connector alerts --send` runs in the
+morning, and then somebody does what the messages ask for. Nothing waits: the client's waits move
+the clock.
+"""
+
+from __future__ import annotations
+
+import datetime as clocks
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from connector.client.client import Client
+from connector.pulls import run
+from connector.sandbox.server import Sandbox
+from tests.alerts.receivers import Receiver
+from tests.cli.calling import Called, call
+
+BEGAN_AT = datetime(2026, 12, 1, 2, 15, tzinfo=UTC)
+MORNING = timedelta(hours=6)
+QUIET = "A quiet night"
+COUNTS = {"jobs": 120, "candidates": 60, "leads": 12}
+KEY, OTHER_KEY = "key-of-the-account", "key-of-nobody"
+
+
+class Hours:
+    """The time; it passes when it is set, and when the client waits."""
+
+    def __init__(self) -> None:
+        self.now = BEGAN_AT
+        self.ahead = timedelta()
+        """How far this machine's clock is ahead of the server's."""
+
+    def __call__(self) -> datetime:
+        """The time. A look takes a moment, so that nothing happens twice at one time."""
+        self.now += timedelta(milliseconds=1)
+        return self.now
+
+    def seconds(self) -> float:
+        """The time as a clock that never goes back has it."""
+        return self.now.timestamp()
+
+    async def wait(self, seconds: float) -> None:
+        """Let the time pass without waiting."""
+        self.now += timedelta(seconds=seconds)
+
+
+@contextmanager
+def timed(hours: Hours) -> Iterator[None]:
+    """Give the commands and the client this clock."""
+
+    class Meta(type):
+        def __instancecheck__(cls, instance: object) -> bool:
+            return isinstance(instance, clocks.datetime)
+
+    class Timed(clocks.datetime, metaclass=Meta):
+        @classmethod
+        def now(cls, tz: clocks.tzinfo | None = None) -> clocks.datetime:  # type: ignore[override]
+            """The set time."""
+            return (hours() + hours.ahead).astimezone(tz)
+
+    options = Client.__init__.__kwdefaults__
+    assert options is not None
+    with pytest.MonkeyPatch.context() as patch:
+        for name, module in sorted(sys.modules.items()):
+            is_ours = name.startswith("connector.") and not name.startswith("connector.sandbox")
+            # Others read records by their annotations, which must stay as they are.
+            if is_ours and "datetime.now(" in inspect.getsource(module):
+                patch.setattr(module, "datetime", Timed)
+        patch.setitem(options, "clock", hours.seconds)
+        patch.setitem(options, "sleep", hours.wait)
+        patch.setitem(options, "chance", lambda: 0.5)
+        patch.setattr(run, "time", SimpleNamespace(monotonic=count(0.0, 0.9).__next__))
+        yield
+
+
+class Account:
+    """The account, its server and its webhook."""
+
+    def __init__(self, folder: Path, sandbox: Sandbox, receiver: Receiver, hours: Hours) -> None:
+        self.folder, self.sandbox, self.receiver, self.hours = folder, sandbox, receiver, hours
+        self.settings: dict[str, object] = {"base_url": sandbox.base_url}
+        self.environ = {"CONNECTOR_CONFIG": str(folder / "connector.toml")}
+        self.home = folder / "data" / "acme"
+        self.resources = tuple(COUNTS)
+
+    def set(self, **settings: object) -> None:
+        """Change settings of the account; None removes one."""
+        self.settings = {k: v for k, v in {**self.settings, **settings}.items() if v is not None}
+        lines = ['data_dir = "data"', 'models = "off"', 'alert_webhook_file = "webhook"']
+        lines += ["[accounts.acme]", 'api_key_file = "key"']
+        lines += [f"{each} = {value!r}" for each, value in self.settings.items()]
+        (self.folder / "connector.toml").write_text("\n".join(lines) + "\n")
+
+    def write(self, name: str, content: str) -> None:
+        """Write a file that only its owner can read."""
+        (self.folder / name).write_text(content)
+        (self.folder / name).chmod(0o600)
+
+    def call(self, *words: str, **environ: str) -> Called:
+        """Call the command for the account."""
+        return call([*words, "--account", "acme"], {**self.environ, **environ})
+
+    def pull(self, **environ: str) -> Called:
+        """Run the night's command."""
+        return self.call("pull", *self.resources, **environ)
+
+    def messages(self) -> Iterator[str]:
+        """The messages that came since the last look, with stand-ins for what differs by run."""
+        bodies, self.receiver.bodies[:] = self.receiver.received, []
+        for each in bodies:
+            text = re.sub("\nHost: .*", "", each["text"]).replace(str(self.folder), "DIR")
+            assert KEY not in text
+            text = re.sub(r"http://127\.0\.0\.1:\d+", "https://acme.example", text)
+            yield re.sub(r"\d{8}T\d{6}Z-[0-9a-f]{6}", "BATCH", text)
+
+
+Step = Callable[[Account], object]
+
+
+@dataclass(frozen=True)
+class Night:
+    """What goes wrong before a night's pull, what runs `instead` of it, and what corrects it."""
+
+    number: int
+    about: str
+    before: Step | None = None
+    after: Step | None = None
+    instead: Step | None = None
+
+
+def live(nights: tuple[Night, ...], folder: Path) -> Iterator[tuple[Night, list[str]]]:
+    """Live through the nights. Yields each with its messages."""
+    hours, steps = Hours(), {each.number: each for each in nights}
+    (folder / "connector.toml").touch()
+    # A module that a command imports only when it is called needs the clock as well.
+    for word in ("pull", "push", "alerts", "models", "resolve", "status"):
+        call([word, "--help"], {})
+    served = Sandbox(counts=COUNTS, keys={KEY: ("*",)}, clock=hours, data=folder / "server.sqlite")
+    with timed(hours), Receiver() as receiver, served as sandbox:
+        account = Account(folder, sandbox, receiver, hours)
+        account.write("webhook", receiver.address)
+        account.write("key", KEY)
+        account.set()
+        for number in range(1, max(steps) + 1):
+            night = steps.get(number, Night(number, QUIET))
+            hours.now = BEGAN_AT + timedelta(days=number - 1)
+            if night.before is not None:
+                night.before(account)
+            (night.instead or Account.pull)(account)
+            hours.now = max(hours.now, BEGAN_AT + timedelta(days=number - 1) + MORNING)
+            call(["alerts", "--send", "--all"], account.environ)
+            yield night, list(account.messages())
+            if night.after is not None:
+                night.after(account)

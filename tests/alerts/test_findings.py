@@ -1,0 +1,317 @@
+"""Conditions of alerts: each alert is due when its page says so, and not before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connector.errors import NotAWarehouse
+from connector.ledger.alert_states import AlertRecord
+from connector.ledger.journal_reads import Doubt, PushHealth, PushRun
+from connector.ledger.lease import LeaseOwner
+from connector.ledger.ledger import Ledger, LedgerStatus
+from connector.ledger.quota import Month, Period
+from connector.operations.findings import JobRun, Snapshot, Trouble, look, own_words, sight_of
+from connector.settings.values import read_age
+from connector.warehouse.runs import Health, Publication, ResourceRun, Run
+from tests.alerts.agency import DONE, START, Agency, Clock, settings_of
+
+AGE = read_age("26h")
+
+
+def run(hours: float, outcome: str | None = "done", requests: int = 10, **unlike: Any) -> Run:
+    """A run that began so many hours before the start."""
+    began = START - timedelta(hours=hours)
+    made = Run(f"run-{hours:g}", "pull", began, began, outcome, requests=requests)
+    return replace(made, **unlike)
+
+
+def health(
+    *runs: Run,
+    resources: Mapping[str, ResourceRun] | None = None,
+    publications: tuple[Publication, ...] = (),
+    scrubs: Mapping[str, int] | None = None,
+) -> Health:
+    """A health with these runs, newest first; resources are of the newest."""
+    done = {name: (runs[0].run_id, each) for name, each in (resources or {}).items()}
+    first = runs[-1].started_at if runs else START
+    return Health(runs, scrubs or {}, first, done, {}, publications)
+
+
+def month_of(limit: int | None, used: int = 500, forecast: int | None = None) -> LedgerStatus:
+    """A month of November in which so many requests are used."""
+    period = Period(START.date().replace(day=1), START.date().replace(month=12, day=1))
+    return LedgerStatus(Month(period, used, limit, 50), 30, forecast, None, None, ())
+
+
+def seen(found: Health | None = None, **snapshot: Any) -> dict[str, Trouble | None]:
+    """The problems and their absences, by the names of their subjects."""
+    made = Snapshot(START, AGE, found or health(), **snapshot)
+    return {":".join(filter(None, subject)): each for subject, each in sight_of(made).items()}
+
+
+def bad(found: Health | None = None, **snapshot: Any) -> list[str]:
+    """The subjects that have problems."""
+    return [name for name, each in seen(found, **snapshot).items() if each is not None]
+
+
+# -- pulls ----------------------------------------------------------------------------------------
+
+
+def test_a_pull_fails_since_the_first_of_those_in_a_row() -> None:
+    last = run(1, "failed", error_code="unreachable", message="no connection could be made")
+    found = seen(health(last, run(2, "interrupted"), run(3, "failed"), run(4)))["pull_failed"]
+
+    assert found is not None
+    assert START - timedelta(hours=3) == found.since
+    assert ("failed", "interrupted", "unreachable") == found.causes
+    assert "the last 3 pulls failed (the API cannot be reached)" == found.title
+    assert "No connection could be made." == found.happened
+    assert "Check CONNECTOR_BASE_URL and the network. The next pull tries again." == found.action
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("GET /jobs was answered 401: Annabel Quist", ("GET /jobs was answered 401.", "401")),
+        ("GET /jobs was answered with HTML", ("GET /jobs was answered with HTML.", "")),
+        ("'a' is none. Did you mean 'b'?", ("'a' is none. Did you mean 'b'?", "")),
+        ("api_key is empty", ("api_key is empty.", "")),
+        (None, ("", "")),
+    ],
+)
+def test_the_apis_own_words_are_left_out(message: str | None, expected: tuple[str, str]) -> None:
+    assert expected == own_words(message)
+
+
+def test_a_run_under_way_says_nothing_and_one_that_was_cut_off_does(tmp_path: Path) -> None:
+    settings, clock = settings_of(tmp_path), Clock()
+    begun = Agency(settings, clock).pull("done", unlike={"jobs": {"proven": False}})
+    owner = LeaseOwner.of_this_process(begun.run_id, "pull")
+    with Ledger(settings.folder) as ledger, pytest.MonkeyPatch.context() as patch:
+        cut = replace(health(), runs=(replace(begun, outcome=None),))
+        patch.setattr("connector.warehouse.warehouse.Warehouse.health", lambda _: cut)
+        ledger.take_lease("pull", owner, clock.now)
+        under_way = look(settings, clock.now)
+        ledger.release_lease("pull", begun.run_id)
+        found = dict(sight_of(look(settings, clock.now)))[("pull_failed", "")]  # type: ignore[index]
+
+    assert () == under_way.runs
+    assert found is not None
+    assert "pull interrupted" == found.title
+
+
+def test_a_pull_that_was_stopped_before_its_first_request_says_nothing() -> None:
+    assert "pull_failed" not in seen(health(run(1, "stopped", 0)))
+    assert None is seen(health(run(1, "stopped", 7)))["pull_failed"]
+
+
+def test_one_cause_is_reported_once() -> None:
+    """A resource that failed with the error that ended the run has no alert of its own, and neither
+    has a pull that failed because it could not publish.
+    """
+    gone = replace(DONE, outcome="failed", proven=False, error_code="unreachable", message="gone")
+    failed = run(1, "failed", error_code="unreachable", message="gone")
+    refused = Publication(
+        *("p", START), run_id="run-1", outcome="refused", error_code="publishing_refused"
+    )
+    unpublished = run(1, "failed", error_code="publishing_refused")
+
+    found = health(failed, resources={"jobs": gone})
+    assert ["pull_failed"] == bad(found)
+    # A later pull of something else succeeded, and mends nothing of this resource.
+    assert ["not_proven:jobs"] == bad(replace(found, runs=(run(0.5), *found.runs)))
+    assert ["publication_failed"] == bad(health(unpublished, publications=(refused,)))
+
+
+@pytest.mark.parametrize(
+    ("unlike", "expected"),
+    [
+        ({}, []),
+        ({"outcome": "partial", "proven": False, "message": "it moved"}, ["not_proven:jobs"]),
+        ({"outcome": "skipped", "proven": False, "error_code": "forbidden"}, ["not_proven:jobs"]),
+        ({"outcome": "stopped", "proven": False}, []),
+        ({"outcome": "done", "proven": False, "message": "only these"}, []),
+        (
+            {"outcome": "partial", "proven": False, "anomalies": {"mass_deletion": 1}},
+            ["deletions_refused:jobs"],
+        ),
+    ],
+)
+def test_resources(unlike: Mapping[str, Any], expected: list[str]) -> None:
+    done = replace(DONE, **unlike)
+
+    assert expected == bad(health(run(1, "partial"), resources={"jobs": done}))
+
+
+@pytest.mark.parametrize(
+    ("last", "before", "is_dear"),
+    [
+        (10, [10] * 8, False),
+        (109, [10] * 8, False),
+        (110, [10] * 8, True),
+        (110, [10] * 4, False),
+        (300, [100] * 8, False),
+        (301, [100] * 8, True),
+        (301, [5000] + [100] * 8, True),
+    ],
+)
+def test_cost_is_compared_with_the_median(last: int, before: list[int], is_dear: bool) -> None:
+    found = health(*(run(n, requests=n_of) for n, n_of in enumerate([last, *before])))
+
+    assert (["cost_rising"] if is_dear else []) == bad(found, quota=month_of(10_000))
+    assert [] == bad(found, quota=month_of(100_000))
+    assert [] == bad(found, quota=month_of(None))
+
+
+def test_scrubs_budgets_and_other_commands_are_no_cost_to_compare() -> None:
+    usual = [run(n + 1, requests=10) for n in range(8)]
+    for each in (
+        health(run(0, requests=400), *usual, scrubs={"run-0": 390}),
+        health(run(0, requests=400, command="sweep"), *usual),
+        health(run(0, requests=400, budget=400), *usual),
+    ):
+        assert [] == bad(each, quota=month_of(1000))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "requests", "waited", "is_slow"),
+    [(67.0, 35, 0.0, True), (67.0, 5, 0.0, False), (30.0, 35, 0.0, False), (67.0, 35, 60.0, False)],
+)
+def test_a_slow_api_is_reported_by_the_time_of_a_request(
+    seconds: float, requests: int, waited: float, is_slow: bool
+) -> None:
+    usual = [run(n + 1, requests=10, seconds=1.0) for n in range(6)]
+    last = run(0, requests=requests, seconds=seconds, waited_seconds=waited)
+
+    assert (["api_slow"] if is_slow else []) == bad(health(last, *usual))
+    assert [] == bad(health(last, *usual[:4]))
+
+
+# -- pushes ---------------------------------------------------------------------------------------
+
+
+def batch(hours: float, outcome: str | None, refused: int = 0, **unlike: Any) -> PushRun:
+    """The last run at a file, so many hours before the start."""
+    began = START - timedelta(hours=hours)
+    made = PushRun(f"b-{hours:g}", "leads", began, began, outcome, None, None, refused)
+    return replace(made, **unlike)
+
+
+@pytest.mark.parametrize(
+    ("pushed", "expected"),
+    [
+        (PushHealth(), []),
+        (PushHealth((batch(1, "done"),)), []),
+        (PushHealth((batch(1, "failed"), batch(2, "done", 2))), ["push_failed"]),
+        (PushHealth((batch(1, None), batch(2, "done"))), ["push_failed"]),
+        (PushHealth((batch(1, "partial", 3),)), ["rows_rejected:leads"]),
+        (
+            PushHealth((batch(1, "done"), batch(2, "partial", 3, resource="jobs"))),
+            ["rows_rejected:jobs"],
+        ),
+        (PushHealth((batch(1, "done"), batch(2, "partial", 3))), []),
+        (PushHealth(held=Doubt(2, START)), ["rows_in_doubt"]),
+        (PushHealth(open=Doubt(2, START)), ["rows_in_doubt"]),
+    ],
+)
+def test_pushes(pushed: PushHealth, expected: list[str]) -> None:
+    assert expected == bad(pushes=pushed, quota=month_of(None))
+
+
+# -- quota, clock, silence ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("used", "limit", "forecast", "expected"),
+    [
+        (500, None, 9000, {"quota_spent": False, "quota_forecast": False}),
+        (500, 1000, 1001, {"quota_spent": False, "quota_forecast": True}),
+        (500, 1000, 1000, {"quota_spent": False}),
+        (500, 1000, 950, {"quota_spent": False, "quota_forecast": False}),
+        (500, 1000, None, {"quota_spent": False}),
+        (950, 1000, 1200, {"quota_spent": True}),
+    ],
+)
+def test_a_forecast_near_the_limit_does_not_alternate(
+    used: int, limit: int | None, forecast: int | None, expected: dict[str, bool]
+) -> None:
+    found = seen(quota=month_of(limit, used, forecast))
+
+    assert expected == {n: e is not None for n, e in found.items() if n.startswith("quota")}
+
+
+@pytest.mark.parametrize(
+    ("ahead", "title"),
+    [
+        (0.0, None),
+        (-300.0, None),
+        (301.0, "this machine's clock is 5 minutes ahead of the API's"),
+        (-2 * 86_400.0, "this machine's clock is 2 days behind the API's"),
+    ],
+)
+def test_a_wrong_clock_is_measured_against_the_servers(ahead: float, title: str | None) -> None:
+    found = seen(ahead_seconds=ahead)["clock_wrong"]
+
+    assert title == (found and found.title)
+    assert "clock_wrong" not in seen()
+
+
+@pytest.mark.parametrize(
+    ("hours", "expected"),
+    [
+        ({"jobs": 26.0, "leads": None}, None),
+        ({"jobs": 26.1, "leads": 1.0}, "Not verified for more than 26h: jobs"),
+        ({"jobs": 27.0, "leads": 90.0}, "Not verified for more than 26h: jobs, leads"),
+    ],
+)
+def test_silence_is_the_age_of_the_oldest_proof(
+    hours: dict[str, float | None], expected: str | None
+) -> None:
+    proven = {n: START - timedelta(hours=h) if h else None for n, h in hours.items()}
+    found = seen(replace(health(), proven_at=proven))["silent"]
+
+    assert expected == (found and found.happened.partition(" (since")[0])
+
+
+def test_first_pull_has_time_and_none_at_all_has_not() -> None:
+    assert "silent" not in seen(health(run(25)))
+    assert ["silent"] == bad(health(run(27)))
+    assert ["silent"] == bad(replace(health(), first_run_at=None))
+
+
+# -- files and jobs -------------------------------------------------------------------------------
+
+
+def test_a_file_that_cannot_be_read_is_reported_and_the_rest_stays_unknown(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    settings.make_folder()
+    (settings.folder / "work.duckdb").write_bytes(b"not a database" * 1000)
+
+    sight = {subject.code: found for subject, found in sight_of(look(settings, START)).items()}
+
+    assert {"files_unusable", "settings_wrong"} == set(sight)
+    assert None is sight["settings_wrong"]
+    assert sight["files_unusable"] is not None
+    assert NotAWarehouse.action == sight["files_unusable"].action
+
+
+def test_a_job_is_reported_only_if_the_connector_recorded_nothing() -> None:
+    job = JobRun("pull", "d-1", START - timedelta(hours=2), failed=True)
+    silent, recorded = health(run(3)), health(run(1.9, "failed"))
+
+    assert seen(silent, jobs=[job])["job_failed:pull"] is not None
+    assert None is seen(recorded, jobs=[job])["job_failed:pull"]
+    assert None is seen(silent, jobs=[replace(job, failed=False)])["job_failed:pull"]
+    assert "job_failed:pull" not in seen(silent)
+    stands = AlertRecord(
+        *("job_failed", "pull", job.started_at, START, "opened", START),
+        *("job failed", "It failed.", "Look."),
+    )
+    assert None is seen(recorded, alerts=[stands])["job_failed:pull"]
+    assert "job_failed:pull" not in seen(silent, alerts=[stands])

@@ -1,0 +1,77 @@
+"""The rate limiter beside another client of the key that asks for half of the limit.
+
+The other client is steady, random, or comes in bursts. Worlds are drawn from seeds.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from connector.client.rate_limiter import RateLimiter
+from tests.client.rate_limiter_counters import MINUTE
+from tests.client.rate_limiter_world import KINDS, World
+
+LIMIT = 600
+HALF = LIMIT // 2
+REQUESTS = 5_000
+
+
+def steady(chance: random.Random, minutes: int) -> list[float]:
+    """One at a time, evenly."""
+    begins_at, gap = chance.random(), MINUTE / HALF
+    return [begins_at + number * gap for number in range(minutes * HALF)]
+
+
+def at_random(chance: random.Random, minutes: int) -> list[float]:
+    """One at a time, at moments that know nothing of each other."""
+    moments = [0.0]
+    while moments[-1] < minutes * MINUTE:
+        moments.append(moments[-1] + chance.expovariate(HALF / MINUTE))
+    return moments[1:]
+
+
+def bursts(chance: random.Random, minutes: int, a_minute: int, jitter: float) -> list[float]:
+    """Many at once, so many times a minute."""
+    begins_at, gap = chance.uniform(0, MINUTE / a_minute), MINUTE / a_minute
+    return sorted(
+        begins_at + burst * gap + chance.random() * jitter
+        for burst in range(minutes * a_minute)
+        for _ in range(HALF // a_minute)
+    )
+
+
+OTHERS: dict[str, Callable[[random.Random, int], list[float]]] = {
+    "steady": steady,
+    "random": at_random,
+    "six bursts a minute": lambda chance, minutes: bursts(chance, minutes, 6, 0.2),
+    "one burst a minute": lambda chance, minutes: bursts(chance, minutes, 1, 0.5),
+}
+
+
+@pytest.mark.parametrize("others", OTHERS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_beside_another_client_few_requests_are_refused(kind: str, others: str) -> None:
+    chance = random.Random(f"{kind} {others}")
+    counter = KINDS[kind](LIMIT, chance.uniform(0, MINUTE))
+    moments = OTHERS[others](chance, 4 * REQUESTS // LIMIT + 10)
+
+    outcome = World(RateLimiter(), counter, requests=REQUESTS, seed=0, others=moments).run()
+
+    sent = len(outcome.sent_at)
+    assert REQUESTS == outcome.answered
+    assert len(outcome.refused_at) <= 0.05 * sent
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_once_others_have_gone_all_is_ours(kind: str) -> None:
+    chance = random.Random(kind)
+    counter = KINDS[kind](LIMIT, chance.uniform(0, MINUTE))
+    moments = bursts(chance, 5, 6, 0.2)
+
+    outcome = World(RateLimiter(), counter, requests=9_000, seed=1, others=moments).run()
+
+    late = [at for at in outcome.sent_at if 12 * MINUTE <= at < 15 * MINUTE]
+    assert len(late) >= 0.94 * 3 * LIMIT

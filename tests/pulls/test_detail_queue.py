@@ -1,0 +1,71 @@
+"""Details land in batches, whatever they show: a pass that is cut short loses one at most."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connector.catalog.job import Job
+from connector.pulls.deletion_guard import Guard
+from connector.pulls.detail_queue import DetailReads
+from connector.warehouse.bookmark import Bookmark
+from connector.warehouse.pull_commands import (
+    BATCH_RECORDS_MAX,
+    Commit,
+    Found,
+    Gone,
+    Outcome,
+    ReadRecords,
+    Steps,
+    Unread,
+)
+
+AT = datetime(2026, 11, 22, tzinfo=UTC)
+RAW = {"created_at": "2026-11-20T00:00:00Z", "updated_at": "2026-11-20T00:00:00Z"}
+KINDS = ("found", "gone", "unread")
+
+
+def shown(kind: str, id: str) -> Outcome:
+    """What the API says of a record."""
+    if kind == "found":
+        return Found(Job({"id": id, **RAW}), AT)
+    return Gone(AT) if kind == "gone" else Unread("server_failed")
+
+
+def test_no_more_than_a_batch_waits() -> None:
+    @given(st.lists(st.integers(1, 230), min_size=1, max_size=4), st.integers(1, 50))
+    def check(sizes: list[int], spared: int) -> None:
+        reads = DetailReads(Bookmark(), Guard(10_000, 10_000, accepts=True))
+        landed, waiting = list[str](), 0
+        kinds = {
+            f"{n}-{m}": KINDS[m // spared % 3 if m % spared == 0 else 0]
+            for n, size in enumerate(sizes)
+            for m in range(size)
+        }
+
+        def perform(steps: Steps[None]) -> None:
+            nonlocal waiting
+            answer = None
+            try:
+                while True:
+                    wanted = steps.send(answer)
+                    answer = None
+                    if isinstance(wanted, ReadRecords):
+                        waiting += len(wanted.ids)
+                        assert waiting <= BATCH_RECORDS_MAX
+                        answer = {id: shown(kinds[id], id) for id in wanted.ids}
+                    elif isinstance(wanted, Commit):
+                        waiting = 0
+                        landed.extend(each.record.id for each in wanted.records)
+            except StopIteration:
+                return
+
+        for number, size in enumerate(sizes):
+            perform(reads.read(tuple(f"{number}-{m}" for m in range(size))))
+        perform(reads.close(Bookmark(), None))
+
+        assert sorted(landed) == sorted(id for id, kind in kinds.items() if kind == "found")
+
+    check()

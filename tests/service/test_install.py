@@ -1,0 +1,299 @@
+"""The install guide: every command on it works, and the sizes on it are right."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from connector.sandbox.server import Sandbox
+from tests.catalog.document import read_tables
+from tests.readme.test_readme import free_port
+from tests.repository import ROOT
+from tests.service.guide_tools import locked, write_tools
+
+GUIDE = (ROOT / "docs" / "INSTALL.md").read_text(encoding="utf-8")
+LOCKS = ROOT / "docs" / "service" / "requirements"
+SOURCE = (*("connector", "pipelines", "dbt_like_sql"), *("pyproject.toml", "README.md", "LICENSE"))
+SECONDS_MAX = 120
+HEADINGS = (
+    "Install the programs",
+    "Connect the account",
+    "Write the service files",
+    "Run every night with systemd",
+    "Run every night with cron",
+    "Run every night with Dagster",
+    "Upgrade",
+    "Roll back",
+    "Uninstall",
+)
+
+
+class Server:
+    """A server in a folder: the guide's paths are below `root`, its account is the sandbox."""
+
+    def __init__(self, root: Path, address: str) -> None:
+        self.root, self.address = root, address
+        self.folder = root / "source"
+        self.environ = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("CONNECTOR_", "DAGSTER_", "PYTHON", "VIRTUAL_ENV"))
+        } | {"HOME": str(root), "PATH": f"{root}/tools:/usr/sbin:/usr/bin:/sbin:/bin"}
+
+    def path(self, name: str) -> Path:
+        """Path of a file of the server."""
+        return self.root / name.lstrip("/")
+
+    def redirect(self, text: str) -> str:
+        """Put the paths of a text below the root; paths that are there already stay."""
+        text = re.sub(r"(?<![\w.])/(opt|etc|var)/", rf"{self.root}/\1/", text)
+        return text.replace("https://acme.example", self.address)
+
+    def shell(self, block: str) -> str:
+        """Run a block in the shell that the blocks before it left, and return its output."""
+        left = self.root / "left"
+        script = f"set -e\n{self.redirect(block)}\npwd > {left}.pwd; env -0 > {left}.env"
+        printed = self._run(["bash", "-c", script], self.environ, self.folder)
+        self.folder = Path(left.with_suffix(".pwd").read_text().strip())
+        variables = left.with_suffix(".env").read_text().rstrip("\0").split("\0")
+        self.environ = dict(each.split("=", 1) for each in variables)
+        for path in self.path("/etc/connector").rglob("service/*"):
+            path.write_text(self.redirect(path.read_text()))
+        return printed
+
+    def unit(self, name: str) -> tuple[list[str], dict[str, str], Path]:
+        """Command, environment and folder of an installed service."""
+        unit = configparser.ConfigParser(interpolation=None)
+        unit.optionxform = str  # type: ignore[assignment, method-assign] # systemd heeds case
+        unit.read(self.path(f"/etc/systemd/system/{name}"))
+        service = unit["Service"]
+        variables = dict(each.split("=", 1) for each in service["Environment"].split())
+        plain = {"PATH": "/usr/bin:/bin", "HOME": str(self.root)}
+        folder = Path(service["WorkingDirectory"])
+        return shlex.split(service["ExecStart"]), plain | variables, folder
+
+    def start(self, name: str) -> str:
+        """Run an installed service to its end."""
+        return self._run(*self.unit(name))
+
+    def cron(self, line: str) -> str:
+        """Run a line of the installed crontab."""
+        text = self.path("/etc/cron.d/connector").read_text()
+        variables = dict(re.findall(r"^([A-Z_]+)=(.*)$", text, re.MULTILINE))
+        (command,) = (each for each in text.splitlines() if line in each)
+        *when, user, words = command.split(maxsplit=6)
+        assert (5, "connector") == (len(when), user)
+        return self._run(["/bin/sh", "-c", words], variables | {"PATH": "/usr/bin:/bin"}, self.root)
+
+    def _run(self, words: list[str], environ: dict[str, str], folder: Path) -> str:
+        done = subprocess.run(
+            words,
+            env=environ,
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=SECONDS_MAX,
+            check=False,
+        )
+        assert 0 == done.returncode, f"{shlex.join(words)}\n{done.stdout}"
+        return done.stdout
+
+
+class Dagster:
+    """Both of Dagster's installed services, while they run."""
+
+    def __init__(self, server: Server, port: int) -> None:
+        self._server, self._port = server, port
+        self._running = list[subprocess.Popen[bytes]]()
+
+    def __enter__(self) -> Dagster:
+        for name in ("dagster-webserver.service", "dagster-daemon.service"):
+            words, environ, folder = self._server.unit(name)
+            words = [str(self._port) if word == "3000" else word for word in words]
+            with self._server.path(f"{name}.log").open("wb") as log:
+                self._running.append(
+                    subprocess.Popen(words, env=environ, cwd=folder, stdout=log, stderr=log)
+                )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for each in self._running:
+            each.send_signal(signal.SIGTERM)
+
+    def wait(self) -> None:
+        """Wait until the services have stopped; leaving the context asks them to."""
+        for each in self._running:
+            each.wait(SECONDS_MAX)
+
+    def wait_until(self, query: str, expected: str) -> None:
+        """Ask the page until its answer contains a text.
+
+        Raises:
+            AssertionError: A service has ended, or the text did not come.
+        """
+        address = f"http://127.0.0.1:{self._port}/graphql"
+        body = json.dumps({"query": query}).encode()
+        request = urllib.request.Request(address, body, {"Content-Type": "application/json"})
+        answer, until = "", time.monotonic() + SECONDS_MAX
+        while expected not in answer:
+            assert time.monotonic() < until, answer
+            assert [None, None] == [each.poll() for each in self._running], self._logs()
+            time.sleep(0.3)
+            try:
+                with urllib.request.urlopen(request) as response:  # noqa: S310 # this machine's own
+                    answer = json.dumps(json.load(response))
+            except OSError as error:
+                answer = str(error)
+
+    def _logs(self) -> list[str]:
+        return [path.read_text() for path in self._server.root.glob("dagster-*.log")]
+
+
+def blocks(heading: str) -> list[str]:
+    """The shell blocks below a heading of the guide."""
+    section = GUIDE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    return re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
+
+
+FILES = {
+    *("connector.service", "connector-backup.service", "connector-watch.service"),
+    *("connector.timer", "connector-backup.timer", "connector-watch.timer"),
+    *("connector-alert.service", "dagster-daemon.service", "dagster-webserver.service"),
+    *("dagster.yaml", "workspace.yaml", "crontab"),
+}
+LOCATIONS = """{ workspaceOrError { ... on Workspace { locationEntries { name
+    locationOrLoadError { __typename ... on RepositoryLocation { repositories { schedules {
+    name scheduleState { status } } } } } } } } }"""
+STARTED = '{"name": "nightly_pull_schedule", "scheduleState": {"status": "RUNNING"}}'
+DAEMONS = "{ instance { daemonHealth { allDaemonStatuses { daemonType healthy } } } }"
+
+
+def copy_source(folder: Path) -> None:
+    """Copy what the wheel is built from."""
+    folder.mkdir()
+    for name in SOURCE:
+        if (ROOT / name).is_dir():
+            left_out = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(ROOT / name, folder / name, ignore=left_out)
+        else:
+            shutil.copyfile(ROOT / name, folder / name)
+    shutil.copytree(LOCKS, folder / "docs" / "service" / "requirements")
+
+
+def add_webhook(config: Path, address: str) -> None:
+    """Configure where alerts go."""
+    webhook = config / "webhook"
+    webhook.touch(0o600)
+    webhook.write_text(f"{address}/alerts\n")
+    with (config / "connector.toml").open("a") as settings:
+        settings.write(f'alert_webhook_file = "{webhook}"\n')
+
+
+def left_over(root: Path, *folders: str) -> list[Path]:
+    """Files in folders of the root, but for the folders of systemd and cron."""
+    return [path for name in folders for path in (root / name).rglob("*") if not path.is_dir()]
+
+
+def test_sizes_on_the_page_are_those_of_the_packages() -> None:
+    table = next(t for t in read_tables(GUIDE) if t.header[0] == "Lock")
+    measured = {}
+    for path in LOCKS.glob("*.txt"):
+        packages = list(locked(path).values())
+        if None in packages or path.stem == "build":
+            continue
+        files = [
+            Path(str(package.locate_file(file)))
+            for package in packages
+            if package is not None
+            for file in package.files or ()
+        ]
+        # pip compiles each module to a file of about the same size. A file has whole blocks.
+        measured[path.name] = sum(
+            -(-at.stat().st_size // 4096) * (2 if at.suffix == ".py" else 1) / 256
+            for at in files
+            if at.suffix != ".pyc" and at.exists()
+        )
+    shown = {row["Lock"].strip("`"): float(row["MB"]) for row in table.records()}
+
+    assert {path.name for path in LOCKS.glob("*.txt")} - {"build.txt"} == set(shown)
+    assert {"base.txt", "page.txt", "report.txt", "lakehouse.txt"} <= set(measured)
+    wrong = {n: s for n, s in measured.items() if abs(s - shown[n]) > max(1, s / 10)}
+    assert {} == wrong
+
+
+def test_page_is_short_and_each_block_of_it_is_run() -> None:
+    run = [block for heading in HEADINGS for block in blocks(heading)]
+
+    assert GUIDE.count("\n") < 300
+    assert len(run) == GUIDE.count("```sh\n")
+
+
+@pytest.mark.slow
+def test_every_command_of_the_guide_works(tmp_path: Path) -> None:
+    with Sandbox(seed=9, counts={"jobs": 3, "candidates": 5}) as api:
+        server = Server(tmp_path, api.base_url)
+        project = server.folder / "pyproject.toml"
+        write_tools(tmp_path)
+        for name in ("etc/systemd/system", "etc/cron.d", "opt", "var/lib", "var/backups"):
+            (tmp_path / name).mkdir(parents=True)
+        copy_source(server.folder)
+        (server.folder / "acme.key").write_text(f"{api.key}\n")
+        seen = iter(HEADINGS)
+
+        def run_next() -> str:
+            return "".join(server.shell(block) for block in blocks(next(seen)))
+
+        assert "0.1.0" in run_next()
+        # The connector comes from the wheel, not from the tests' own installation.
+        (site,) = server.path("/opt/connector/lib").glob("python*/site-packages")
+        assert not (site / "connector").is_symlink()
+        assert not list(site.glob("*editable*"))
+
+        (server.folder / "acme.key").chmod(0o600)
+        run_next()
+        assert server.path("/var/lib/connector/data/recruitment.duckdb").is_file()
+        run_next()
+        assert FILES == {each.name for each in server.path("/etc/connector/service").iterdir()}
+
+        run_next()
+        add_webhook(server.path("/etc/connector"), api.base_url)
+        for name in ("connector", "connector-backup", "connector-watch", "connector-alert"):
+            server.start(f"{name}.service")
+        assert 1 == len(list(server.path("/var/backups/connector").glob("*.tar")))
+
+        run_next()
+        crontab = server.path("/etc/cron.d/connector").read_text().replace(str(tmp_path), "")
+        assert GUIDE.partition("```crontab\n")[2].partition("\n")[0] in crontab
+        server.cron("status --all")
+
+        run_next()
+        with Dagster(server, free_port()) as dagster:
+            dagster.wait_until(LOCATIONS, STARTED)
+            dagster.wait_until(DAEMONS, '"daemonType": "SCHEDULER", "healthy": true')
+
+        project.write_text(project.read_text().replace('version = "0.1.0"', 'version = "0.2.0"'))
+        server.folder = project.parent
+        assert 1 == len(blocks("Upgrade"))
+        run_next()
+        assert "0.2.0" in server.shell("/opt/connector/bin/connector --version")
+        run_next()
+        assert "0.1.0" in server.shell("/opt/connector/bin/connector --version")
+
+        dagster.wait()
+        uninstalls, deletes = blocks(next(seen))
+        server.shell(uninstalls)
+        assert [] == left_over(tmp_path, "opt", "etc/systemd/system", "etc/cron.d")
+        server.shell(f"cd /\n{deletes}")
+        assert [] == left_over(tmp_path, "opt", "etc", "var/lib", "var/backups")

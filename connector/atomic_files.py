@@ -79,12 +79,12 @@ class Wide:
     mode: int
 
     def __str__(self) -> str:
-        return f"{self.path} can be opened by others (mode {self.mode:04o})"
+        return f"other users can open {self.path} (mode {self.mode:04o})"
 
     @property
     def action(self) -> str:
         """What closes it."""
-        return f"Run chmod {'700' if self.path.is_dir() else '600'} on it, unless it is meant."
+        return f"Run chmod {'700' if self.path.is_dir() else '600'} on it, unless this is intended."
 
 
 def wide(folder: Path) -> Iterator[Wide]:

@@ -121,7 +121,7 @@ class _Commands(click.Group):
         except ModuleNotFoundError as error:
             if cmd_name not in _EXTRAS:
                 raise
-            missing = extra_missing("the command needs", _EXTRAS[cmd_name], error)
+            missing = extra_missing("the command requires", _EXTRAS[cmd_name], error)
             raise click.ClickException(f"{missing}. {missing.action}") from None
         found = getattr(module, cmd_name.replace("-", "_"))
         assert isinstance(found, click.Command)

@@ -25,7 +25,7 @@ from connector.pulls.error_hints import explain
 from connector.settings.accounts import UNNAMED
 from connector.settings.model import Settings
 
-COLUMNS = ("account", "kind", "alert", "about", "state", "since")
+COLUMNS = ("account", "kind", "alert", "resource", "state", "since")
 
 Trial = dict[str, str | None]
 """Test of one sink: `account`, `to`, and `failure` (None if the message arrived)."""
@@ -34,7 +34,7 @@ Trial = dict[str, str | None]
 @click.command(
     cls=Command,
     examples=("connector alerts", "connector alerts --send --all", "connector alerts --test"),
-    if_interrupted="The next check sends the rest.",
+    if_interrupted="The next check sends the remaining messages.",
 )
 @click.option(
     "--send", "sends", is_flag=True, help="Check, and send all due and undelivered alerts."
@@ -108,11 +108,11 @@ def _print_trials(terminal: Terminal, trials: list[Trial]) -> int:
     for each in trials:
         name = each["account"] or UNNAMED
         if each["failure"] is None:
-            terminal.say(f"{name}: the test message arrived by {each['to']}.")
+            terminal.say(f"{name}: the test message was delivered by {each['to']}.")
         else:
             terminal.warn(
-                f"{name}: {each['failure']}. Check the alert_* settings: 'connector doctor' shows"
-                " which are set, and where."
+                f"{name}: {each['failure']}. Check the alert_* settings: 'connector "
+                "doctor' shows their values and origins."
             )
     terminal.print_object({"tests": trials})
     return 1 if any(each["failure"] for each in trials) else 0

@@ -24,7 +24,7 @@ from typing import Any
 
 import click
 
-from connector.cli.pull import COLUMNS
+from connector.cli.pull import COLUMNS, HEADINGS
 from connector.cli.session import Command, Follower, Session, show_log
 from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError, SettingsError, count_noun
@@ -86,7 +86,7 @@ class Question:
 
 QUESTIONS = (
     Question(
-        "Where do the candidates stand, and for how long?",
+        "How many candidates are in each stage, and for how long?",
         """\
 select stage, count(*) as candidates, round(median(days_in_stage), 1) as days_in_stage
 from marts.fct_pipeline_candidates
@@ -94,7 +94,7 @@ group by stage, stage_order
 order by stage_order nulls last, candidates desc""",
     ),
     Question(
-        "Which open jobs have waited longest, and what has happened to them?",
+        "Which jobs have been open longest, and how far are their candidates?",
         """\
 select job_title, company_name, age_days, bookings, days_since_last_booking
 from marts.fct_job_ageing
@@ -102,7 +102,7 @@ order by age_days desc
 limit 5""",
     ),
     Question(
-        "Which sources bring candidates who are hired?",
+        "Which sources lead to hires?",
         """\
 select source_group, sum(candidates)::int as candidates, sum(candidates_placed)::int as placed,
     round(100 * sum(candidates_placed) / sum(candidates), 1) as hired_percent
@@ -125,15 +125,15 @@ def make_folder(folder: Path) -> None:
             shutil.rmtree(folder)
         if folder.is_symlink() or (folder.exists() and not _is_empty(folder)):
             raise SettingsError(
-                f"{folder} is there already, and no demonstration made it",
-                action="Move it away, or name another folder with --data-dir.",
+                f"{folder} already exists and was not created by 'connector demo'",
+                action="Move the folder away, or choose another one with --data-dir.",
             )
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         (folder / MARKER).write_text("This folder is replaced by the next 'connector demo'.\n")
     except OSError as error:
         raise SettingsError(
-            f"{folder} cannot be made anew: {error.strerror or error}",
-            action="Name another folder with --data-dir.",
+            f"{folder} cannot be replaced: {error.strerror or error}",
+            action="Choose another folder with --data-dir.",
         ) from error
 
 
@@ -155,7 +155,7 @@ def write_seeds(folder: Path) -> None:
     except OSError as error:
         raise SettingsError(
             f"{folder} cannot be written: {error.strerror or error}",
-            action="Name another folder with --data-dir.",
+            action="Choose another folder with --data-dir.",
         ) from error
 
 
@@ -247,7 +247,7 @@ class Demonstration:
 @click.command(
     cls=Command,
     examples=("connector demo", "connector demo --keep"),
-    if_interrupted="The sandbox has ended as well.",
+    if_interrupted="The sandbox is stopped too.",
     is_for_account=False,
 )
 @click.option(
@@ -275,7 +275,7 @@ def demo(session: Session, *, data_dir: Path, keep: bool) -> int:
         signal.signal(number, signal.default_int_handler)
     make_folder(data_dir)
     write_seeds(data_dir / SEEDS_FOLDER)
-    terminal.say("Starting the sandbox and loading Dagster; this takes some seconds.")
+    terminal.say("Starting the sandbox and Dagster (takes a few seconds).")
     with serving_twin() as base_url:
         variables = environment(base_url, data_dir)
         shown = _demonstrate(terminal, variables, data_dir)
@@ -293,7 +293,7 @@ def _demonstrate(terminal: Terminal, variables: Mapping[str, str], folder: Path)
     from pipelines.definitions import execute  # noqa: PLC0415
 
     began = time.monotonic()
-    terminal.say(f"Pulling {sum(COUNTS.values()):,} made-up records as Dagster assets.")
+    terminal.say(f"Pulling {sum(COUNTS.values()):,} sample records as Dagster assets.")
     with terminal.progress("pull", sum(COUNTS.values())) as meter:
         watch = Follower(meter)
         account = Account(environ=variables, cwd=folder.absolute(), watch=watch)
@@ -318,17 +318,17 @@ def _demonstrate(terminal: Terminal, variables: Mapping[str, str], folder: Path)
 def _print(terminal: Terminal, shown: Demonstration, sandbox: Mapping[str, str]) -> None:
     """What landed, what was asked and answered, and what to do next."""
     rows = [[getattr(each, name) for name in COLUMNS] for each in shown.resources]
-    terminal.print_table(COLUMNS, rows)
+    terminal.print_table(HEADINGS, rows)
     live = sum(each.live for each in shown.resources)
     requests = sum(each.requests for each in shown.resources)
     terminal.print_line(
-        f"{count_noun(live, 'record')} landed and published with {count_noun(requests, 'request')}"
-        f" in {shown.seconds:.0f} s: {shown.published}"
+        f"{count_noun(live, 'record')} loaded and published with "
+        f"{count_noun(requests, 'request')} in {shown.seconds:.0f} s: {shown.published}"
     )
     row = shown.publication
     terminal.print_line(
-        f"{count_noun(row.models, 'model')} built, {count_noun(row.checks, 'check')} made:"
-        f" none that blocks has failed, {len(row.failed_checks)} warn."
+        f"{count_noun(row.models, 'model')} built, {count_noun(row.checks, 'check')} run, "
+        f"{count_noun(len(row.failed_checks), 'warning')}."
     )
     for question, answer in shown.answers:
         terminal.print_line()
@@ -338,7 +338,7 @@ def _print(terminal: Terminal, shown: Demonstration, sandbox: Mapping[str, str])
         terminal.print_table(answer.columns, answer.rows)
     terminal.print_line()
     if shown.report is not None:
-        terminal.print_line(f"The report for a director, to open in a browser: {shown.report}")
+        terminal.print_line(f"Report for a director (open it in a browser): {shown.report}")
     for heading, commands in _next(shown, sandbox):
         terminal.print_line()
         terminal.print_line(heading)
@@ -358,12 +358,12 @@ def _next(
     module = "" if Path("workspace.yaml").is_file() else " -m pipelines.definitions"
     return (
         (
-            "See the run and its assets in Dagster, at http://127.0.0.1:3000:",
+            "Show the run and its assets in Dagster, at http://127.0.0.1:3000:",
             (f"{settings} {_tool('dagster')} dev{module}",),
         ),
-        ("Ask the warehouse something yourself:", (f"{_tool('python')} -c {_quoted(ask)}",)),
+        ("Query the published file:", (f"{_tool('python')} -c {_quoted(ask)}",)),
         (
-            "Pull an account of your own: its address, and a file that holds its key (chmod 600):",
+            "Connect your own account. Save its API key in a file (chmod 600):",
             (
                 "export CONNECTOR_BASE_URL=https://acme.example CONNECTOR_API_KEY_FILE=acme.key",
                 f"{_tool('connector')} doctor && {_tool('connector')} pull",
@@ -386,12 +386,15 @@ def _tool(name: str) -> str:
 
 def _wait(terminal: Terminal, base_url: str) -> None:
     """Wait for Ctrl-C, which is how this is meant to end."""
-    said = f"The sandbox keeps listening at {base_url}, key {KEY_DEFAULT}; Ctrl-C ends it."
+    said = (
+        f"The sandbox is running at {base_url} with the API key {KEY_DEFAULT}. Press Ctrl-C "
+        "to stop it."
+    )
     try:
         terminal.say(said)
         Event().wait()
     except KeyboardInterrupt:
-        terminal.say("The sandbox has ended.")
+        terminal.say("The sandbox is stopped.")
 
 
 def _as_json(shown: Demonstration, base_url: str) -> dict[str, Any]:

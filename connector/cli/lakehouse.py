@@ -19,7 +19,7 @@ from connector.pulls.error_hints import explain
 from connector.settings.model import Settings
 
 SENT_COLUMNS = ("account", "outcome", "snapshot", "tables", "inserted", "removed", "seconds")
-STANDING_COLUMNS = ("account", "published", "true of", "personal", "tables", "rows")
+STANDING_COLUMNS = ("account", "published", "data as of", "personal", "tables", "rows")
 _MEGABYTE = 1_000_000
 
 
@@ -39,7 +39,7 @@ def lakehouse() -> None:
     if_interrupted="The lakehouse is unchanged.",
 )
 @options.all_accounts
-@click.option("--force", is_flag=True, help="Publish a file that the lakehouse has already.")
+@click.option("--force", is_flag=True, help="Publish even if the lakehouse already has this file.")
 def publish(session: Session, *, is_for_all: bool, force: bool) -> int:
     """Replace the account's rows in the lakehouse by its published file, in one transaction.
 
@@ -106,7 +106,7 @@ def status(session: Session) -> int:
 @lakehouse.command(
     cls=Command,
     examples=("connector lakehouse remove --account acme --apply",),
-    if_interrupted="Run it again to go on.",
+    if_interrupted="Run the command again to continue.",
 )
 @options.applies("Remove the account. Default: show the number of its rows.")
 def remove(session: Session, *, applies: bool) -> int:
@@ -123,9 +123,12 @@ def remove(session: Session, *, applies: bool) -> int:
         rows = held.get(account, 0)
         terminal.print_object({"applied": False, "account": account, "rows": rows})
         terminal.say(f"{account}: {count_noun(rows, 'row')}.")
-        terminal.say("Nothing was changed. Run it again with --apply to remove them.")
+        terminal.say("Nothing was changed. Run the command with --apply to remove these rows.")
         return 0
     done = run_remove(settings)
     terminal.print_object({"applied": True, **done.as_json()})
-    terminal.say(f"{account}: {count_noun(done.removed, 'row')} removed; earlier states ended.")
+    terminal.say(
+        f"{account}: {count_noun(done.removed, 'row')} removed. Earlier snapshots can no "
+        "longer be read."
+    )
     return 0

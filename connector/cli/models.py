@@ -79,7 +79,9 @@ def build_models(session: Session, *, select: tuple[str, ...]) -> int:
     project = project_of(settings)
     project.selected(select)
     if settings.models.value == "off":
-        terminal.warn(f"models are off (from {settings.models.origin}): the file goes without.")
+        terminal.warn(
+            f"models are off (from {settings.models.origin}): the file is published without models."
+        )
     with terminal.progress("build") as meter:
         seen = Follower(meter)
         try:
@@ -111,7 +113,7 @@ def _print_built(terminal: Terminal, seen: Follower) -> None:
     for each in seen.checks:
         if not each.passed:
             ids = f" ({', '.join(each.examples)})" if each.examples else ""
-            told = f"{each.severity}: {count_noun(each.failing, 'row')} of {each.model}{ids}"
+            told = f"{count_noun(each.failing, 'row')} in {each.model}{ids}"
             terminal.warn(f"{each.name}: {told}. {each.about}")
 
 
@@ -219,7 +221,7 @@ def test_models(session: Session, *, select: tuple[str, ...]) -> int:
     for each in failed:
         terminal.warn(f"{each.name}: {each.about}")
     _warn_undeclared(terminal, missing)
-    terminal.say(f"{count_noun(len(done), 'check')}, {len(failed):,} of them failed.")
+    terminal.say(f"{count_noun(len(done), 'check')} run, {len(failed):,} failed.")
     return 1 if any(each.severity == "error" for each in failed) else 0
 
 
@@ -227,7 +229,7 @@ def _published(settings: Settings) -> Path:
     """The published file. Raises `NothingPublished`."""
     path = Warehouse(settings.folder).published
     if not path.exists():
-        raise NothingPublished(f"{path} is not there: nothing was published yet")
+        raise NothingPublished(f"{path} does not exist: nothing has been published yet")
     return path
 
 
@@ -280,7 +282,7 @@ def show_seeds(session: Session, *, seeds: tuple[str, ...], writes: bool) -> int
         }
     )
     rows = [(each.seed.name, value) for each in found for value in each.values]
-    terminal.print_table(("seed", "value without a row"), rows)
+    terminal.print_table(("seed", "missing value"), rows)
     for each in written:
         _say_written(terminal, each)
     if not writes:
@@ -290,23 +292,25 @@ def show_seeds(session: Session, *, seeds: tuple[str, ...], writes: bool) -> int
 
 def _say_written(terminal: Terminal, written: SeedCopy) -> None:
     rows = count_noun(len(written.appended), "row")
-    verb = f"is new, with {rows} to fill in" if written.is_new else f"got {rows} to fill in"
+    verb = (
+        f"was created with {rows} to fill in" if written.is_new else f"has {rows} more to fill in"
+    )
     if not written.is_new and not written.appended:
-        verb = "has all of it already, and was left as it is"
+        verb = "already has these values and was not changed"
     terminal.say(f"{written.path} {verb}.")
     if written.left_out:
         values = count_noun(len(written.left_out), "value")
         terminal.warn(
-            f"{values} would be obeyed by a spreadsheet program or a terminal and is not in"
-            f" {written.path}: add it with a text editor if it is meant."
+            f"not written to {written.path}: {values}. A spreadsheet program could run it "
+            "as a formula. Add it with a text editor if it is correct."
         )
 
 
 def _say_unwritten(terminal: Terminal, found: Sequence[UnmappedValues]) -> None:
     if any(each.values for each in found):
-        terminal.say("Run it with --write for files with a row to fill in for each of these.")
+        terminal.say("Run the command with --write to add a row for each value to the seed files.")
     else:
-        terminal.say("Every value has its row.")
+        terminal.say("The seeds contain all values.")
 
 
 # -- Own models ------------------------------------------------------------------------------------
@@ -323,7 +327,9 @@ def init_models(session: Session, *, folder: Path) -> int:
     written = write_own_models(folder.absolute())
     _say_started(terminal, written)
     if settings.models_folder.value != written.folder:
-        terminal.say(f'Add to {CONFIG_NAME}: [models] and below it folder = "{folder}".')
+        terminal.say(f"Add these two lines to {CONFIG_NAME}:")
+        terminal.say("  [models]")
+        terminal.say(f'  folder = "{folder}"')
     terminal.say("Then run 'connector models build'.")
     return 0
 
@@ -352,7 +358,7 @@ def _say_started(terminal: Terminal, written: Starter) -> None:
     for path in written.written:
         terminal.say(f"Wrote {path}.")
     for path in written.kept:
-        terminal.say(f"Kept {path}, which exists.")
+        terminal.say(f"Kept the existing file {path}.")
 
 
 # -- Publish ---------------------------------------------------------------------------------------
@@ -435,7 +441,7 @@ def publish(
 
 def _closing(done: Published, exported: Exported | None) -> str:
     row = done.publication
-    moment = "" if row.true_of is None else f", true of {shown(row.true_of)}"
+    moment = "" if row.true_of is None else f", data as of {shown(row.true_of)}"
     size = f"{(row.bytes or 0) / _MEGABYTE:,.1f} MB in {row.seconds or 0:,.1f} s"
     if row.models:
         size = f"{count_noun(row.models, 'model')}, {count_noun(row.checks, 'check')}, {size}"
@@ -497,5 +503,5 @@ def report(
     terminal.print_object({"file": path, "as_of": page.as_of, **as_json(page)})
     terminal.print_line(str(path))
     if opens and not webbrowser.open(path.as_uri()):
-        terminal.warn("no browser could be started: open the file yourself")
+        terminal.warn("no browser could be started. Open the file yourself")
     return 0

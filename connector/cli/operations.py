@@ -110,9 +110,9 @@ def _print_examination(terminal: Terminal, found: Examination) -> None:
             terminal.say(f"{check.name}: {check.action}")
     failed = [check.name for check in found.checks if check.state == "failed"]
     if failed:
-        terminal.say(f"Not well: {', '.join(failed)}.")
+        terminal.say(f"Failed checks: {', '.join(failed)}.")
     else:
-        terminal.say(f"Well: 'connector pull' can work ({found.requests} requests were spent).")
+        terminal.say(f"OK: 'connector pull' can run ({found.requests} requests used).")
 
 
 def _print_all(
@@ -257,8 +257,8 @@ def restore(
         terminal.print_object({"whole": True, **found.as_json()})
         whose = found.account or "the unnamed account"
         terminal.print_line(
-            f"Whole: {len(found.entries)} files of {whose}, as of {shown(found.made_at)},"
-            f" by version {found.version}."
+            f"The backup is complete: {len(found.entries)} files of {whose}, made at "
+            f"{shown(found.made_at)} by version {found.version}."
         )
         return 0
     settings = session.load()
@@ -271,25 +271,31 @@ def restore(
 
 
 def _print_restored(terminal: Terminal, done: Restored) -> None:
-    ledger = "the ledger that was here stays" if done.ledger.keeps_live else "with its ledger"
+    ledger = "the existing ledger was kept" if done.ledger.keeps_live else "the ledger was restored"
     made_at = shown(done.manifest.made_at)
-    terminal.print_line(f"Restored: {len(done.manifest.entries)} files as of {made_at}, {ledger}.")
+    terminal.print_line(
+        f"Restored {len(done.manifest.entries)} files of the backup made at {made_at}; {ledger}."
+    )
     for sentence in done.lost:
         terminal.warn(sentence)
     if done.receipts:
         terminal.say(
-            "People who were erased after the backup were in it, and were erased again:"
-            f" {len(done.receipts)} receipts are in receipts/."
+            "The backup contained people who were erased later. They were erased again "
+            f"({len(done.receipts)} receipts in receipts/)."
         )
     for path in done.waiting:
-        terminal.warn(f"{path} waited in the inbox then: put it back if it is still to be pushed")
+        terminal.warn(
+            f"{path} was in the inbox at that time. Put it back if it should still be pushed"
+        )
     if done.aside is not None:
-        terminal.say(f"What was here is in {done.aside}; remove it when nobody needs it.")
+        terminal.say(
+            f"The replaced files are in {done.aside}. Delete the folder when you no longer need it."
+        )
     if done.error is None:
-        terminal.say("Run 'connector pull': it makes the copy exact again.")
+        terminal.say("Run 'connector pull' to bring the copy up to date.")
         return
-    terminal.warn(f"it was not brought to its end: {done.error} [{done.error.code}]")
+    terminal.warn(f"the erasures of the backup are incomplete: {done.error} [{done.error.code}]")
     terminal.say(
-        f"  {done.error.action} Then run 'connector erase --apply', which goes on with whoever is"
-        " to be erased, and 'connector publish'."
+        f"  {done.error.action} Then run 'connector erase --apply' to complete them, and "
+        "'connector publish'."
     )

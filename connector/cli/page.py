@@ -32,7 +32,7 @@ _PASSWORD_CHARACTERS_MIN = 12
         "connector page --passwords people.txt --add-person 'Ann Lee'",
         "connector page --host 10.0.0.5 --address https://imports.example --passwords people.txt",
     ),
-    if_interrupted="What was being sent is in the journal; start the page again to go on.",
+    if_interrupted="No import is lost. Start the page again to continue.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
@@ -104,7 +104,7 @@ def page(
         session.terminal.print_object({"address": rules.address, "link": link})
         session.terminal.say(f"Open {link}")
         if is_open:
-            session.terminal.say("The link lets one person in, once. Ctrl-C ends the page.")
+            session.terminal.say("The link signs in one user, once. Press Ctrl-C to stop the page.")
         uvicorn.Server(config).run([listener])
     return 0
 
@@ -114,20 +114,25 @@ def _check(
 ) -> None:
     """Refuse a page that would let in whoever comes by."""
     if (proxy is None) != (header is None):
-        raise Misused("--proxy and --proxy-header belong together", action="Give both, or neither.")
+        raise Misused(
+            "--proxy and --proxy-header must be given together", action="Give both, or neither."
+        )
     if passwords is not None:
         read_passwords(passwords)
     if host in LOOPBACK:
         return
     if passwords is None and header is None:
         raise Misused(
-            f"--host {host} can be reached by others, and nobody would be asked who they are",
-            action="Give --passwords FILE, or --proxy IP and --proxy-header NAME.",
+            f"other machines can reach --host {host}, and no sign-in is configured",
+            action="Add --passwords FILE, or --proxy IP and --proxy-header NAME.",
         )
     if address is None or not address.startswith(("https://", "http://")):
         raise Misused(
-            f"--host {host} can be reached by others, and what they type is not known",
-            action="Give --address, for example --address https://imports.example.",
+            (
+                f"other machines can reach --host {host}, and the public address of the page "
+                "is not configured"
+            ),
+            action="Add --address, for example --address https://imports.example.",
         )
 
 
@@ -143,8 +148,8 @@ def _listener(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         raise ConnectorError(
-            f"{host}:{port} cannot be listened on: {error.strerror or error}",
-            action="Choose another with --port, or 0 for one that is free.",
+            f"{host}:{port} cannot be opened: {error.strerror or error}",
+            action="Choose another port with --port. Port 0 picks a free one.",
         ) from error
     return listener
 
@@ -158,15 +163,13 @@ def _person() -> str:
 
 def _add_person(session: Session, passwords: Path | None, name: str) -> int:
     if passwords is None:
-        raise Misused(
-            "where the password is to be kept is not said", action="Add --passwords FILE."
-        )
+        raise Misused("no password file is given", action="Add --passwords FILE.")
     password = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
     if len(password) < _PASSWORD_CHARACTERS_MIN:
         raise Misused(
             f"the password has {len(password)} characters",
-            action=f"Choose one of at least {_PASSWORD_CHARACTERS_MIN}.",
+            action=f"Choose a password of at least {_PASSWORD_CHARACTERS_MIN} characters.",
         )
     add_person(passwords, name, password)
-    session.terminal.say(f"{name} may sign in where the page is served with --passwords.")
+    session.terminal.say(f"{name} can now sign in. Start the page with --passwords.")
     return 0

@@ -60,16 +60,16 @@ def _print_found(terminal: Terminal, found: Whereabouts) -> None:
     if found.batches:
         terminal.say(f"Pushes: {', '.join(found.batches)}.")
     for name in found.whole_files:
-        terminal.warn(f"{name} has rows of the person: erasing removes the whole workbook")
+        terminal.warn(f"{name} contains rows of the person. An erasure deletes the whole workbook")
     if found.shared:
         terminal.warn(
-            f"{count_noun(found.shared, 'identifier')} of the person also in the record of another"
-            " person: an erasure keeps it there"
+            f"{count_noun(found.shared, 'identifier')} of this person also in the record "
+            "of another person. An erasure keeps it there"
         )
     if found.in_doubt:
         terminal.warn(
-            f"{count_noun(found.in_doubt, 'row')} of pushes about the person may have been applied"
-            " or not: resolve them with 'connector resolve' first"
+            f"{count_noun(found.in_doubt, 'row')} of pushes for this person unconfirmed. "
+            "Resolve them with 'connector resolve' first"
         )
     for each in found.by_hand:
         terminal.warn(each)
@@ -94,7 +94,10 @@ def _print_found(terminal: Terminal, found: Whereabouts) -> None:
 @click.option(
     "--release",
     metavar="EMAIL_OR_ID",
-    help="Let a person in again who was erased: from then on they are landed and pushed as others.",
+    help=(
+        "Remove an erased person from the list of erasures, so that new data of the person "
+        "is loaded and pushed again."
+    ),
 )
 def erase(session: Session, *, person: str | None, applies: bool, release: str | None) -> int:
     """Erase a person's data and keep anonymous rows for statistics.
@@ -112,13 +115,13 @@ def erase(session: Session, *, person: str | None, applies: bool, release: str |
     if release is not None:
         if person is not None or applies:
             raise Misused(
-                "--release is given with something to erase",
+                "--release cannot be combined with an erasure",
                 action="Give --release EMAIL_OR_ID alone.",
             )
         released = run_release(session.load(), release)
         terminal.print_object({"released": released})
         hashes = count_noun(released, "hash", "hashes")
-        terminal.say(f"Released: {hashes} taken off the list.")
+        terminal.say(f"Released: {hashes} removed from the list of erasures.")
         return 0
     if person is None and not applies:
         raise Misused(
@@ -131,9 +134,9 @@ def erase(session: Session, *, person: str | None, applies: bool, release: str |
     if not applies and done.found is not None:
         _print_found(terminal, done.found)
         if done.found.is_erasable:
-            terminal.say("Nothing was changed. Run it again with --apply to erase the person.")
+            terminal.say("Nothing was changed. Run the command with --apply to erase the person.")
     if done.unended:
-        terminal.warn("an erasure was cut off: 'connector erase --apply' brings it to its end")
+        terminal.warn("an erasure was interrupted. Run 'connector erase --apply' to complete it")
     if applies:
         _print_erased(terminal, done)
     return done.exit_status
@@ -147,8 +150,8 @@ def _print_erased(terminal: Terminal, done: Erased) -> None:
         for line in receipt.as_text().splitlines():
             terminal.print_line(line)
         if not receipt.is_clean:
-            terminal.warn("something is left for you to do: see the receipt")
-        terminal.say(f"The receipt is kept in {path}.")
+            terminal.warn("some data must be erased by hand. The receipt lists it")
+        terminal.say(f"Receipt: {path}.")
     if done.receipts:
         terminal.say(
             "The platform and earlier backups still contain the person. Erase the person on the"

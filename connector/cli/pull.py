@@ -58,6 +58,8 @@ COLUMNS = (
 )
 """The columns of a pull's table, all of them named as in `sync.run_resources`."""
 
+HEADINGS = tuple({"proven": "verified", "total": "API total"}.get(name, name) for name in COLUMNS)
+
 
 # -- Pull ------------------------------------------------------------------------------------------
 
@@ -74,7 +76,7 @@ COLUMNS = (
         "connector pull candidates --full",
         "connector pull --json | jq .",
     ),
-    if_interrupted="What has landed is kept; run the same command again to continue.",
+    if_interrupted="Loaded records are kept. Run the same command again to continue.",
 )
 @options.resources
 @options.budget
@@ -132,8 +134,8 @@ def pull(
     if is_for_all:
         if ids or pull_options["accepts_deletes"]:
             raise Misused(
-                "--all is given with what is meant for one account",
-                action="Name one --account for --ids and --accept-deletes.",
+                "--all cannot be combined with --ids or --accept-deletes",
+                action="Choose one account with --account.",
             )
         given = {"--max-requests": budget, "--reverify": pull_options["scrub_requests"]}
         words = [*resources, *(f"{name}={value}" for name, value in given.items() if value)]
@@ -153,7 +155,7 @@ def pull(
     cls=Command,
     checks_alerts=True,
     examples=("connector sweep", "connector sweep candidates --accept-deletes"),
-    if_interrupted="What has landed is kept; run the same command again to continue.",
+    if_interrupted="Loaded records are kept. Run the same command again to continue.",
 )
 @options.resources
 @options.budget
@@ -199,7 +201,7 @@ def _print(terminal: Terminal, report: PullReport) -> None:
     terminal.print_object(report.as_json())
     terminal.fields["run_id"] = report.run_id
     started = [each for each in report.resources.values() if each.outcome != "not_started"]
-    terminal.print_table(COLUMNS, [[getattr(each, name) for name in COLUMNS] for each in started])
+    terminal.print_table(HEADINGS, [[getattr(each, name) for name in COLUMNS] for each in started])
     for line in reasons(report):
         terminal.warn(line)
     if terminal.form == "json":
@@ -240,7 +242,7 @@ def reasons(report: PullReport) -> Iterator[str]:
     What ended the whole run is left out: the closing sentence or the error itself says it.
     """
     for notice in report.notices:
-        yield f"{notice}; find out why ('connector doctor')"
+        yield f"{notice}. Run 'connector doctor' to find the cause"
     yield from explain_together(
         [
             each
@@ -256,8 +258,8 @@ def reasons(report: PullReport) -> Iterator[str]:
             yield differs
         if erased := each.anomalies.get("suppressed"):
             yield (
-                f"{name}: {count_noun(erased, 'record')} of people who were erased, saved without"
-                " their data. Erase these people on the platform as well"
+                f"{name}: {count_noun(erased, 'record')} of erased people, saved without "
+                "personal data. Erase these people on the platform too"
             )
         # Records of erased people have their own line.
         if odd := [e for e in report.anomalies.get(name, ()) if e.kind != SUPPRESSED]:
@@ -275,15 +277,16 @@ def _closing(report: PullReport) -> str:
     )
     cost = _cost(report)
     if report.waited_seconds >= WAIT_TOLD_SECONDS_MIN:
-        cost += f", {report.waited_seconds:,.0f} s of waiting for the rate limit among them"
+        cost += f", including {report.waited_seconds:,.0f} s waiting for the rate limit"
     brought = f"{new:,} new, {changed:,} changed, {deleted:,} deleted ({cost})."
     if isinstance(report.error, Stopped):
-        return f"Stopped: {brought} {_left(report)}{explain(report.error)}"
+        why = explain(report.error)
+        return f"Stopped: {brought} {_left(report)}{why[:1].upper()}{why[1:]}"
     if report.outcome == "failed":
         return f"Failed: {brought}"
     if report.outcome == "partial":
         done = sum(e.outcome == "done" for e in each)
-        return f"Done in part, {done} of {count_noun(len(each), 'resource')}: {brought}"
+        return f"Partly done ({done} of {count_noun(len(each), 'resource')}): {brought}"
     verified = count_noun(sum(e.scrubs for e in each), "record")
     is_verifying = any(e.scrubs for e in each)
     if not new + changed + deleted:
@@ -312,7 +315,7 @@ def _left(report: PullReport) -> str:
     is_known = len(begun) == len(report.resources) and all(e.bookmark_after for e in begun)
     share = _share(requests, report.month)
     return (
-        f"{count_noun(sum(each.pending for each in waiting), 'record')} still to be read, for"
+        f"Left to read: {count_noun(sum(each.pending for each in waiting), 'record')}, with"
         f" {'about' if is_known else 'at least'} {count_noun(requests, 'request')}"
         f"{f' ({share})' if share else ''}. "
     )
@@ -324,7 +327,7 @@ def _cost(report: PullReport | VerifyReport) -> str:
 
 def _share(requests: int, month: Month | None) -> str:
     limit = month.limit if month is not None else None
-    return f"{requests / limit:.1%} of the month's" if limit else ""
+    return f"{requests / limit:.1%} of the month's quota" if limit else ""
 
 
 # -- All accounts ----------------------------------------------------------------------------------
@@ -369,7 +372,7 @@ def _pull_all(session: Session, words: Sequence[str], parallel: int) -> int:
     session.terminal.print_object({"accounts": pulls, "exit_status": worst})
     session.terminal.print_table(ACCOUNT_COLUMNS, [_row(*each) for each in pulls.items()])
     well = sum(each["exit_status"] == 0 for each in pulls.values())
-    session.terminal.say(f"{well} of {count_noun(len(accounts), 'account')} ended well.")
+    session.terminal.say(f"{well} of {count_noun(len(accounts), 'account')} succeeded.")
     return worst
 
 
@@ -415,13 +418,17 @@ def _row(title: str, pull: Mapping[str, Any]) -> list[Any]:
 # -- Plan ------------------------------------------------------------------------------------------
 
 PLAN_COLUMNS = ("resource", "requests", "lists", "details", "changed", "deleted", "queued", "total")
+PLAN_HEADINGS = (
+    *("resource", "requests", "for lists", "for records", "changed", "deleted", "pending"),
+    "API total",
+)
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 
 
 def _every(text: str) -> timedelta:
     found = re.fullmatch(r"([1-9][0-9]{0,3})([mhd])", text)
     if found is None:
-        raise click.BadParameter(f"{text!r} is not a length of time: 30m, 1h or 1d, say.")
+        raise click.BadParameter(f"{text!r} is not a duration, for example 30m, 1h or 1d.")
     return timedelta(**{_UNITS[found[2]]: int(found[1])})
 
 
@@ -435,7 +442,10 @@ def _every(text: str) -> timedelta:
     "--every",
     type=_every,
     metavar="TIME",
-    help="Also what a pull every so often (30m, 1h, 1d) would cost by the month's end.",
+    help=(
+        "Also estimate the requests until the end of the month if a pull runs at this "
+        "interval, for example 30m, 1h or 1d."
+    ),
 )
 def plan(session: Session, *, resources: tuple[str, ...], every: timedelta | None) -> int:
     """Estimate the requests and minutes of a pull.
@@ -455,25 +465,28 @@ def _print_plan(terminal: Terminal, report: PlanReport) -> None:
         [name, *(getattr(each, column) for column in PLAN_COLUMNS[1:])]
         for name, each in report.prices.items()
     ]
-    terminal.print_table(PLAN_COLUMNS, rows)
+    terminal.print_table(PLAN_HEADINGS, rows)
     for name in report.skipped:
         terminal.warn(f"{name} is skipped: the key's scopes do not cover it")
     first = [name for name, each in report.prices.items() if each.is_first]
     if first:
-        terminal.say(f"To be loaded for the first time: {', '.join(first)}.")
+        terminal.say(f"Never loaded before: {', '.join(first)}.")
     cost = _about(report.requests, report.month)
     if report.minutes is not None:
         minutes = f"{report.minutes:,.1f}" if report.minutes >= 1 else "less than 1"
         cost += f", {minutes} {'minutes' if report.minutes >= 1 else 'minute'}"
         if report.minutes >= 1:
             cost += f" at {report.limit_per_minute:,} requests a minute"
-    terminal.say(f"A pull now: {cost}. This plan took {count_noun(report.spent, 'request')}.")
+    terminal.say(
+        f"The next pull needs {cost}. This plan took {count_noun(report.spent, 'request')}."
+    )
     schedule = report.schedule
     if schedule is not None:
         terminal.say(
-            f"Until the month ends: {count_noun(schedule.pulls, 'pull')} of at least"
-            f" {count_noun(schedule.quiet_requests, 'request')}, and {schedule.changes_a_day:,.0f}"
-            f" changes a day: {_about(schedule.requests, report.month)}."
+            f"Until the end of the month: {count_noun(schedule.pulls, 'pull')} of at "
+            f"least {count_noun(schedule.quiet_requests, 'request')}, with "
+            f"{schedule.changes_a_day:,.0f} changes a day, need "
+            f"{_about(schedule.requests, report.month)}."
         )
 
 
@@ -487,6 +500,10 @@ def _about(requests: int, month: Month | None) -> str:
 VERIFY_COLUMNS = (
     *("resource", "equal", "compared", "missing", "extra", "stale", "unhydrated", "unread"),
 )
+VERIFY_HEADINGS = (
+    *("resource", "equal", "compared", "missing", "extra", "different", "summary only"),
+    "unreadable",
+)
 DIFFERENCES_SHOWN_MAX = 10
 """Differing records of one resource that are named on the screen; `--json` has them all."""
 
@@ -494,7 +511,7 @@ DIFFERENCES_SHOWN_MAX = 10
 @click.command(
     cls=Command,
     examples=("connector verify", "connector verify candidates --json > differences.json"),
-    if_interrupted="Nothing was changed; what was compared until then is lost.",
+    if_interrupted="Nothing was changed. Run the command again to compare from the start.",
 )
 @options.resources
 @options.budget
@@ -518,16 +535,16 @@ def _print_differences(terminal: Terminal, report: VerifyReport) -> None:
         (name, each.is_equal, each.compared, *(len(getattr(each, n)) for n in VERIFY_COLUMNS[3:]))
         for name, each in report.streams.items()
     ]
-    terminal.print_table(VERIFY_COLUMNS, rows)
+    terminal.print_table(VERIFY_HEADINGS, rows)
     for name, each in report.streams.items():
         for line in _differences(each):
             terminal.warn(f"{name}: {line}")
     terminal.end(report.error)
     if report.is_equal:
-        terminal.say(f"The landing equals the API ({_cost(report)}).")
+        terminal.say(f"The local copy equals the API ({_cost(report)}).")
     elif report.error is None:
-        differs = f"The landing differs from the API ({_cost(report)})."
-        terminal.say(f"{differs} Run 'connector pull', then again.")
+        differs = f"The local copy differs from the API ({_cost(report)})."
+        terminal.say(f"{differs} Run 'connector pull', then 'connector verify' again.")
 
 
 def _differences(each: StreamComparison) -> Iterator[str]:
@@ -536,12 +553,14 @@ def _differences(each: StreamComparison) -> Iterator[str]:
         if ids:
             more = len(ids) - DIFFERENCES_SHOWN_MAX
             shown = ", ".join(ids[:DIFFERENCES_SHOWN_MAX])
-            yield f"{kind}: {shown}{f' and {more:,} more' if more > 0 else ''}"
+            yield f"{kind} in the local copy: {shown}{f' and {more:,} more' if more > 0 else ''}"
     for id, names in list(each.stale.items())[:DIFFERENCES_SHOWN_MAX]:
         yield f"{id} differs in {', '.join(names)}"
     if len(each.stale) > DIFFERENCES_SHOWN_MAX:
-        yield f"and {len(each.stale) - DIFFERENCES_SHOWN_MAX:,} more that differ"
+        yield f"and {len(each.stale) - DIFFERENCES_SHOWN_MAX:,} more records that differ"
     for id, reason in list(each.unread.items())[:DIFFERENCES_SHOWN_MAX]:
         yield f"{shortened(id)} could not be read: {reason}"
     if len(each.unread) > DIFFERENCES_SHOWN_MAX:
-        yield f"and {len(each.unread) - DIFFERENCES_SHOWN_MAX:,} more that could not be read"
+        yield (
+            f"and {len(each.unread) - DIFFERENCES_SHOWN_MAX:,} more records that could not be read"
+        )

@@ -40,7 +40,7 @@ SHOWN_MAX = 10
 CREATES_SHOWN_MAX = 3
 """Rows to create that are printed field by field."""
 
-UNDONE_COLUMNS = ("row", "operation", "outcome", "field", "now", "then", "id")
+UNDONE_COLUMNS = ("row", "operation", "outcome", "field", "current value", "former value", "id")
 _UNDONE_WIDE, _UNDONE_WIDE_FROM = ("operation", "id"), 100
 """Columns of it that a narrow terminal has no room for; `--json` has them all."""
 
@@ -50,6 +50,10 @@ has them all.
 """
 
 IN_DOUBT_COLUMNS = ("batch", "row", "operation", "who", "code", "found", "since", "file")
+IN_DOUBT_HEADINGS = (
+    *("batch", "row", "operation", "identified by", "reason", "possible records", "since"),
+    "file",
+)
 
 _EXAMPLE_MAX, _UNDONE_TEXT_MAX = 40, 40
 _CHANGE_MARGIN = 34
@@ -115,7 +119,7 @@ def push_options(*names: str, **more: Any) -> Callable[[F], F]:
         "connector push companies firms.csv jobs jobs.csv --mode create --apply",
         "connector push leads won.csv --mode convert --apply",
     ),
-    if_interrupted="Every row is in the journal; run the same command again to go on.",
+    if_interrupted="No row is lost or sent twice. Run the same command again to continue.",
 )
 @click.argument("files", nargs=-1, required=True, metavar="RESOURCE FILE...")
 @push_options("mode", "match")
@@ -181,13 +185,11 @@ def push(
     maps = _write_maps(save_mapping, reports, has_map=said.mapping_file is not None)
     for each in reports:
         for notice in each.pulled.notices if each.pulled is not None else ():
-            terminal.warn(f"{notice}; find out why ('connector doctor')")
+            terminal.warn(f"{notice}. Run 'connector doctor' to find the cause")
         _say_reading(terminal, each)
         _print(terminal, each)
         if (written := maps.get(each.preview.asked.path)) is not None:
-            terminal.say(
-                f"The map of its columns, to be changed and given with --mapping: {written}"
-            )
+            terminal.say(f"Column mapping (edit it and give it with --mapping): {written}")
     told = [each.as_json() for each in reports]
     terminal.print_object(told[0] if len(told) == 1 else {"files": told})
     return max(each.exit_status for each in reports)
@@ -197,9 +199,8 @@ def _pairs(files: tuple[str, ...]) -> list[tuple[str, Path]]:
     """The files with their resources."""
     if len(files) % 2:
         raise Misused(
-            f"resources and files come in pairs, and {len(files)} words were given:"
-            f" {' '.join(files)}",
-            action="Say, for example: connector push candidates people.csv --mode create",
+            f"each resource needs a file, but {len(files)} values were given: {' '.join(files)}",
+            action="Example: connector push candidates people.csv --mode create",
         )
     return [(resource, Path(name)) for resource, name in zip(files[::2], files[1::2], strict=True)]
 
@@ -212,7 +213,9 @@ def _write_maps(
     Beside the file, unless a map was given; one that is there already is left as it is.
     """
     if wanted is not None and len(reports) > 1:
-        raise Misused("one map was asked for of several files", action="Push them one by one.")
+        raise Misused(
+            "--save-mapping works with one file only", action="Push the files one by one."
+        )
     written = {}
     for each in reports:
         file, columns = each.preview.asked.path, each.preview.columns
@@ -232,7 +235,7 @@ def _say_reading(terminal: Terminal, report: PushReport) -> None:
     aliases = [each for each in columns.columns if each.how == "alias"]
     if aliases:
         told = ", ".join(f"{each.heading!r} is {each.target.name}" for each in aliases)
-        terminal.say(f"Columns recognised by another name: {told}.")
+        terminal.say(f"Recognised columns: {told}.")
     has_no_headings = any(each.code == "headings" for each in preview.questions)
     for left in () if has_no_headings else columns.unmapped:
         likely = "; ".join(f"{name} ({why})" for name, why in left.suggestions)
@@ -356,8 +359,8 @@ def _closing(report: PushReport) -> Iterator[str]:
     held = report.counts.get("held", 0)
     if held:
         yield (
-            f"{count_noun(held, 'row')} unconfirmed: run 'connector resolve' to see and"
-            " resolve them."
+            f"{count_noun(held, 'row')} unconfirmed. Run 'connector resolve' to show and "
+            "resolve them."
         )
     if batch.exit_status == 3:
         yield "Correct the rows in the report and push it. Applied rows are not sent again."
@@ -369,7 +372,7 @@ def _preview_text(preview: Preview) -> str:
         return "No row is ready to be sent."
     cost = f"about {count_noun(preview.requests, 'request')}"
     if preview.month_share:
-        cost += f", {preview.month_share:.1%} of the month's"
+        cost += f", {preview.month_share:.1%} of the month's quota"
     if preview.minutes is not None and preview.minutes >= 1:
         cost += f", {preview.minutes:,.0f} minutes at the last known limit"
     compared = "the local copy is empty"
@@ -404,9 +407,7 @@ def _cost(report: PushReport | UndoReport) -> str:
     ),
 )
 @click.argument("resource")
-@options.file_option(
-    "--out", about="The file to write, csv or xlsx by its name (default: RESOURCE.xlsx)."
-)
+@options.file_option("--out", about="File to write, .csv or .xlsx. [default: RESOURCE.xlsx]")
 @push_options("mode", required=False, default="create", show_default=True)
 @push_options("match", "content_type")
 def template(
@@ -439,7 +440,7 @@ def template(
 @click.command(
     cls=Command,
     examples=("connector undo last", "connector undo 20261122T000029Z-eac3b1 --apply"),
-    if_interrupted="Run the same command again; it goes on with what is left.",
+    if_interrupted="Run the same command again to undo the remaining rows.",
     checks_alerts=True,
 )
 @click.argument("batch")
@@ -491,7 +492,7 @@ def _print_undone(terminal: Terminal, report: UndoReport) -> None:
             terminal.warn(f"row {row.number}: {problem.message}. {problem.fix or ''}".rstrip())
     if report.unlanded:
         answers = count_noun(report.unlanded, "answer")
-        terminal.warn(f"{answers} could not be loaded: run 'connector sweep'.")
+        terminal.warn(f"{answers} could not be loaded. Run 'connector sweep'.")
     terminal.end(report.error, unpublished=report.unpublished)
     terminal.say(_undone_closing(report))
 
@@ -587,7 +588,7 @@ def resolve(
         return _print_in_doubt(session.terminal, settings)
     if len(said) != 1 or (record is not None and len(rows) != 1):
         raise Misused(
-            f"{count_noun(len(said), 'decision')} on {count_noun(len(rows), 'row')} named",
+            f"{count_noun(len(said), 'decision')} on {count_noun(len(rows), 'row')} given",
             action="Give one of --look, --resend and --drop, or one row and --record ID.",
         )
     if not rows:
@@ -617,7 +618,7 @@ def _print_in_doubt(terminal: Terminal, settings: Settings) -> int:
         told = (each.batch, each.number, each.operation, who, each.code, found, since)
         rows.append((*told, files[each.batch]))
     terminal.print_object({"rows": [dict(zip(IN_DOUBT_COLUMNS, row, strict=True)) for row in rows]})
-    terminal.print_table(IN_DOUBT_COLUMNS, rows)
+    terminal.print_table(IN_DOUBT_HEADINGS, rows)
     for each in held:
         for problem in each.problems:
             terminal.say(f"{each.batch}, row {each.number}: {closed(problem.message)}")

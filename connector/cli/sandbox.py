@@ -76,7 +76,7 @@ def _serve(sandbox: Sandbox) -> None:
 
     def release(*_: object) -> None:
         released = count_noun(sandbox.faults.release(), "effect")
-        click.echo(f"{released} put off until now", err=True)
+        click.echo(f"now visible: {released}", err=True)
 
     signal.signal(signal.SIGUSR1, release)
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -184,9 +184,9 @@ def sandbox(
         for each in faults:
             served.faults.plan(each)
         if not keys:
-            click.echo(f"No --api-key was given: the key is {KEY_DEFAULT}", err=True)
+            click.echo(f"The API key is {KEY_DEFAULT} (set another one with --api-key)", err=True)
         if data is not None and not served.store.is_new:
-            click.echo(f"{data} has records already; nothing is made up", err=True)
+            click.echo(f"{data} already has records and is used as it is", err=True)
         _serve(served)
     except ConnectorError as error:
         _give_up(error)

@@ -197,7 +197,7 @@ def _check_alerts(terminal: Terminal, settings: Settings) -> None:
     except ConnectorError as error:
         terminal.warn(f"alerts could not be checked: {error}. {error.action}")
     except KeyboardInterrupt:
-        terminal.warn("alerts were not checked to the end; the next check goes on.")
+        terminal.warn("the check of alerts was stopped. The next check continues.")
     except Exception as error:
         _LOGGER.debug("checking alerts failed", exc_info=True)
         terminal.warn(f"alerts could not be checked: an unexpected error: {_place(error)}")

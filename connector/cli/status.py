@@ -46,12 +46,12 @@ from connector.warehouse.state import StreamState
 from connector.warehouse.warehouse import LOST, LOST_ACTION, Warehouse
 
 RESOURCE_COLUMNS = (
-    *("resource", "live", "listed only", "deleted", "pending", "total at last list"),
-    *("proven up to", "age", "oldest read", "last outcome"),
+    *("resource", "live", "summary only", "deleted", "pending", "API total"),
+    *("verified until", "age", "oldest read", "last result"),
 )
 RUN_COLUMNS = ("run", "command", "started", "outcome", "seconds", "requests", "rate limited")
 ACCOUNT_COLUMNS = (
-    *("account", "proven up to", "last run", "outcome", "requests", "of", "forecast", "alerts"),
+    *("account", "verified until", "last run", "outcome", "requests", "of", "forecast", "alerts"),
 )
 RUNS_SHOWN = 5
 PUBLICATIONS_SHOWN = 5
@@ -124,17 +124,14 @@ class AccountStatus:
 
     @property
     def under_way(self) -> tuple[Lease, ...]:
-        """The leases of runs that are under way."""
+        """The leases of running runs."""
         leases = self.standing.leases if self.standing is not None else ()
         return tuple(each for each in leases if not each.is_over(self.now))
 
     def outcome_of(self, run: Run) -> str:
-        """The run's outcome; a run whose process is gone was cut off.
-
-        The next run names it `interrupted`.
-        """
+        """Return the run's outcome; a run without a process was interrupted."""
         is_under_way = run.run_id in {each.owner.run_id for each in self.under_way}
-        return run.outcome or ("under way" if is_under_way else "cut off")
+        return run.outcome or ("running" if is_under_way else "interrupted")
 
     @property
     def unread(self) -> Backlog | None:
@@ -162,7 +159,7 @@ class AccountStatus:
 
     @property
     def _per_minute(self) -> float | None:
-        """Requests a minute: of the run under way, the last one, or the API's limit."""
+        """Requests a minute: of the current run, the last run, or the API's limit."""
         paces = [
             (each.requests, (self.now - each.since).total_seconds()) for each in self.under_way
         ]
@@ -218,7 +215,7 @@ def status(session: Session, *, check: bool, max_age: Age | None, is_for_all: bo
         if warehouse.is_lost:
             terminal.warn(f"{LOST}. {LOST_ACTION}")
         else:
-            terminal.say(f"Nothing was ever landed in {settings.folder}. {_first_step(settings)}")
+            terminal.say(f"No records are loaded in {settings.folder}. {_first_step(settings)}")
         return alerting.judge(terminal, proof, watched)
     # Refuses a file that is somebody else's, and does nothing to one that is up to date.
     warehouse.prepare()
@@ -255,7 +252,10 @@ def _first_step(settings: Settings) -> str:
     try:
         settings.connection()
     except SettingsError as error:
-        return f"{error.action} Then run '{command}'; or try 'connector demo' without an account."
+        return (
+            f"{error.action} Then run '{command}'. To try the connector without an account, "
+            "run 'connector demo'."
+        )
     return f"Run '{command}'."
 
 
@@ -313,21 +313,24 @@ def _run_row(run: Run, outcome: str) -> Sequence[object]:
 def _print_publications(terminal: Terminal, found: AccountStatus) -> None:
     """Print since when analysts have what they have, and why it is not the latest."""
     if found.published_at is None:
-        terminal.say("Nothing is published yet: the first pull that succeeds will do it.")
+        terminal.say(
+            "Nothing is published yet. The first successful pull publishes recruitment.duckdb."
+        )
     else:
         since = age(found.now - found.published_at)
         said = _said_of(found.published)
         if found.unchanged_at is not None:
-            said += f"; nothing has changed up to {shown(found.unchanged_at)}"
+            said += f"; no changes until {shown(found.unchanged_at)}"
         terminal.print_line(f"Published {since} ago: {found.warehouse.published}{said}")
         if found.published is not None and found.published.unfilled_seeds:
             terminal.print_line(_unfilled(found.published, found.warehouse.folder))
     row = found.unpublished
     if row is not None:
         terminal.warn(
-            f"what has landed since is not published; it was {row.outcome}"
-            f" {age(found.now - (row.ended_at or row.started_at))} ago: {row.message or ''}."
-            " Run 'connector publish' once that is corrected."
+            "the latest records are not published. The last attempt "
+            f"({age(found.now - (row.ended_at or row.started_at))} ago) was "
+            f"{row.outcome}: {row.message or ''}. Correct the cause, then run 'connector "
+            "publish'."
         )
     shared = found.shared
     if shared is None:
@@ -335,8 +338,9 @@ def _print_publications(terminal: Terminal, found: AccountStatus) -> None:
     since = age(found.now - shared.ended_at)
     if shared.outcome == "failed":
         terminal.warn(
-            f"what was published last is not in the lakehouse; {since} ago: {shared.message}."
-            " Run 'connector lakehouse publish' once that is over."
+            f"the latest publication is not in the lakehouse. The last attempt ({since} "
+            f"ago) failed: {shared.message}. Correct the cause, then run 'connector "
+            "lakehouse publish'."
         )
     else:
         snapshot = "" if shared.snapshot is None else f", snapshot {shared.snapshot}"
@@ -347,7 +351,7 @@ def _said_of(row: Publication | None) -> str:
     """What the published file says of itself."""
     if row is None or row.true_of is None:
         return ""
-    said = f", true of {shown(row.true_of)}"
+    said = f", data as of {shown(row.true_of)}"
     if row.models:
         failed = f", {len(row.failed_checks)} of them with a warning" if row.failed_checks else ""
         said += f", {row.models} models, {row.checks} checks{failed}"
@@ -374,8 +378,9 @@ def _of_month(found: AccountStatus) -> Iterator[str]:
     for each in found.under_way:
         owner = each.owner
         yield (
-            f"Under way: {each.name} since {shown(each.since)}, process {owner.pid}"
-            f" ({owner.command}) on {owner.host}, {count_noun(each.requests, 'request')} so far."
+            f"Running: {each.name} since {shown(each.since)}, process {owner.pid} "
+            f"({owner.command}) on {owner.host}, {count_noun(each.requests, 'request')} "
+            "so far."
         )
     month = standing.month
     said = f"Billing cycle {month.period.begins} to {month.period.ends}: {month.used:,} "
@@ -384,14 +389,15 @@ def _of_month(found: AccountStatus) -> Iterator[str]:
     else:
         said += f"of {month.limit:,} requests ({month.used / month.limit:.1%})"
         if month.reserve:
-            said += f", {month.reserve:,} of them left to people"
+            said += f", {month.reserve:,} reserved for manual work"
     if standing.forecast is not None:
-        said += f"; about {standing.forecast:,} by its end, at {standing.usual_day:,} a day"
+        said += f"; forecast for the cycle: {standing.forecast:,}, at {standing.usual_day:,} a day"
     yield f"{said}."
     if standing.exhaustion is not None:
         yield (
-            f"The API said at {shown(standing.exhaustion.noted_at)} that the month is spent:"
-            f" nothing is asked of it before {shown(standing.exhaustion.until)}."
+            f"The API reported at {shown(standing.exhaustion.noted_at)} that the monthly "
+            "quota is used up. No requests are sent before "
+            f"{shown(standing.exhaustion.until)}."
         )
 
 
@@ -426,7 +432,7 @@ def _next(found: AccountStatus) -> Iterator[str]:
     unproven = [e for e in pulled if e.proven_at is None and e.last and not e.last.proven]
     if proven and not unproven and not found.watched.standing:
         since = age(found.now - min(proven))
-        yield f"Nothing to do: everything that was listed is read, and was proven {since} ago."
+        yield f"Up to date: all records are loaded and were verified {since} ago."
     never = [each.resource for each in found.resources if each.last is None]
     if never and pulled:
         yield f"Never pulled: {', '.join(never)}."
@@ -435,15 +441,15 @@ def _next(found: AccountStatus) -> Iterator[str]:
 def _remaining(unread: Backlog) -> str:
     about = "about" if unread.is_known else "at least"
     records, requests = count_noun(unread.records, "record"), count_noun(unread.requests, "request")
-    said = f"{records}, for {about} {requests}"
+    said = f"{records}, with {about} {requests}"
     if unread.month_share is not None:
-        said += f" ({unread.month_share:.1%} of the month's)"
+        said += f" ({unread.month_share:.1%} of the month's quota)"
     minutes = unread.minutes
     if minutes is not None:
         time = f"about {minutes:,.0f} min" if minutes < 90 else f"about {minutes / 60:,.1f} h"
         time = time if minutes >= 1 else "less than a minute"
         said += f", {time} at {unread.per_minute:,.0f} requests a minute"
-    return f"Still to be read: {said}."
+    return f"Left to read: {said}."
 
 
 def _as_json(found: AccountStatus) -> dict[str, object]:
@@ -565,7 +571,7 @@ def _account_cells(line: AccountLine | ConnectorError) -> Sequence[object]:
     if isinstance(line, ConnectorError):
         outcome = f"error: {line.code}"
     else:
-        outcome = outcome or ("never pulled" if line.last is None else "not ended")
+        outcome = outcome or ("never pulled" if line.last is None else "not finished")
         alerts = ", ".join(each.code for each in line.watched.standing)
     return (*(each and shown(each) for each in moments), outcome, *told.values(), alerts)
 

@@ -236,7 +236,7 @@ class Terminal:
         if unpublished is not None and unpublished is not error:
             self.warn(_explained(unpublished))
         if unshared is not None:
-            self.warn(f"it is published, and not in the lakehouse: {_explained(unshared)}")
+            self.warn(f"the file is published, but not in the lakehouse: {_explained(unshared)}")
 
     @contextmanager
     def progress(self, doing: str, total: int | None = None) -> Iterator[Meter]:

@@ -40,7 +40,7 @@ _PHONE = re.compile(r"[\d\s()+./-]+")
 
 def misfit_of_id(id: str, record: Mapping[str, Any]) -> str | None:
     """Return why the record cannot answer a request for that id, None if it fits."""
-    return None if record["id"] == id else "a record of another id"
+    return None if record["id"] == id else "a record with another id"
 
 
 def misfit_of_create(
@@ -56,9 +56,9 @@ def misfit_of_create(
     """
     created_at, _ = resource.field("created_at").read(record.get("created_at"))
     if not isinstance(created_at, datetime):
-        return "a record without a readable created_at, which may be an existing one"
+        return "a record without a readable created_at, which may be an older record"
     if sent_at is not None and created_at < sent_at - timedelta(seconds=EARLIER_SECONDS):
-        return "a record that is older than the request"
+        return "a record that was created before the request"
     others = contradicting(resource, sent, record)
     return f"a record with another {', '.join(others)}" if others else None
 

@@ -98,7 +98,7 @@ class Unmetered:
 
     def spent(self, request: Request, resets_at: float | None) -> QuotaSpent:
         """Error with what the answer says, and nothing of the month's count."""
-        message = f"{request.where} was not sent: the month's allowance is spent"
+        message = f"{request.where} was not sent: the monthly quota is used up"
         return QuotaSpent(message, resets_at=_shown(resets_at))
 
 
@@ -164,7 +164,7 @@ class Client:
     def __getattr__(self, name: str) -> Endpoint:
         """Return the resource of that name, for example `client.jobs`."""
         if name not in CATALOG or CATALOG[name].parent is not None:
-            raise AttributeError(f"the client has no resource {name!r}; resources: {_RESOURCES}")
+            raise AttributeError(f"the client has no resource {name!r}. Resources: {_RESOURCES}")
         return Endpoint(RecordEndpoint(self, CATALOG[name].record))
 
     def content_items(self, content_type: str) -> Endpoint:

@@ -143,9 +143,8 @@ class Connections:
             return Unreachable(message)
         return Unreachable(
             message,
-            action="Check CONNECTOR_BASE_URL; a server whose certificate is not publicly trusted "
-            "needs the file of its authority in CONNECTOR_CA_FILE, and nothing turns verification "
-            "off.",
+            action="Check CONNECTOR_BASE_URL. If the server uses a private certificate "
+            "authority, set CONNECTOR_CA_FILE to its certificate file.",
         )
 
     def _reason(self, error: Exception, missing: str) -> str:

@@ -127,9 +127,8 @@ def _check_whole(fields: Mapping[str, Any], text: str) -> None:
         return
     names = [name for name, value in fields.items() if is_redacted({name: value})]
     raise Misused(
-        f"{', '.join(names)} holds {MARK}, which stands for what an erasure removed and is never"
-        " sent",
-        action="Give the whole value, or leave the field out.",
+        f"{', '.join(names)} contains {MARK}, the mark of an erased value, which is never sent",
+        action="Enter the complete value, or leave the field out.",
     )
 
 

@@ -213,9 +213,11 @@ class Erasures:
                     return
                 if time.monotonic() >= until:
                     raise WarehouseBusy(
-                        f"another process reads {self._ledger.path}, so that its log cannot be"
-                        " emptied",
-                        action="End it, then run 'connector erase' again: it goes on.",
+                        f"another process is reading {self._ledger.path}",
+                        action=(
+                            "Stop that process, then run 'connector erase --apply' again to "
+                            "continue."
+                        ),
                     )
                 time.sleep(_RETRY_SECONDS)
 

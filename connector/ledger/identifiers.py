@@ -91,9 +91,9 @@ _KEY_BYTES = 32
 _KEY = re.compile(rb"[0-9a-f]{64}\s*")
 
 KEY_LOST = (
-    f"Restore {KEY_FILE} from a backup. Without a backup, move the ledger and the folder"
-    f" {RECEIPTS_FOLDER}/ away, and run 'connector doctor --new-ledger'. Then pull, and erase the"
-    " same people again."
+    f"Restore {KEY_FILE} from a backup. Without a backup, move the ledger and the folder "
+    f"{RECEIPTS_FOLDER}/ away, and run 'connector doctor --new-ledger'. Then run "
+    "'connector pull', and erase the same people again."
 )
 """What to do if the key is lost."""
 
@@ -111,8 +111,8 @@ def read_key(folder: Path) -> bytes | None:
             return None
     if not _KEY.fullmatch(text):
         raise ErasuresUnknown(
-            f"{path} holds {len(text)} bytes that are no key: a key has {2 * _KEY_BYTES}"
-            " hexadecimal digits. Without the key no erased person is known again",
+            f"{path} is not a key of {2 * _KEY_BYTES} hexadecimal digits, so erased "
+            "people would not be recognized",
             action=KEY_LOST,
         )
     return bytes.fromhex(text.decode("ascii"))

@@ -178,8 +178,8 @@ class Journal:
             ).fetchone()
             if held is None:
                 raise LeaseLost(
-                    f"this push (run {self._run_id}) has not the lease any more, and another one"
-                    " may have begun"
+                    f"this push (run {self._run_id}) was stopped, because another push "
+                    "may have started"
                 )
             yield JournalChange(connection, self._now())
 

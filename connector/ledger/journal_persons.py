@@ -39,7 +39,7 @@ _TEXTS: Mapping[str, tuple[str, ...]] = {
 ERASED = Problem(
     "person_erased",
     "The row is about a person who was erased.",
-    fix="Take the row out; 'connector erase --release' lets the person in again.",
+    fix="Remove the row. To import the person again, run 'connector erase --release' first.",
 )
 """Problem of a row that was planned when a person in it was erased."""
 

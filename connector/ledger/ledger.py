@@ -192,8 +192,7 @@ class Ledger:
             ).rowcount
         if not renewed:
             raise LeaseLost(
-                f"this {name} (run {run_id}) did not renew its lease in time, and another one has"
-                " begun"
+                f"this {name} (run {run_id}) did not respond in time, and another one has started"
             )
         return until
 
@@ -372,10 +371,10 @@ def _respect(what: Exhaustion | None, now: datetime, allowance: Allowance, today
     if what is None or now >= what.until:
         return
     ends = period_of(today, allowance.billing_day).ends
-    untold = "" if what.is_told else f", and not until when: by billing_day until {ends}"
+    untold = "" if what.is_told else f", without a reset date. By billing_day, it resets on {ends}"
     raise QuotaSpent(
-        f"the API said at {shown(what.noted_at)} that the month's allowance is"
-        f" spent{untold}; --ignore-quota sends requests anyway",
+        f"the API reported at {shown(what.noted_at)} that the monthly quota is used "
+        f"up{untold}. To send requests anyway, add --ignore-quota",
         resets_at=shown(what.until),
     )
 

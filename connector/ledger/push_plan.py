@@ -151,13 +151,16 @@ def check_marker(resource: Declaration, plan: Plan, terms: PushPolicy) -> None:
     if not is_text or not field.create.accepted or field.write_only:
         raise Misused(
             f"{field.name} of {resource.name} cannot carry a marker",
-            action="Name a free text that create takes and the API shows, such as notes or tags.",
+            action=(
+                "Choose a text field that can be set when a record is created and that the "
+                "API returns, such as notes or tags."
+            ),
         )
     filled = next((each.number for each in plan.tasks if field.name in each.fields), None)
     if filled is not None:
         raise Misused(
-            f"{field.name} is to carry the marker, and row {filled} gives it another value",
-            action="Name another field for the marker, or leave the column out.",
+            f"{field.name} is used for the marker, but row {filled} has a value for it",
+            action="Choose another field with --marker-field, or remove the column.",
         )
 
 

@@ -134,8 +134,7 @@ def unlisted(
     listed = {token for (token,) in connection.execute("SELECT token FROM suppressed")}
     if (entries or listed) and not (folder / KEY_FILE).exists():
         raise ErasuresUnknown(
-            f"{folder / KEY_FILE} is lost: people were erased here, and without it none of them"
-            " would be known again",
+            f"{folder / KEY_FILE} is missing, so erased people would not be recognized",
             action=KEY_LOST,
         )
     _check_key(folder)

@@ -87,9 +87,9 @@ class RequestBudget:
         until = blocked_until(now, told_end, period)
         is_told = until == told_end
         self._exhaustion = Exhaustion(now, until, is_told)
-        untold = "" if is_told else f", by billing_day until {period.ends}"
+        untold = "" if is_told else f"; by billing_day, it resets on {period.ends}"
         return QuotaSpent(
-            f"{request.where} was not sent: the month's allowance is spent{untold}",
+            f"{request.where} was not sent: the monthly quota is used up{untold}",
             resets_at=(shown(until) if is_told else str(period.ends)),
         )
 
@@ -106,7 +106,7 @@ class RequestBudget:
 
     def _respect_budget(self) -> None:
         if self._budget is not None and self.requests >= self._budget:
-            raise BudgetSpent(f"the run's budget of {self._budget:,} requests is spent")
+            raise BudgetSpent(f"the limit of {self._budget:,} requests is reached")
 
     def _has_one(self) -> bool:
         block = self._block

@@ -108,7 +108,7 @@ def naming_errors(path: Path) -> Iterator[None]:
 
 def _damaged(path: Path, error: Exception) -> LedgerDamaged:
     """Error for what we cannot have written, without its text, which may be anything."""
-    told = f"{path} is damaged: it holds what cannot be read ({type(error).__name__})"
+    told = f"{path} is damaged ({type(error).__name__})"
     return LedgerDamaged(told)
 
 
@@ -122,8 +122,10 @@ def _named(path: Path, error: sqlite3.Error) -> WarehouseError:
     code = _code(error)
     if code in _BUSY:
         return WarehouseBusy(
-            f"{path} was held by another process for {BUSY_SECONDS:g} s",
-            action="Run the command again; if that does not help, end the program that holds it.",
+            f"another process has used {path} for {BUSY_SECONDS:g} s",
+            action=(
+                "Run the command again. If it fails again, stop the program that uses the file."
+            ),
         )
     match code:
         case sqlite3.SQLITE_FULL:
@@ -167,11 +169,11 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
     # One statement, for one moment: another process may be making the tables just now.
     ((mark, version, tables),) = connection.execute(_MARKS).fetchall()
     if mark != APPLICATION_ID and (tables or mark or version):
-        raise NotALedger(f"{path} is an SQLite database that the connector did not make")
+        raise NotALedger(f"{path} is an SQLite database of another program")
     if version > LEDGER_VERSION:
         raise NotALedger(
-            f"{path} was made by a newer version of the connector",
-            action="Install that version again, or restore a backup that this version made.",
+            f"{path} was written by a newer version of the connector",
+            action="Install that version, or restore a backup of this version.",
         )
     assert isinstance(version, int)
     return version
@@ -229,7 +231,7 @@ def check_ledger(path: Path) -> None:
             raise LedgerDamaged(f"{path} is damaged")
         ((mark,),) = connection.execute("PRAGMA application_id").fetchall()
         if mark != APPLICATION_ID:
-            raise NotALedger(f"{path} is an SQLite database that the connector did not make")
+            raise NotALedger(f"{path} is an SQLite database of another program")
 
 
 def continues(path: Path, earlier: Path) -> bool:

@@ -89,12 +89,12 @@ def make_backup(
     `BackupError` where a backup of this very second is there, and a `WarehouseError`.
     """
     if keep is not None and keep < 1:
-        raise Misused(f"{keep} backups were asked to be kept", action="Keep at least 1.")
+        raise Misused(f"--keep is {keep}", action="Give 1 or more.")
     folder, to = settings.folder, to.absolute()
     if to.resolve().is_relative_to(folder.resolve()):
         raise Misused(
-            f"{to} is in the folder that is backed up, and would be lost with it",
-            action="Name a folder elsewhere, on another disk if there is one.",
+            f"{to} is inside the folder that is backed up",
+            action="Choose a folder elsewhere, if possible on another disk.",
         )
     # A backup without the journal of pushes must not push older, complete backups out.
     check_files(settings)
@@ -119,7 +119,7 @@ def _write(settings: Settings, to: Path, made_at: datetime) -> Made:
         manifest = _staged(settings, staging, made_at)
         target = to / manifest.file_name()
         if target.exists():
-            raise BackupError(f"{target} is there already", action="Run the command again.")
+            raise BackupError(f"{target} already exists", action="Run the command again.")
         _pack(staging, partial, manifest)
         check_backup(partial)
         partial.rename(target)
@@ -142,7 +142,7 @@ def _staged(settings: Settings, staging: Path, made_at: datetime) -> Manifest:
     warehouse, ledger_path = Warehouse(folder), folder / LEDGER_FILE
     if not warehouse.exists and not ledger_path.exists():
         raise SettingsError(
-            f"nothing was ever landed in {folder}, so there is nothing to back up",
+            f"no records are loaded in {folder}, so there is nothing to back up",
             action="Run 'connector pull' first, or check CONNECTOR_DATA_DIR.",
         )
     # Made now, if nobody was ever erased: receipts of later erasures are then of use to a backup.

@@ -77,7 +77,7 @@ class Manifest:
         try:
             told = json.loads(content)
             if told.pop("digest") != _digest(told):
-                raise BackupDamaged(f"the manifest of {path} was changed")
+                raise BackupDamaged(f"the manifest of {path} was modified")
             if told["format"] != FORMAT:
                 raise BackupDamaged(
                     f"{path} was made by a newer version of the connector",
@@ -88,13 +88,13 @@ class Manifest:
             found = cls(made_at=made_at, entries=entries, **told)
             leads_elsewhere = any(_leads_elsewhere(each.name) for each in entries)
         except (ValueError, TypeError, KeyError, AttributeError):
-            raise BackupDamaged(f"{path} has no manifest that can be read") from None
+            raise BackupDamaged(f"the manifest of {path} cannot be read") from None
         if leads_elsewhere:
-            raise BackupDamaged(f"{path} has a file whose name leads elsewhere")
+            raise BackupDamaged(f"{path} contains a file with an unsafe path")
         return found
 
 
-_NAME_IT = "Name the file of a backup, or the folder that 'connector backup' wrote to."
+_NAME_IT = "Give the backup file, or the folder that 'connector backup' wrote to."
 
 
 def prefix_of(account: str | None) -> str:
@@ -168,16 +168,14 @@ def _read(path: Path, folder: Path | None) -> Manifest:
         for each in manifest.entries:
             member = tar.next()
             if member is None:
-                raise BackupDamaged(f"{path} ends before {each.name}")
+                raise BackupDamaged(f"{path} is incomplete: {each.name} is missing")
             if member.name != each.name or not member.isreg() or member.size != each.bytes:
-                raise BackupDamaged(
-                    f"{path} holds {member.name!r} where its manifest has {each.name}"
-                )
+                raise BackupDamaged(f"{path} contains {member.name!r} instead of {each.name}")
             with nullcontext() if folder is None else _written(folder / each.name) as target:
                 if _copied(_content(tar, member), target) != (each.bytes, each.sha256):
-                    raise BackupDamaged(f"{each.name} in {path} is not as it was written")
+                    raise BackupDamaged(f"{each.name} in {path} is damaged")
         if tar.next() is not None:
-            raise BackupDamaged(f"{path} holds more than its manifest says")
+            raise BackupDamaged(f"{path} contains files that its manifest does not list")
     return manifest
 
 
@@ -187,17 +185,17 @@ def _opened(path: Path) -> Iterator[tarfile.TarFile]:
         with path.open("rb") as file, tarfile.open(fileobj=file, mode="r:") as tar:
             yield tar
     except (tarfile.TarError, EOFError, UnicodeDecodeError):
-        raise BackupDamaged(f"{path} is no backup, or is damaged") from None
+        raise BackupDamaged(f"{path} is not a backup, or is damaged") from None
     except OSError as error:
         if not path.exists():
-            raise BackupError(f"there is no backup {path}", action=_NAME_IT) from None
+            raise BackupError(f"{path} does not exist", action=_NAME_IT) from None
         raise naming(path, error) from error
 
 
 def _manifest(tar: tarfile.TarFile, path: Path) -> Manifest:
     first = tar.next()
     if first is None or first.name != MANIFEST or not first.isreg() or first.size > BYTES_MAX:
-        raise BackupDamaged(f"{path} is no backup: it does not begin with a manifest")
+        raise BackupDamaged(f"{path} is not a backup: it has no manifest")
     return Manifest.read(_content(tar, first).read(), path)
 
 

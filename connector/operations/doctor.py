@@ -165,7 +165,7 @@ async def diagnose(
     requests = 0
     blocked = next((c.name for c in checks if c.state == "failed" and c.name in _FIRST), None)
     if blocked is not None:
-        found = f"the {blocked} {'come' if blocked == 'settings' else 'comes'} first"
+        found = f"fix the check '{blocked}' first"
         checks += [Check(n, "not checked", found) for n in ("address", "key")]
     else:
         with Ledger(settings.folder) as ledger:
@@ -243,24 +243,24 @@ def _folder(settings: Settings) -> Verdict:
         reason = f"{existing} cannot be written to: {error.strerror or error}"
         raise WarehouseError(reason) from None
     if existing != folder:
-        return _ok(f"{folder} is not there yet; the first pull makes it")
+        return _ok(f"{folder} does not exist yet. The first pull creates it")
     return _ok(f"{folder} can be written to")
 
 
 def _repair(warehouse: Warehouse, now: Clock) -> Verdict:
     """The work file's log can be read back, or is set aside and kept."""
     if not warehouse.exists:  # A pull takes back what the published file has.
-        return _ok("nothing is landed yet, so nothing can be damaged")
+        return _ok("no records are loaded yet")
     try:
         warehouse.prepare()
     except DamagedLog as damage:
         moved = set_logs_aside(warehouse.work, now())
         warehouse.prepare()
         kept = " and ".join(str(each) for each in moved)
-        found = f"{damage}; it was moved to {kept}, and nothing was deleted. {_proven(warehouse)}"
-        action = "Run 'connector pull': it reads again what was in the log and has changed since."
+        found = f"{damage}; the damaged log was moved to {kept}. {_proven(warehouse)}"
+        action = "Run 'connector pull': it reads the lost changes again."
         return _ok(found, action)
-    return _ok("the log is whole, so nothing was changed")
+    return _ok("the log is not damaged. Nothing was changed")
 
 
 def _repair_receipts(settings: Settings) -> Verdict:
@@ -268,7 +268,7 @@ def _repair_receipts(settings: Settings) -> Verdict:
     with Ledger(settings.folder) as ledger:
         missing = Erasures(ledger).missing_receipts() if ledger.exists else []
     if not missing:
-        return _ok("no receipt is missing, so nothing was changed")
+        return _ok("no receipt is missing. Nothing was changed")
     written = [rewrite_receipt(each, settings) for each in missing]
     return _ok(f"written again from the ledger: {', '.join(map(str, written))}")
 
@@ -281,8 +281,8 @@ def _proven(warehouse: Warehouse) -> str:
         if each.proven_at is not None
     ]
     if not proven:
-        return "No resource is proven any more: the next pull loads them."
-    return f"Proven are still (UTC): {', '.join(proven)}."
+        return "No resource is verified any more. The next pull loads all resources again."
+    return f"Verified until (UTC): {', '.join(proven)}."
 
 
 def _warehouse(warehouse: Warehouse) -> Verdict:
@@ -290,7 +290,7 @@ def _warehouse(warehouse: Warehouse) -> Verdict:
     if warehouse.is_lost:
         return _warning(LOST, LOST_ACTION)
     if not warehouse.exists:
-        return _ok("nothing is landed yet; the first pull makes it")
+        return _ok("no records are loaded yet. The first pull creates the file")
     warehouse.prepare()
     live = sum(each.live for each in warehouse.status())
     return _ok(f"{warehouse.work} holds {live:,} live records")
@@ -300,11 +300,11 @@ def _new_ledger(settings: Settings, now: Clock) -> Verdict:
     """Replace the ledger if it is lost, damaged or another folder's."""
     done = replace_ledger(settings, now())
     if done is None:
-        return _ok("the ledger is in order, so nothing was changed")
+        return _ok("the ledger is not damaged. Nothing was changed")
     kept = "" if done.aside is None else f" The old file is in {done.aside}."
     return _warning(
-        f"a new ledger was made: {done.reason}.{kept} {' '.join(done.forgotten)}",
-        "Run 'connector pull', then compare the rows of recent pushes with the application.",
+        f"a new ledger was created: {done.reason}.{kept} {' '.join(done.forgotten)}",
+        "Run 'connector pull'. Then check the rows of recent pushes in the application.",
     )
 
 
@@ -313,7 +313,7 @@ def _ledger(settings: Settings) -> Verdict:
     path = settings.folder / LEDGER_FILE
     check_files(settings)
     if not path.exists():
-        return _ok("no request was counted yet; the first pull makes the ledger")
+        return _ok("no requests are counted yet. The first pull creates the ledger")
     check_ledger(path)
     return _ok(f"{path} belongs to this folder")
 
@@ -325,9 +325,9 @@ def _workspace(settings: Settings) -> Verdict:
         with Ledger(settings.folder) as ledger:
             identity = compare_files(ledger, Warehouse(settings.folder))
     except WarehouseError:
-        return "not checked", "the warehouse and the ledger come first", None
+        return "not checked", "fix the checks 'warehouse' and 'ledger' first", None
     if identity is None or address is None:
-        return _ok("the folder belongs to no workspace yet")
+        return _ok("the folder does not belong to a workspace yet")
     check_address(identity, address, Warehouse(settings.folder))
     return _ok(f"{settings.folder} belongs to {identity.address}; version {identity.written_by}")
 
@@ -371,8 +371,8 @@ def _upkeep(settings: Settings, environ: Mapping[str, str], now: datetime) -> Lo
 
 def _versions() -> Verdict:
     return _ok(
-        f"{full_version()} with DuckDB {version('duckdb')}; it writes work files"
-        f" of version {SCHEMA_VERSION} and ledgers of version {LEDGER_VERSION}"
+        f"{full_version()} with DuckDB {version('duckdb')}; format of work files: "
+        f"{SCHEMA_VERSION}, of ledgers: {LEDGER_VERSION}"
     )
 
 
@@ -409,15 +409,15 @@ def _permissions(settings: Settings) -> Verdict:
 def _backup(settings: Settings, now: datetime) -> Verdict:
     """The last backup is young enough, and still there."""
     if not Warehouse(settings.folder).exists:
-        return _ok("nothing is landed yet, so nothing can be lost")
+        return _ok("no records are loaded yet")
     advice = "Run 'connector backup TO' every night, with TO on another disk."
     with Ledger(settings.folder) as ledger:
         last = Backups(ledger).last() if ledger.exists else None
     if last is None:
-        return _warning("no backup was ever made", advice)
-    found = f"the last backup is of {shown(last.made_at)}: {last.file}"
+        return _warning("there is no backup", advice)
+    found = f"the last backup was made at {shown(last.made_at)}: {last.file}"
     if not last.file.exists():
-        return _warning(f"{found}, which is not there (any more)", advice)
+        return _warning(f"{found}, but the file does not exist any more", advice)
     if now - last.made_at > timedelta(days=BACKUP_DAYS_MAX):
         return _warning(found, advice)
     return _ok(found)
@@ -438,9 +438,12 @@ def _leftovers(settings: Settings) -> Verdict:
     """No copies of the account lie about, which nobody who is erased leaves."""
     found = leftovers(settings.folder)
     if not found:
-        return _ok("no restore has left anything")
-    action = "Remove it as soon as nobody needs it: it holds people, and no erasure reaches it."
-    return _warning(f"left by a restore: {', '.join(map(str, found))}", action)
+        return _ok("no replaced files of a restore")
+    action = (
+        "Delete the files when you no longer need them. They contain personal data that "
+        "erasures do not remove."
+    )
+    return _warning(f"replaced files of a restore: {', '.join(map(str, found))}", action)
 
 
 def _erasures(settings: Settings) -> Verdict:
@@ -454,11 +457,13 @@ def _erasures(settings: Settings) -> Verdict:
         return _warning("; ".join(map(str, missing)), RECEIPT_MISSING_ACTION)
     if unlisted:
         found = f"the list in {ledger.path.name} lacks {count_noun(unlisted, 'hash', 'hashes')}"
-        action = "Nothing: the next pull takes them from the receipts. Find out what was lost."
-        return _warning(f"{found} that receipts have", action)
+        action = (
+            "The next pull adds them again from the receipts. Find out why the ledger lost them."
+        )
+        return _warning(f"{found} of receipts", action)
     if unended:
-        action = "Run 'connector erase --apply', which brings it to its end."
-        return _warning(f"{unended} begun and not ended", action)
+        action = "Run 'connector erase --apply' to complete it."
+        return _warning(f"{unended} interrupted", action)
     return _ok("no interrupted erasures")
 
 
@@ -475,7 +480,7 @@ def _alerts(settings: Settings) -> Verdict:
         except NotDelivered as error:
             failed.append(str(error))
     if failed:
-        action = "Check the alert_* settings; 'connector alerts --test' sends one."
+        action = "Check the alert_* settings. 'connector alerts --test' sends a test message."
         return _warning("; ".join(failed), action)
     return _ok("the webhook or mail server accepts connections; nothing was sent")
 
@@ -489,9 +494,9 @@ def _schedules(settings: Settings) -> Verdict:
     }
     on = [f"{name} at '{cron}'" for name, cron in crons.items() if cron != OFF]
     if not on:
-        return _ok("none is set: nothing is pulled by itself")
+        return _ok("all schedules are off")
     zone = settings.time_zone.value
-    return _ok(f"{', '.join(on)} ({zone}), where Dagster runs and they are on")
+    return _ok(f"{', '.join(on)} ({zone}), if Dagster runs and the schedules are switched on")
 
 
 def _proxy(settings: Settings, environ: Mapping[str, str]) -> Verdict:
@@ -500,10 +505,12 @@ def _proxy(settings: Settings, environ: Mapping[str, str]) -> Verdict:
         return _ok(f"{settings.proxy.value}, from {settings.proxy.origin}")
     there = [name for name in PROXIES if environ.get(name)]
     if not there:
-        return _ok("none is set, and none is used")
+        return _ok("no proxy is configured")
     verb = "are" if len(there) > 1 else "is"
-    found = f"{' and '.join(there)} {verb} set in the environment and not used"
-    return _ok(found, "Where the API is behind it, name it in CONNECTOR_PROXY.")
+    found = (
+        f"{' and '.join(there)} {verb} set in the environment, but the connector does not use it"
+    )
+    return _ok(found, "If the API is only reachable through this proxy, set CONNECTOR_PROXY.")
 
 
 # -- The API ---------------------------------------------------------------------------------------
@@ -515,7 +522,7 @@ def _count(settings: Settings, ledger: Ledger, now: Clock) -> tuple[Check, Reque
     A person asks, so the reserve may be spent, and a month that the API called spent is looked at.
     """
     if not settings.folder.is_dir():
-        return Check("requests", "ok", "none is counted yet; the first pull begins to"), None
+        return Check("requests", "ok", "no requests are counted yet"), None
     terms = allowance_of(settings)
     try:
         month = ledger.status(terms, now()).month
@@ -562,7 +569,7 @@ async def _scope(client: Client, resource: Declaration) -> tuple[Page[Resource] 
     try:
         page = await endpoint.list(page=1, per_page=1)
     except Forbidden as error:
-        found = "missing: a pull leaves out what needs it"
+        found = "missing: pulls skip the resources that need this scope"
         return None, Check(name, "warning", found, error.action)
     except ServerFailed as error:
         return None, _failed(name, error)
@@ -582,12 +589,21 @@ async def _known(client: Client, settings: Settings) -> list[Check]:
     except ConnectorError as error:
         return [_failed("known records", error)]
     if found is not None:
-        return [Check("known records", "ok", f"{found[0]} {found[1]} of the folder is there")]
+        return [
+            Check(
+                "known records",
+                "ok",
+                f"a loaded record exists in this workspace ({found[0]} {found[1]})",
+            )
+        ]
     return [
         Check(
             "known records",
             "failed",
-            f"none of {len(known)} records of {settings.folder} exists in this workspace",
+            (
+                f"{len(known)} loaded records of {settings.folder} were checked, and none "
+                "exists in this workspace"
+            ),
             "The key may belong to another workspace: check CONNECTOR_API_KEY, or set"
             " CONNECTOR_DATA_DIR to another folder.",
         )
@@ -596,31 +612,31 @@ async def _known(client: Client, settings: Settings) -> list[Check]:
 
 def _let_in(base_url: str, error: ConnectorError | None) -> list[Check]:
     """The address and the key, in the light of what ended the look at the scopes."""
-    address = Check("address", "ok", f"{base_url} answers as the API does")
+    address = Check("address", "ok", f"{base_url} is the API")
     match error:
         case None | Stopped() | RateLimited():
             return [address, Check("key", "ok", "the key is accepted")]
         case Unauthorized():
             return [address, _failed("key", error)]
-    return [_failed("address", error), Check("key", "not checked", "the address comes first")]
+    return [_failed("address", error), Check("key", "not checked", "fix the check 'address' first")]
 
 
 def _clock(skew: float | None) -> Check:
     """How far this machine's clock is from the server's."""
     if skew is None:
-        return Check("clock", "warning", "the server does not tell its time")
+        return Check("clock", "warning", "the server does not report its time")
     found = f"this machine is {abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} the API"
     if abs(skew) <= SKEW_SECONDS_MAX:
         return Check("clock", "ok", found)
-    action = "Set this machine's clock. Pulls go by the server's clock and are not harmed."
+    action = "Correct this machine's clock. Pulls use the server's clock and are not affected."
     return Check("clock", "warning", found, action)
 
 
 def _limits(limiter: RateLimiter) -> Check:
     """What the last answer said of the limits (API 8.3)."""
     if limiter.limit is None:
-        action = "Pulls begin carefully and slow down when the API refuses; nothing need be done."
-        return Check("limits", "warning", "the API does not tell its limit", action)
+        action = "Nothing to do: pulls start slowly and adapt to the API."
+        return Check("limits", "warning", "the API does not report a rate limit", action)
     found = f"{limiter.limit:,} requests a minute"
     if limiter.remaining is not None:
         found += f", {limiter.remaining:,} left"

@@ -73,7 +73,7 @@ def replace_ledger(settings: Settings, now: datetime) -> NewLedger | None:
     if warehouse.exists or warehouse.published.exists():
         warehouse.prepare()
     aside = _set_aside(folder, now)
-    forgotten = ["Alert states and the list of backups are forgotten."]
+    forgotten = ["The states of alerts and the list of backups are lost."]
     with Ledger(folder) as ledger:
         if warehouse.exists:
             known = warehouse.read(state.read_identity)
@@ -122,9 +122,10 @@ def _forgotten_pushes(warehouse: Warehouse) -> Iterator[str]:
     batches, created = warehouse.read(state.count_pushed)
     if batches:
         yield (
-            f"The journal of {count_noun(batches, 'pushed file')} is forgotten"
-            f" ({count_noun(created, 'created record')}): they cannot be undone, and rows in doubt"
-            " are not settled. Each resource must be pulled once before it is pushed again."
+            f"The journal of {count_noun(batches, 'pushed file')} "
+            f"({count_noun(created, 'created record')}) is lost: these pushes cannot be "
+            "undone, and their unconfirmed rows cannot be resolved. Pull each resource "
+            "once before you push to it again."
         )
 
 
@@ -134,8 +135,8 @@ def _taken_back(ledger: Ledger, warehouse: Warehouse) -> Iterator[str]:
     ledger.count_uses(uses)
     counted = sum(each.requests for each in uses)
     yield (
-        f"{count_noun(counted, 'request')} counted up to the last pull are kept; requests after"
-        " it are forgotten."
+        f"{count_noun(counted, 'request')} up to the last pull are still counted. Later "
+        "requests are not counted."
     )
 
 
@@ -164,24 +165,25 @@ async def confirm_move(
     if named != connection.base_url:
         raise Misused(
             f"--moved-to is {named}, and base_url is {connection.base_url}",
-            action="Set CONNECTOR_BASE_URL to the new address, and name the same one here.",
+            action="Set CONNECTOR_BASE_URL to the new address, and give the same address here.",
         )
     with Ledger(settings.folder) as ledger:
         identity = compare_files(ledger, warehouse)
         if identity is None or identity.address == named:
-            return f"nothing was changed: {settings.folder} belongs to {named}"
+            return f"nothing was changed: {settings.folder} already belongs to {named}"
         known = warehouse.read(state.read_known_ids, KNOWN_IDS) if warehouse.exists else ()
         client = connect(named, connection.api_key, **connection.route())
         async with client:
             found = await find_known(client, known)
         if known and found is None:
             raise OtherWorkspace(
-                f"none of {len(known)} records of {settings.folder} exists at {named}, so it is"
-                f" not the workspace that was at {identity.address}; nothing was changed",
+                f"{len(known)} loaded records of {settings.folder} were checked, and none "
+                f"exists at {named}. It is not the workspace of {identity.address}. "
+                "Nothing was changed",
                 action="Set CONNECTOR_DATA_DIR to another folder for this workspace.",
             )
         write_identity(ledger, warehouse, replace(identity, address=named))
-    return f"{settings.folder} belongs to {named} now; before, to {identity.address}"
+    return f"{settings.folder} now belongs to {named} (before: {identity.address})"
 
 
 # -- Folders without an account --------------------------------------------------------------------
@@ -202,10 +204,10 @@ class UnclaimedFolder:
     owner: Settings | None
 
     def __str__(self) -> str:
-        told = f"folder {self.folder} belongs to no account"
+        told = f"the folder {self.folder} does not belong to a configured account"
         if self.owner is None:
             return told
-        return f"{told}; it has the records of {self.address}, the workspace of {self._name}"
+        return f"{told}; it contains the records of {self.address}, the workspace of {self._name}"
 
     @property
     def action(self) -> str:

@@ -206,8 +206,8 @@ class LedgerChoice:
         """Sentences on what is not known any more."""
         when = shown(made_at)
         yield (
-            f"The history has no version that came and went after {when}; what is so now is read"
-            " again by the next pull."
+            f"Changes between {when} and now may be missing in the history. The next pull "
+            "reads the current records."
         )
         if self.keeps_live:
             return
@@ -216,8 +216,8 @@ class LedgerChoice:
             " that were sent after the backup are then reported as duplicates."
         )
         yield (
-            f"Requests after {when} are not counted. Lower monthly_requests by them until the"
-            " billing cycle ends."
+            f"Requests after {when} are not counted. Lower monthly_requests accordingly "
+            "until the billing cycle ends."
         )
 
 
@@ -239,10 +239,10 @@ def choose(live: Path, staged: Path, *, takes: bool) -> LedgerChoice:
         return LedgerChoice("kept", can_read_live=True)
     if not takes and not is_blank(live):
         raise BackupError(
-            f"{live} is not the ledger that the backup was made of, and knows of pushes or erasures"
-            " that the backup does not",
-            action="Look whether it is the right backup and folder; --with-ledger moves the ledger"
-            " aside and takes the backup's.",
+            f"{live} is not the ledger of this backup, and contains pushes or erasures "
+            "that the backup does not have",
+            action="Check that the backup and the folder are the right ones. To replace the "
+            "ledger by the one of the backup, add --with-ledger.",
         )
     return LedgerChoice("restored", can_read_live=True)
 
@@ -267,13 +267,14 @@ def _list_again(
     if former is None:
         added = erasures.list_receipted(*([elsewhere] if elsewhere is not None else []))
         yield (
-            f"Found erasure receipts newer than the backup: {added} hashes were listed again."
-            " Erase the people again whose receipts are not in receipts/."
+            f"Found erasure receipts newer than the backup: {added} hashes were added to "
+            "the list of erasures. If receipts are missing in receipts/, erase those "
+            "people again."
         )
     elif former.hashes and former.key != read_key(folder):
         yield (
-            "The people whom the former ledger had listed as erased cannot be known again: its list"
-            " was made with another suppression.key. Erase them again."
+            "The list of erasures was made with another suppression.key, so erased "
+            "people are not recognized. Erase these people again."
         )
     else:
         erasures.list_again(former.hashes, at)
@@ -359,7 +360,7 @@ def restore(
     is_here = Warehouse(folder).exists or (folder / LEDGER_FILE).exists()
     if is_here and not options.replaces:
         raise Misused(
-            f"{folder} holds an account's files already",
+            f"{folder} already contains the files of an account",
             action="Add --replace to move them aside, or choose an empty folder.",
         )
     make_folder(folder)
@@ -379,10 +380,10 @@ def _check(settings: Settings, manifest: Manifest, source: Path) -> None:
         here = settings.account.value or "the unnamed account"
         whose = manifest.account or "the unnamed account"
         raise BackupError(
-            f"{source} is a backup of {whose}, and this is {here}",
-            action=f"Choose --account {manifest.account}, or take a backup of {here}."
+            f"{source} is a backup of {whose}, not of {here}",
+            action=f"Choose --account {manifest.account}, or use a backup of {here}."
             if manifest.account
-            else f"Leave --account out, or take a backup of {here}.",
+            else f"Leave out --account, or use a backup of {here}.",
         )
     if (manifest.work or 0) > SCHEMA_VERSION or (manifest.ledger or 0) > LEDGER_VERSION:
         raise NotAWarehouse(

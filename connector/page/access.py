@@ -227,7 +227,7 @@ def read_passwords(path: Path) -> dict[str, str]:
     """
     try:
         if path.stat().st_mode & 0o077:
-            raise SettingsError(f"{path} can be opened by others", action=f"Run chmod 600 {path}.")
+            raise SettingsError(f"other users can open {path}", action=f"Run chmod 600 {path}.")
         if path.stat().st_size > _PASSWORDS_BYTES_MAX:
             raise SettingsError(f"{path} is too large to be a file of passwords")
         lines = path.read_text(encoding="utf-8").splitlines()

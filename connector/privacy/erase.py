@@ -205,9 +205,8 @@ class _Erasing:
         found = _places_of(self._settings, located)
         if found.in_doubt:
             raise Misused(
-                f"{found.in_doubt} rows of pushes about the person were sent, and nobody knows"
-                " whether they were applied",
-                action="Settle them with 'connector resolve', then erase.",
+                f"{found.in_doubt} rows of pushes for this person are unconfirmed",
+                action="Resolve them with 'connector resolve', then erase the person.",
             )
         began = self._now()
         persons = tuple(each.person for each in located)
@@ -289,7 +288,10 @@ class _Erasing:
                 rows += look_for(self._settings, person).rows
             forget(self._settings)
         except LakehouseError as error:
-            said = f"The lakehouse: {error}. Run 'connector erase --apply' once that is over."
+            said = (
+                f"The lakehouse is not erased yet: {error}. Correct the cause, then run "
+                "'connector erase --apply'."
+            )
             return (), (said,)
         return tuple(PersonPlace(LAKEHOUSE, *each) for each in sorted(rows.items())), ()
 

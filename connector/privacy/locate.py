@@ -47,9 +47,9 @@ def seed_of(asked: str) -> Person:
         return Person(emails=frozenset((normal("email", text),)))
     if not may_be_id(text):
         raise Misused(
-            "neither an email address nor a record's id was given",
-            action="Give the whole address, or the id as the platform shows it. 'connector whereis"
-            " NAME' lists the ids of the people with a name.",
+            "the value is neither an email address nor the id of a record",
+            action="Give the complete address or the id. 'connector whereis NAME' lists the ids "
+            "of people by name.",
         )
     return Person(ids=frozenset((normal("id", text),)))
 
@@ -120,8 +120,8 @@ def _check_one(whole: Iterable[Record]) -> None:
         people = [each for each in people if each not in same] + [theirs.union(*same)]
     if len(names) > RECORDS_MAX or len(people) > 1:
         raise Misused(
-            f"{len(names)} candidates and leads have this address, and may be as many people",
-            action="Give the id of each record that is meant.",
+            (f"{len(names)} candidates and leads have this address and may be different people"),
+            action="Erase each record by its id.",
         )
 
 

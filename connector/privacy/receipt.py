@@ -123,8 +123,8 @@ KEPT = (
 
 
 REWRITTEN = (
-    "The receipt was lost and written again from the ledger, which knows the hashes and the times"
-    " only."
+    "The receipt was lost. It was written again from the ledger, which contains only the "
+    "hashes and times."
 )
 """Sentence in a receipt that replaces a lost one."""
 
@@ -192,7 +192,7 @@ class Receipt:
             *_section(MENTIONED, lines_of(self.mentions)),
             *_section(MENTIONED_BEFORE, lines_of(self.mentions, is_past=True)),
             *_section("Kept in other records that have it as well", self._shared()),
-            *_section("Still there", [f"{each}: {each.rows:,}" for each in self.left]),
+            *_section("Still present", [f"{each}: {each.rows:,}" for each in self.left]),
             *_section("Not done yet", self.waiting),
             *_section("To be done by hand", self.by_hand),
             *_section("Not searched", self.not_searched),

@@ -87,7 +87,7 @@ def read_rules(written: Mapping[str, str], origin: str) -> tuple[Rule, ...]:
 def _read(resource: str, text: str, origin: str) -> Rule:
     found = _SENTENCE.fullmatch(text.strip())
     if found is None:
-        raise _refused(resource, text, origin, f"a sentence {_FORM}")
+        raise _refused(resource, text, origin, f"a rule {_FORM}")
     number, of = int(found["number"]), f"of retention.{resource} ({origin})"
     unit = _one_of(f"unit {of}", found["unit"], UNITS)
     if not 0 < number <= _NUMBER_MAX:
@@ -123,7 +123,7 @@ def _moments(declaration: Declaration) -> tuple[str, ...]:
 def _refused(resource: str, text: str, origin: str, allowed: str) -> SettingsError:
     return SettingsError(
         f"retention.{resource} is {text!r} (from {origin}): it must be {allowed}",
-        action="Correct the rule; docs/PERSONAL_DATA.md has its form.",
+        action="Correct the rule. docs/PERSONAL_DATA.md shows examples.",
     )
 
 
@@ -187,8 +187,10 @@ def retain(
     rules = read_rules(settings.retention.value, settings.retention.origin)
     if not rules:
         raise Misused(
-            "there is no rule on retention",
-            action="Write a table [retention] into connector.toml; docs/PERSONAL_DATA.md shows it.",
+            "no retention rules are configured",
+            action=(
+                "Add a table [retention] to connector.toml. docs/PERSONAL_DATA.md shows an example."
+            ),
         )
     warehouse = Warehouse(settings.folder)
     if not warehouse.exists:

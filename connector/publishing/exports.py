@@ -62,7 +62,7 @@ def _published(account: str | None) -> Path:
     settings = load_settings({"account": account})
     path = Warehouse(settings.folder).published
     if not path.exists():
-        raise NothingPublished(f"{path} is not there: nothing was published yet")
+        raise NothingPublished(f"{path} does not exist: nothing has been published yet")
     return path
 
 
@@ -123,7 +123,7 @@ def export(file: Path, folder: Path, schemas: Sequence[str] = ()) -> Exported:
     export made, `NothingPublished`, and another `WarehouseError`.
     """
     if not file.exists():
-        raise NothingPublished(f"{file} is not there: nothing was published yet")
+        raise NothingPublished(f"{file} does not exist: nothing has been published yet")
     found = tables(file)
     known = tuple(dict.fromkeys(each.partition(".")[0] for each in found))
     for schema in schemas:
@@ -158,8 +158,8 @@ def _check(folder: Path) -> None:
         is_filled = folder.is_dir() and any(folder.iterdir())
         if is_other or (is_filled and not (folder / MANIFEST).is_file()):
             raise Misused(
-                f"{folder} is there already, and no export made it",
-                action="Name another folder with --parquet.",
+                f"{folder} already exists and was not created by an export",
+                action="Choose another folder with --parquet.",
             )
 
 

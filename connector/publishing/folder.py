@@ -62,7 +62,7 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[str, Any]:
     for key_node, value in node.value:
         key = loader.construct_object(key_node)
         if not isinstance(key, str) or key in found:
-            told = f"the key {key!r} is there twice, or no text"
+            told = f"the key {key!r} is duplicate or not text"
             raise yaml.constructor.ConstructorError(None, None, told, key_node.start_mark)
         found[key] = loader.construct_object(value, deep=True)
     return found
@@ -106,7 +106,7 @@ def read_yaml(path: Path, form: type[EntryT]) -> EntryT:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         line = None if mark is None else mark.line + 1
-        raise ModelInvalid(f"is no YAML: {error.problem}", path=path, line=line) from None
+        raise ModelInvalid(f"is not valid YAML: {error.problem}", path=path, line=line) from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ModelInvalid(f"cannot be read: {type(error).__name__}", path=path) from None
 
@@ -123,7 +123,7 @@ def _invalid(path: Path, found: Any, error: ValidationError) -> ModelInvalid:
             break
     line = found.get(_LINE, line) if isinstance(found, dict) else line
     keys = ".".join(str(step) for step in first["loc"])
-    told = first.get("ctx", {}).get("error") or f"{first['msg']}, and not {_shown(first['input'])}"
+    told = first.get("ctx", {}).get("error") or f"{first['msg']}, not {_shown(first['input'])}"
     return ModelInvalid(f"{keys}: {told}" if keys else told, path=path, line=line)
 
 
@@ -181,7 +181,7 @@ class ProjectSettings(_FileEntry):
     def _configures_itself(self) -> ProjectSettings:
         for name in (*self.models, *self.seeds):
             if name != self.name:
-                raise ValueError(f"{name!r} is configured, and the project is {self.name!r}")
+                raise ValueError(f"{name!r} is configured, but the project is {self.name!r}")
         return self
 
     @property
@@ -232,13 +232,15 @@ def _flat(test: Any, line: int) -> Any:
         return {_LINE: line, "kind": test}
     kinds = [*_without_line(test)] if isinstance(test, dict) else []
     if len(kinds) != 1:
-        raise ValueError(f"{test!r} is no test; write '- unique' or '- unique: {{...}}'")
+        raise ValueError(f"{test!r} is not a test; write '- unique' or '- unique: {{...}}'")
     flat = {_LINE: test[_LINE], "kind": kinds[0]}
     said = test[kinds[0]] or {}
     inner = [said.get(key) or {} for key in _INNER] if isinstance(said, dict) else []
     for part in (said, *inner):
         if not isinstance(part, dict):
-            raise ValueError(f"{part!r} is no mapping of what the test {kinds[0]} is to be")
+            raise ValueError(
+                f"the arguments of the test {kinds[0]} must be a mapping, not {part!r}"
+            )
         flat |= {k: v for k, v in part.items() if k not in (_LINE, *_INNER)}
     return flat
 
@@ -299,7 +301,7 @@ class _SeedEntry(_TableEntry):
         if untyped := [name for name in columns if name not in types]:
             raise ValueError(f"no column_types for {', '.join(untyped)} of the seed {self.name}")
         if unlisted := [name for name in types if name not in columns]:
-            raise ValueError(f"{', '.join(unlisted)} has a type and is not among the columns")
+            raise ValueError(f"{', '.join(unlisted)} has a type but is not listed under columns")
         return self
 
 
@@ -350,11 +352,11 @@ def read_header(text: str, path: Path, word: Literal["model", "audit"]) -> tuple
             raise _wrong(path, number + 1, f"the header must have '-- {label}: ...' here", word)
         values.append(value.strip())
     if values[0] != path.stem or not re.fullmatch(_NAME, values[0]):
-        told = f"the header names {values[0]!r}, and not the file, of a-z, 0-9 and '_'"
+        told = f"the name {values[0]!r} in the header is not the file's name"
         raise _wrong(path, 1, told, word)
     sentence = " ".join(takewhile(bool, lines[len(labels) :]))
     if not sentence.endswith("."):
-        told = "the header has no sentence with a full stop that says what the rows are"
+        told = "the header needs a sentence that describes the rows and ends with a full stop"
         raise _wrong(path, len(labels) + 1, told, word)
     return values[0], values[1] if word == "model" else "", sentence
 
@@ -455,7 +457,7 @@ class _Reader:
         project = Project(models, seeds, self._source_tables, makes_views)
         for each in models.values():
             _check_calls(project, each.template.path, each.template.calls)
-        assert project.parents is not None, "models that form a ring are refused"
+        assert project.parents is not None, "these models depend on each other in a circle"
         project = replace(project, audits=tuple(self._read_audits(project)))
         return replace(project, tests=tuple(self._tests(project)))
 
@@ -481,7 +483,7 @@ class _Reader:
                 _, grain, sentence = read_header(template.text, template.path, "model")
             elif not re.fullmatch(_NAME, name):
                 raise ModelInvalid(
-                    f"{name!r} cannot be the name of a table",
+                    f"{name!r} is not a valid table name",
                     path=template.path,
                     action="Rename the file: a-z, 0-9 and '_', beginning with a letter.",
                 )
@@ -525,10 +527,10 @@ class _Reader:
                 model = self._model(template, name, grain, sentence, schema)
                 if self._settings.at_end and model.table.startswith(CONTENT_VIEW):
                     raise ModelInvalid(
-                        f"{model.table} begins as the views of content types do",
+                        f"the prefix of {model.table} is reserved for content types",
                         path=path,
                         line=1,
-                        action=f"Give it a name that does not begin with {CONTENT_VIEW}.",
+                        action=f"Choose a name that does not begin with {CONTENT_VIEW}.",
                     )
                 yield model
 
@@ -620,7 +622,7 @@ def _template(path: Path) -> Template:
     template = read_template(text, path)
     if text.rstrip().endswith(";"):
         line = text.rstrip().count("\n") + 1
-        action = "Take the semicolon out: a file is one query."
+        action = "Remove the semicolon. A file contains one query."
         raise ModelInvalid("the query ends with a semicolon", path=path, line=line, action=action)
     return template
 
@@ -644,6 +646,6 @@ def _other_side(project: Project, path: Path, test: _TestEntry) -> str | None:
     calls = read_template("\n" * (test.line - 1) + f"{{{{ {test.to} }}}}", path).calls
     if [each.word for each in calls] not in (["ref"], ["source"]):
         action = "Write to: ref('model')."
-        raise ModelInvalid("'to' is no ref or source", path=path, line=test.line, action=action)
+        raise ModelInvalid("'to' is not a ref or source", path=path, line=test.line, action=action)
     _check_calls(project, path, calls)
     return project.table_of(calls[0])

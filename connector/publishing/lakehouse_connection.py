@@ -103,7 +103,7 @@ class LakehouseAccount:
         if (found := cls.of(settings)) is not None:
             return found
         raise SettingsError(
-            "there is no lakehouse: lakehouse and lakehouse_data are not set",
+            "no lakehouse is configured: lakehouse and lakehouse_data are not set",
             action="Set CONNECTOR_LAKEHOUSE_FILE and CONNECTOR_LAKEHOUSE_DATA;"
             " docs/LAKEHOUSE.md shows how.",
         )
@@ -190,7 +190,7 @@ def _load(connection: duckdb.DuckDBPyConnection, name: str) -> None:
     try:
         package = importlib.import_module(f"duckdb_extension_{name}")
     except ImportError as error:
-        missing = extra_missing("the lakehouse needs", "lakehouse", error)
+        missing = extra_missing("the lakehouse requires", "lakehouse", error)
         raise LakehouseError(str(missing), action=missing.action) from None
     folder = Path(package.__path__[0], "extensions", f"v{duckdb.__version__}")
     connection.execute(f"LOAD {literal(str(folder / f'{name}.duckdb_extension'))}")
@@ -211,7 +211,7 @@ def attach(
     except duckdb.Error as error:
         if "creating a new DuckLake is explicitly disabled" in str(error):
             raise NothingPublished(
-                "nothing was ever published to the lakehouse",
+                "nothing has been published to the lakehouse yet",
                 action="Run 'connector lakehouse publish'.",
             ) from None
         raise

@@ -186,7 +186,6 @@ def _check_rest(connection: duckdb.DuckDBPyConnection, place: LakehouseAccount) 
     if files:
         hours = GRACE.total_seconds() / 3600
         raise LakehouseBusy(
-            f"{files} files of a publication that runs or was stopped are newer than {hours:.0f}"
-            " hours",
+            f"{files} files of an unfinished publication are newer than {hours:.0f} hours",
             action=f"Run the command again {hours:.0f} hours later.",
         )

@@ -111,7 +111,7 @@ def publish_to_lakehouse(settings: Settings, *, force: bool = False) -> LakePubl
     place = LakehouseAccount.required(settings)
     file = Warehouse(settings.folder).published
     if not file.exists():
-        raise NothingPublished(f"{file} is not there: nothing was published yet")
+        raise NothingPublished(f"{file} does not exist: nothing has been published yet")
     began = time.monotonic()
     with changing(place, published=file) as connection:
         done = replace_rows(connection, place, file, force=force)

@@ -62,7 +62,7 @@ class Undeclared:
     def sentence(self) -> str:
         """The warning about the missing entry."""
         if self.column is None:
-            return f"{self.table} has no entry in a schema.yml beside {self.file}."
+            return f"{self.table} is not listed in a schema.yml next to {self.file}."
         masked = (
             " It counts as personal and is masked with publish_personal = drop or hash."
             if self.is_masked
@@ -97,7 +97,7 @@ TOKEN_CHARACTERS = 32
 """Characters of a token, which are hexadecimal digits: half of an HMAC with SHA-256."""
 
 _BLOCK_BYTES = 64
-_HASHED = "A token replaces the value."
+_HASHED = "The value is replaced by a hash."
 
 
 @dataclass(frozen=True, slots=True)

@@ -591,6 +591,6 @@ def _action(message: str) -> str | None:
     if missing is None:
         return None
     return (
-        f"Build what it is made of as well, with a '+' before its name: {missing.group(1)} is "
-        "not there. If it is written as plain SQL, write it as ref() or source()."
+        f"{missing.group(1)} does not exist. Add '+' before the model's name to build its "
+        "sources too. In SQL, name tables with ref() or source()."
     )

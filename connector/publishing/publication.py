@@ -66,8 +66,8 @@ def alone(folder: Path, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
             stack.enter_context(locked(path, time.monotonic() + wait_seconds))
         except TimeoutError:
             raise WarehouseBusy(
-                f"{path} has been held by another process that publishes for {wait_seconds:.0f} s",
-                action="Wait until it ends or stop it, then run 'connector publish'.",
+                f"another process has been publishing {path} for {wait_seconds:.0f} s",
+                action="Wait for the process or stop it. Then run 'connector publish'.",
             ) from None
         yield
 
@@ -273,7 +273,7 @@ def fingerprint_of(settings: Settings) -> str:
 def _check_landed(settings: Settings) -> None:
     if not Warehouse(settings.folder).exists:
         raise WarehouseError(
-            f"nothing was ever landed in {settings.folder}",
+            f"no records are loaded in {settings.folder}",
             action="Run 'connector pull' first, or check CONNECTOR_DATA_DIR.",
         )
 

@@ -57,10 +57,10 @@ def _delimiter(text: str, wanted: Sequence[str], path: Path) -> str:
         if next(csv.reader([first], delimiter=each), []) == list(wanted):
             return each
     raise SeedInvalid(
-        f"the headings are not those declared: {', '.join(wanted)}",
+        f"the headings must be {', '.join(wanted)}",
         path=path,
         line=1,
-        action=f"Make the first line {','.join(wanted)}",
+        action=f"Change the first line to {','.join(wanted)}",
     )
 
 
@@ -73,7 +73,7 @@ def _rows(
             if reader.line_num == 1 or not any(cells):
                 continue
             if len(cells) != columns:
-                problem = f"the row has {len(cells)} cells and not {columns}"
+                problem = f"the row has {len(cells)} cells instead of {columns}"
                 raise SeedInvalid(problem, path=path, line=reader.line_num)
             yield reader.line_num, tuple(cell or None for cell in cells)
     except csv.Error as error:
@@ -180,7 +180,7 @@ def unmapped(file: Path, project: Project) -> tuple[UnmappedValues, ...]:
     found = []
     with reading(file) as connection:
         if not connection.execute("FROM duckdb_tables() WHERE schema_name = 'marts'").fetchone():
-            raise MartsMissing(f"{file} has no marts, and they say what the seeds do not name")
+            raise MartsMissing(f"{file} has no marts, which list the missing values")
         for name, audit_name in AUDITS.items():
             if name in project.seeds and audit_name in audits:
                 audit = audits[audit_name]

@@ -95,7 +95,7 @@ class Guard:
         """Reason why lists prove nothing: refused, or suddenly empty; else None."""
         if self.refused is not None:
             return self.refused.message if self.refused.hides_changes else None
-        message = f"the list is empty, and {self._live} records are landed"
+        message = f"the list is empty, but {self._live} records are loaded"
         return message if self._is_emptied else None
 
     @property
@@ -103,7 +103,9 @@ class Guard:
         """Why deletions were kept back in this pull, if any were."""
         found = self.refused
         if found is None and self._waiting:
-            why = f"{len(self._waiting)} records are said to be gone, and no list was read since"
+            why = (
+                f"{len(self._waiting)} records were reported as deleted, and no list was read since"
+            )
             found = Refusal("deletions_waiting", why)
         samples = sorted(self._waiting | self.contradicted | self.absent)[:SAMPLES_MAX]
         if found is None or not samples:
@@ -130,7 +132,10 @@ class Guard:
     def check_absent(self, absent: int, recognised: int) -> None:
         """Refuse lists that lack many landed records and show few of them."""
         is_familiar = recognised >= RECOGNISED_SHARE * absent
-        message = f"{absent} records are missing, and the lists show {recognised} that are landed"
+        message = (
+            f"{absent} records are missing, and the lists contain only {recognised} of the "
+            "loaded records"
+        )
         refusal = Refusal("list_unfamiliar", message, hides_changes=True)
         self._judge(absent <= self._max or is_familiar, refusal)
 
@@ -141,7 +146,7 @@ class Guard:
             del self.withheld[id]
         self.contradicted |= shown
         count = len(self.contradicted)
-        message = f"{count} records are said to be gone, and the lists show them"
+        message = f"{count} records were reported as deleted, but the lists still contain them"
         self._judge(count <= self._max, Refusal("details_gone", message))
 
     def allow(self, gone: dict[str, Gone]) -> dict[str, Gone]:

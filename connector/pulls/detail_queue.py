@@ -127,10 +127,10 @@ def _judge(
         if updated_at is None or updated_at > floor or (row.is_queued and row.read_at is None):
             continue
         if updated_at == row.updated_at:
-            events.append(Event("silent", "changed, and its updated_at did not move", id))
+            events.append(Event("silent", "changed, but updated_at stayed the same", id))
             continue
         bookmark = _with_room_for(bookmark, updated_at, row.read_at)
-        events.append(Event("late", f"became visible late: updated_at is {updated_at}", id))
+        events.append(Event("late", f"became visible late (updated_at is {updated_at})", id))
     return bookmark, tuple(events)
 
 
@@ -254,7 +254,10 @@ class DetailReads:
         if event is not None:
             self._events.append(event)
         if self._undated:
-            why = f"{self._undated} have no updated_at, or one in the future: read at every pull"
+            why = (
+                f"{self._undated} records have no updated_at, or one in the future. Every "
+                "pull reads them"
+            )
             self._events.append(Event("undated", why))
         allowed = self._guard.allow(self.gone)
         withheld = dict.fromkeys(self.gone.keys() - allowed.keys(), "gone")

@@ -82,10 +82,10 @@ FEWEST_REQUESTS = PullOptions()
 NOT_READ = "the API's answer could not be read for"
 """Beginning of the reason of a pull of some records that could not be read."""
 
-ONLY_THESE = "only the records asked for were read"
+ONLY_THESE = "only the requested records were read"
 """Why a pull of some records proves nothing of the others."""
 
-UNSORTED = "the server does not sort, so changes may be unseen for a day"
+UNSORTED = "the API does not sort this list, so changes may be found a day late"
 
 
 def pull(
@@ -135,7 +135,7 @@ def pull_vanished(*, accepts_deletes: bool = False) -> Steps[Pulled]:
             raise
         gone = Gone(error.served_at)
     else:
-        reason = "the content type is deleted, and the API still lists its items"
+        reason = "the content type is deleted, but the API still lists its items"
         return Pulled(False, reason, page.total)
     guard = Guard(len(live), None, accepts=accepts_deletes)
     allowed = guard.allow(dict.fromkeys(sorted(live), gone))
@@ -278,7 +278,7 @@ def _explain(bookmark: Bookmark, guard: Guard) -> Steps[tuple[Bookmark, str | No
     live = yield from CountLive()
     offset = done.offset(live)
     if offset is None or guard.refused is not None:
-        message = f"the API counts {done.total} records, and {live} are landed"
+        message = f"the API counts {done.total} records, but {live} are loaded"
         return bookmark, message if live != done.count else None
     events = total_events(bookmark, offset, live)
     bookmark = replace(bookmark, total_offset=offset)

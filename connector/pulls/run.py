@@ -97,7 +97,7 @@ async def pull(
     names = select(tuple(ids) if isinstance(ids, Mapping) else resources)
     if not isinstance(ids, Mapping):
         if ids and len(names) != 1:
-            raise Misused("ids were given, and not the one resource that they belong to")
+            raise Misused("--ids needs exactly one resource")
         ids = {names[0]: ids} if ids else {}
     wanted = {name: tuple(dict.fromkeys(each)) for name, each in ids.items()}
     for name, each in wanted.items():
@@ -335,7 +335,7 @@ class _Pull:
                     reasons.append(pulled.reason)
         if unknown:
             named = ", ".join(sorted(unknown))
-            reasons.append(f"not landed, so that its parent is unknown: {named}")
+            reasons.append(f"not landed, so the parent record is unknown: {named}")
         tally.reason = "; ".join(reasons) or engine.ONLY_THESE
 
     async def _proven_at(self, streams: tuple[Stream, ...]) -> datetime | None:
@@ -413,7 +413,7 @@ class _Pull:
         last = await asyncio.to_thread(self._warehouse.read, runs.last_run_of, done.resource)
         if last is None or last.total is None or last.live - last.total != done.live - done.total:
             return done
-        message = f"the API counts {done.total} records, and {done.live} are landed, twice in a row"
+        message = f"the API counts {done.total} records, but {done.live} are loaded, twice in a row"
         return replace(done, outcome="partial", proven=False, message=message)
 
     @staticmethod
@@ -454,7 +454,7 @@ def _judged(done: ResourceRun, unread: Sequence[UnreadRecord], *, is_proven: boo
     if unread:
         messages.append(describe_unread(unread))
     elif done.pending and not messages:
-        stay = count_noun(done.pending, "record stays", "records stay")
+        stay = count_noun(done.pending, "record is", "records are")
         messages.append(f"{stay} queued to be read again")
     code = done.error_code
     if code is None and any(each.is_broken for each in unread):

@@ -119,7 +119,7 @@ async def open_run(
     files cannot be used.
     """
     if budget is not None and budget < 1:
-        raise Misused(f"the budget is {budget} requests", action="Give it at least 1.")
+        raise Misused(f"--max-requests is {budget}", action="Give 1 or more.")
     # A missing address or key is an error before any file is made.
     connection, warehouse = settings.connection(), Warehouse(settings.folder)
     await asyncio.to_thread(make_folder, settings.folder)
@@ -166,8 +166,8 @@ def _notices(ledger: Ledger, warehouse: Warehouse, run: Run) -> tuple[str, ...]:
     relisted = []
     for at, hashes in Erasures(ledger).relisted():
         detail = (
-            f"{count_noun(hashes, 'hash', 'hashes')} of people who were erased were missing in"
-            f" {ledger.path.name}, and were taken from the receipts"
+            f"{count_noun(hashes, 'hash', 'hashes')} of erased people were missing in "
+            f"{ledger.path.name} and were restored from the receipts"
         )
         relisted.append((Event("erased_relisted", detail), at))
     return warehouse.write(take_notices, run.run_id, relisted)

@@ -112,5 +112,5 @@ def _page(command: ListPage, known: _Known) -> Steps[Page[Resource]]:
     told = ", ".join(f"{each:,}" for each in totals)
     raise UnreadableAnswer(
         f"page {command.page} of the list",
-        f"answered with totals that do not fit its records: {told}",
+        f"answered with totals that do not match its records: {told}",
     )

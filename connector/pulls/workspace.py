@@ -74,8 +74,8 @@ def compare_files(ledger: Ledger, warehouse: Warehouse) -> Identity | None:
         return counted
     if counted is None:
         raise LedgerLost(
-            f"{ledger.path} is missing or empty, although {warehouse.work.name} was used with a"
-            f" ledger. Lost with it: {LOST_WITH_LEDGER}. Nothing is pulled or pushed without it"
+            f"{ledger.path} is missing or empty, so nothing is pulled or pushed. Lost "
+            f"with it: {LOST_WITH_LEDGER}"
         )
     if counted.folder != known.folder:
         raise FolderMixed(
@@ -90,8 +90,8 @@ def check_address(identity: Identity, address: str, warehouse: Warehouse) -> Non
     if identity.address == address:
         return
     raise OtherWorkspace(
-        f"{warehouse.folder} has the records of {identity.address}, and base_url is {address}."
-        " Records of two workspaces must not be mixed, so nothing was read",
+        f"{warehouse.folder} contains the records of {identity.address}, but base_url is "
+        f"{address}. Nothing was read, because records of two workspaces must not be mixed",
         action="Set CONNECTOR_DATA_DIR to another folder. If the workspace has moved, run"
         f" 'connector doctor --moved-to {address}'.",
     )

@@ -70,13 +70,16 @@ async def decided(client: Client, row: PendingRow, decision: Decision) -> Move:
     """
     if row.status.state in IN_DOUBT - FOR_A_PERSON:
         raise Misused(
-            f"row {row.key[1]} of the batch {row.key[0]} may still arrive",
-            action="Look for it with --look; what is not found after a while can be decided on.",
+            f"row {row.key[1]} of the batch {row.key[0]} may still be applied",
+            action=(
+                "Search for its record with --look. If it is not found after some minutes, "
+                "resolve the row."
+            ),
         )
     if row.status.state not in FOR_A_PERSON:
         raise Misused(
             f"row {row.key[1]} of the batch {row.key[0]} is not unconfirmed",
-            action="Name a row whose outcome is 'held'.",
+            action="Give a row that 'connector resolve' lists.",
         )
     match decision:
         case "look":
@@ -94,8 +97,8 @@ async def _declared(client: Client, row: PendingRow, said: DeclaredRecord) -> Mo
     task, id = row.task, said.record_id
     if task.record_id is not None and task.record_id != id:
         raise Misused(
-            f"row {row.key[1]} is about the record {task.record_id}, and another was named",
-            action="Name that record, or decide otherwise.",
+            (f"row {row.key[1]} updates the record {task.record_id}, but another record was given"),
+            action="Give that record, or use --resend or --drop.",
         )
     endpoint: RecordEndpoint[Resource] = RecordEndpoint(
         client, declaration(task.resource).record, task.parent
@@ -110,14 +113,14 @@ async def _declared(client: Client, row: PendingRow, said: DeclaredRecord) -> Mo
             # A converted lead may be gone (API 3.5).
             return Move("declared_applied", "declared", record_id=id)
         raise Misused(
-            f"there is no record {id} in {task.resource}",
+            f"{task.resource} has no record {id}",
             action="Copy the id of the record from the application.",
         ) from None
     other = [n for n, v in task.identity.items() if folded(record.raw.get(n)) != folded(v)]
     if other and task.operation == "create" and not said.is_sure:
         raise Misused(
-            f"the record {id} is not like row {row.key[1]}: it has another {', '.join(other)}",
-            action="Name the right one, or add --force if it is this one all the same.",
+            (f"the record {id} does not resemble row {row.key[1]}: {', '.join(other)} differs"),
+            action="Give the right record, or add --force if this record is right.",
         )
     updated_at = record.raw.get("updated_at")
     move = Move(
@@ -151,8 +154,8 @@ def check_pulled(ledger: Ledger, warehouse: Warehouse, resource: str) -> None:
     if proven_at is not None and (before is None or proven_at > before):
         return
     raise RestoredUnpulled(
-        f"the ledger was replaced at {shown(restored.restored_at)}, and no pull has proven"
-        f" {resource} since: rows that the ledger does not know could be created a second time"
+        f"the ledger was replaced at {shown(restored.restored_at)}, and no pull has "
+        f"verified {resource} since. Rows could be created a second time"
     )
 
 
@@ -308,7 +311,7 @@ class _Batch:
         if row is None:
             raise Misused(
                 f"row {key[1]} of the batch {key[0]} was never sent",
-                action="Name a row whose outcome is 'held'.",
+                action="Give a row that 'connector resolve' lists.",
             )
         # A row that was not looked for to the end is looked for as it stands.
         if row.status.state in FOR_A_PERSON or decision != "look":

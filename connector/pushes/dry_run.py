@@ -488,8 +488,8 @@ def _check_unknown(folder: Path, warehouse: Warehouse, table: Spreadsheet, resou
     found = warehouse.read(pushed_at, table.digest, resource)
     if found is not None:
         raise RestoredUnpulled(
-            f"{table.path.name} was pushed at {shown(found[1])} (batch {found[0]}), and the ledger"
-            " that knew its rows was replaced: they could be created a second time",
+            f"{table.path.name} was pushed at {shown(found[1])} (batch {found[0]}), and "
+            "the ledger with its rows was lost. The rows could be created a second time",
             action="Remove the rows that exist in the application from the file, or send all of"
             " them with --resend.",
         )
@@ -574,7 +574,8 @@ def template(
     """
     if path.exists():
         raise Misused(
-            f"{path} is there already, and may be filled in", action="Name another file with --out."
+            f"{path} already exists and may contain your rows",
+            action="Choose another file with --out.",
         )
     warehouse = Warehouse(settings.folder)
     if parent is not None:

@@ -74,7 +74,7 @@ def listed(folder: Path) -> list[os.DirEntry[str]]:
 def real(folder: Path) -> Path:
     """The folder itself, which is not a link to another."""
     if not stat.S_ISDIR(folder.lstat().st_mode):
-        raise RefusedEntry(f"leads elsewhere: {folder.name} is no folder, or a link to one")
+        raise RefusedEntry(f"{folder.name} is not a folder")
     return folder
 
 
@@ -99,9 +99,9 @@ def fit(name: str, status: os.stat_result) -> os.stat_result:
     stem, suffix = os.path.splitext(name)
     is_partial = name.startswith("~$") or os.path.splitext(stem)[1].lower() in _PARTIAL
     if is_partial or suffix.lower() in _PARTIAL:
-        raise RefusedEntry("is a part of a file, or a program's lock")
+        raise RefusedEntry("is a temporary file of another program")
     if suffix.lower() not in _SUFFIXES:
-        raise RefusedEntry(f"is none of {', '.join(_SUFFIXES)}")
+        raise RefusedEntry(f"has another file type than {', '.join(_SUFFIXES)}")
     if not status.st_size:
         raise RefusedEntry("is empty")
     return status
@@ -110,15 +110,15 @@ def fit(name: str, status: os.stat_result) -> os.stat_result:
 def regular(status: os.stat_result) -> None:
     """Refuse what is no file, and a file that is not of this folder alone."""
     if not stat.S_ISREG(status.st_mode):
-        raise RefusedEntry("is a link, a folder, a pipe or a device, and no file")
+        raise RefusedEntry("is not a regular file")
     if status.st_nlink > 1:
-        raise RefusedEntry("has another name elsewhere, so that it is not the inbox's alone")
+        raise RefusedEntry("is also linked from another folder")
 
 
 def plain(name: str) -> None:
     """Refuse a name that means something else to a shell or another system."""
     if not name.isprintable() or _FORBIDDEN & set(name) or name.startswith((".", " ", "-")):
-        raise RefusedEntry("has a name with characters that are not taken; give it a plain one")
+        raise RefusedEntry("has a name with characters that are not allowed. Rename it")
     if len(name.encode()) > NAME_BYTES_MAX:
         raise RefusedEntry(f"has a name of more than {NAME_BYTES_MAX} bytes")
 
@@ -191,13 +191,13 @@ def orders_of(folder: Path) -> Orders:
     try:
         regular(path.lstat())
         if path.lstat().st_size > _BYTES_MAX:
-            raise RefusedEntry("it is too large to be one")
+            raise RefusedEntry("it is too large")
         given = tomllib.loads(path.read_text(encoding="utf-8"))
         return _as_orders(path, given)
     except (RefusedEntry, ValueError, RecursionError) as why:
         raise Misused(
-            f"{path} says nothing that can be followed: {why}",
-            action="Correct it; its folder's files wait until then.",
+            f"{path} is not valid: {why}",
+            action="Correct the file. The other files of the folder wait until then.",
         ) from None
 
 
@@ -205,7 +205,7 @@ def _as_orders(path: Path, given: dict[str, Any]) -> Orders:
     """The orders that the document gives."""
     for key in given:
         if key not in KEYS:
-            raise RefusedEntry(f"{shown(key)} is none of {', '.join(KEYS)}")
+            raise RefusedEntry(f"unknown setting {shown(key)}; allowed are {', '.join(KEYS)}")
     read = {KEYS[key][0]: KEYS[key][1](path, key, value) for key, value in given.items()}
     said = {name: read.pop(name) for name in PUSH_OPTIONS if name in read}
     options = PushOptions(**{"mode": _MODE, **said})
@@ -220,25 +220,25 @@ def _as_orders(path: Path, given: dict[str, Any]) -> Orders:
 
 def _text(path: Path, key: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise RefusedEntry(f"{key} is no text in quotes")
+        raise RefusedEntry(f"{key} must be text in quotes")
     return value
 
 
 def _texts(path: Path, key: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        raise RefusedEntry(f'{key} is no list of texts, as ["email"]')
+        raise RefusedEntry(f'{key} must be a list of texts, for example ["email"]')
     return tuple(value)
 
 
 def _truth(path: Path, key: str, value: Any) -> bool:
     if not isinstance(value, bool):
-        raise RefusedEntry(f"{key} is neither true nor false")
+        raise RefusedEntry(f"{key} must be true or false")
     return value
 
 
 def _count(path: Path, key: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise RefusedEntry(f"{key} is no whole number from 1 on")
+        raise RefusedEntry(f"{key} must be a whole number, 1 or greater")
     return value
 
 
@@ -249,7 +249,7 @@ def _beside(path: Path, key: str, value: Any) -> Path:
         plain(name)
         regular(path.with_name(name).lstat())
     except (RefusedEntry, OSError) as error:
-        told = f"{key} must be a file beside it, and {shown(name)} {why_of(error)}"
+        told = f"{key} must name a file in the same folder, but {shown(name)} {why_of(error)}"
         raise RefusedEntry(told) from None
     return path.with_name(name)
 
@@ -376,7 +376,10 @@ class Inbox:
     def _folders(self, refused: list[str]) -> list[str]:
         """The resources that have a folder, in their order."""
         if not os.path.lexists(self._folder):
-            refused.append(f"There is no folder {self._folder}: make it, and folders of resources.")
+            refused.append(
+                f"The folder {self._folder} does not exist. Create it, with one folder for "
+                "each resource."
+            )
             return []
         try:
             entries = listed(real(self._folder))
@@ -387,7 +390,9 @@ class Inbox:
         for entry in entries:
             try:
                 if entry.name not in ORDER:
-                    raise RefusedEntry(f"is no folder of a resource: {', '.join(ORDER)}")
+                    raise RefusedEntry(
+                        f"is not a folder of a resource; folders are {', '.join(ORDER)}"
+                    )
                 safe(self._folder / entry.name)
                 found.append(entry.name)
             except (OSError, RefusedEntry) as error:
@@ -405,10 +410,12 @@ class Inbox:
         for number, entry in enumerate(entries):
             try:
                 if number >= FILES_MAX:
-                    raise RefusedEntry(f"and all behind it wait: there are more than {FILES_MAX}")
+                    raise RefusedEntry(
+                        f"and the files after it wait, because there are more than {FILES_MAX}"
+                    )
                 if folds[folded(entry.name)] > 1:
                     raise RefusedEntry(
-                        "has the name of another file but for its case or its accents"
+                        "has the same name as another file, except for case or accents"
                     )
                 yield entry.name, fit(entry.name, entry.stat(follow_symlinks=False))
             except FileNotFoundError:
@@ -424,7 +431,7 @@ class Inbox:
         """The file looked at. Raises `Misused`, or `SpreadsheetChanged` if it is gone."""
         if resource not in ORDER:
             raise Misused(
-                f"{shown(resource)} has no inbox", action=f"Name one of: {', '.join(ORDER)}."
+                f"{shown(resource)} has no inbox", action=f"Use one of: {', '.join(ORDER)}."
             )
         path = self._folder / resource / name
         try:
@@ -436,14 +443,14 @@ class Inbox:
         except RefusedEntry as why:
             raise Misused(
                 f"{INBOX_FOLDER}/{shown(resource)}/{shown(name)} {why}",
-                action="Leave the inbox to its sensor, or push the file from another place.",
+                action="Wait for the inbox, or push the file from another folder.",
             ) from None
         except FileNotFoundError:
-            raise SpreadsheetChanged(f"{path} is gone") from None
+            raise SpreadsheetChanged(f"{path} no longer exists") from None
         except OSError as error:
             raise naming(path, error) from error
         if found != digest:
-            raise SpreadsheetChanged(f"{path} is not the file that was looked at")
+            raise SpreadsheetChanged(f"{path} was replaced by another file")
         return TakenFile(path, digest, stamp)
 
     def put_away(self, taken: TakenFile, place: Place, kind: str, moment: datetime) -> PutAway:
@@ -468,7 +475,7 @@ class Inbox:
                 file.unlink()
                 return PutAway(place, None, report)
         except RefusedEntry as why:
-            raise WarehouseError(f"{folder} {why}", action="Move it away.") from None
+            raise WarehouseError(f"{folder} {why}", action="Remove it.") from None
         except OSError as error:
             raise naming(folder, error) from error
         return PutAway(place, file, report)

@@ -200,13 +200,16 @@ def _one_of(what: str, said: str, allowed: tuple[T, ...]) -> T:
 def _century(said: int | str) -> int:
     year = int(said) if str(said).isdecimal() else 0
     if not is_century(year):
-        raise Misused(f"{said!r} is no first year of a century", action=f"Give {CENTURY_ALLOWED}.")
+        raise Misused(f"{said!r} is not a valid first year", action=f"Give {CENTURY_ALLOWED}.")
     return year
 
 
 def _row_number(said: int | None) -> int | None:
     if said is not None and said < 1:
-        raise Misused(f"{said} is no row", action="Count the rows from 1, as a spreadsheet does.")
+        raise Misused(
+            f"{said} is not a row number",
+            action="Give the row number of the spreadsheet, 1 or greater.",
+        )
     return said
 
 
@@ -215,6 +218,6 @@ def _date_format(said: str) -> str:
         check_form(said)
     except ValueError as error:
         raise Misused(
-            f"{said!r} is no form of a date: {error}", action=f"Write {FORMAT_ALLOWED}."
+            f"{said!r} is not a date format: {error}", action=f"Give {FORMAT_ALLOWED}."
         ) from None
     return said

@@ -203,7 +203,7 @@ async def push(
     if manner.output is not None and len(files) > 1:
         raise Misused(
             "--output names one report, but several files were given",
-            action="Leave out --output: each report is written beside its file.",
+            action="Leave out --output. Each report is written next to its file.",
         )
     ordered = sorted(files, key=lambda each: ORDER.index(each.resource))
     foreseen = await asyncio.to_thread(_previews, settings, ordered, manner)
@@ -345,8 +345,8 @@ class _Push:
             if self.waits is not None:
                 rows = count_noun(progress.pending, "row")
                 self.waits(
-                    f"{rows} unconfirmed: the answers were lost. Searching again at"
-                    f" {progress.until:%H:%M:%S} UTC ('--no-wait' ends immediately)"
+                    f"{rows} unconfirmed: the answers were lost. Searching the records "
+                    f"again at {progress.until:%H:%M:%S} UTC (--no-wait skips this)"
                 )
         if self.watch is not None:
             self.watch(progress)
@@ -388,7 +388,7 @@ class _Push:
                 )
             except LeaseHeld as held:
                 if self.waits is not None and not is_told:
-                    self.waits(f"{held}; this push waits for its end")
+                    self.waits(f"{held}. This push waits until it ends")
                 is_told = True
             await asyncio.sleep(PULL_LOOK_SECONDS)
 

@@ -240,7 +240,7 @@ def _blocked(by: Key) -> tuple[Move, Key]:
     batch, number = by
     problem = Problem(
         "in_doubt_elsewhere",
-        f"row {number} of the batch {batch} is about the same thing, and its fate is unknown",
-        fix="Settle that row with 'connector resolve', then push this one again.",
+        f"row {number} of the batch {batch} is for the same record and is unconfirmed",
+        fix="Resolve that row with 'connector resolve', then push this row again.",
     )
     return Move("kept", problem.code, (problem,)), by

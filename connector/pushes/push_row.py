@@ -31,21 +31,22 @@ from connector.warehouse.pull_commands import Found
 # Problems of a row that did not go as wanted, each with what to do next.
 
 
-_RESOLVE = "Look for the record in the application, then say with 'connector resolve' what it is."
+_RESOLVE = (
+    "Search for the record in the application. Then resolve the row with 'connector resolve'."
+)
 
 UNANSWERED = "not answered"
 """What happened to a request without an answer."""
 
 DOUBTS: Mapping[str, str] = {
-    "not_found": "it was sent and {answered}, and no record of it is found",
-    "not_converted": "the conversion was sent and {answered}, and the lead looks as before",
+    "not_found": "it was sent and {answered}, and its record is not found",
+    "not_converted": "the conversion was sent and {answered}, but the lead is unchanged",
     "attempts_spent": "it was sent several times, the last time {answered}",
-    "look_incomplete": "it was sent and {answered}, and the list could not be seen whole",
-    "several_matches": "it was sent and {answered}, and several records are as it was sent",
-    "look_alike": "it was sent and {answered}, and a record is like it without being the same",
-    "created_twice": "it was sent again after it was {answered}, and both have made a record",
-    "twins_unknown": "it was sent again after it was {answered}, and whether the first made a "
-    "record as well could not be read",
+    "look_incomplete": "it was sent and {answered}, and the list could not be read completely",
+    "several_matches": "it was sent and {answered}, and several records match the row",
+    "look_alike": "it was sent and {answered}, and a similar but different record exists",
+    "created_twice": "it was sent again after it was {answered}, and both created a record",
+    "twins_unknown": "it was sent again after it was {answered}; the first may have created one",
 }
 """Message on a row in doubt, by code; `answered` is the answer that came, or `UNANSWERED`."""
 
@@ -93,17 +94,17 @@ def conflict_problems(
     for name in names:
         was_redacted = is_redacted(base[name])
         if was_redacted:
-            told = f"{name} was changed here by an erasure, so that others' changes are not seen"
+            told = f"{name} was changed by an erasure, so changes by others cannot be detected"
         else:
             known = repr(as_text(base[name]))
-            told = f"{name} was changed by somebody else since it was landed as {known}"
+            told = f"{name} was changed by someone else; the last pull read {known}"
         problem = Problem(
             VALUE_ERASED if was_redacted else "changed_elsewhere",
             told,
             field=name,
             received=as_text(wanted[name]),
             found=None if was_redacted else as_text(now.get(name)),
-            fix="Look which value is right; --overwrite writes the file's.",
+            fix="Check which value is right. To send the value of the file, add --overwrite.",
         )
         problems.append(problem)
     return tuple(problems)
@@ -113,9 +114,9 @@ def gone_problem(id: str) -> Problem:
     """The record to be written is not there any more."""
     return Problem(
         "record_gone",
-        "the API has no such record any more",
+        "the record no longer exists",
         received=id,
-        fix="Pull, and look why it is gone; then create it anew, or leave the row out.",
+        fix="Run 'connector pull'. Then create the record again, or remove the row.",
     )
 
 
@@ -123,15 +124,15 @@ def already_there_problem(ids: tuple[str, ...]) -> Problem:
     """A record of the row's identity is among the newest, and nothing here knew of it."""
     return Problem(
         "already_there",
-        "a record like this was created by somebody else since the last pull",
+        "someone else created the same record since the last pull",
         found=", ".join(ids),
-        fix="Look at the record: take the row out, or push it with --mode upsert.",
+        fix="Check the record. Then remove the row, or push it with --mode upsert.",
     )
 
 
 def unfit_problem(reason: str) -> Problem:
     """What was to be sent is no request."""
-    return Problem("unfit", reason, fix="Correct the row's values.")
+    return Problem("unfit", reason, fix="Correct the values of the row.")
 
 
 # -- Push row --------------------------------------------------------------------------------------

@@ -101,11 +101,11 @@ def _misfit(row: PushRow, record: Resource) -> PushSteps[str | None]:
     compare the record's age, and it does not know which records exist.
     """
     if (yield ClaimedRecords((record.id,))):
-        return f"answered with {record.id}, a record that was known before"
+        return f"answered with {record.id}, which existed before the request"
     # Without the server's clock, the attempt may be dated by our own.
     earliest = row.attempts[-1].sent_after - timedelta(seconds=LATENESS_UNTIMED_SECONDS)
     if record.served_at is None and record.created_at < earliest:
-        return f"answered with {record.id}, a record that is older than the request"
+        return f"answered with {record.id}, which was created before the request"
     if not row.task.identity and not row.marker:
         # Another row that is being sent may have made a record that has all values of this one.
         rivals: Iterable[Mapping[str, Any]] = yield OpenCreates()
@@ -471,11 +471,11 @@ def altered(
     return tuple(
         Problem(
             "values_differ",
-            f"{name} was accepted, and the API shows another value",
+            f"{name} was accepted, but the API now shows another value",
             field=name,
             received=as_text(sent[name]),
             found=as_text(shown[name]),
-            fix="Look at the record in the application; the API may not take this value as it is.",
+            fix=("Check the record in the application. The API may change this value when saving."),
         )
         for name in differing(resource, sent, shown)
     )

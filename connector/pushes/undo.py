@@ -108,7 +108,9 @@ def _named(journal: Journal, batch: str) -> str:
         return journal.batch(batch).batch
     pushed = journal.batches()
     if not pushed:
-        raise Misused("nothing was ever pushed from here", action="Check CONNECTOR_DATA_DIR.")
+        raise Misused(
+            "nothing was pushed from this data folder", action="Check CONNECTOR_DATA_DIR."
+        )
     return pushed[0].batch
 
 
@@ -227,7 +229,7 @@ class _Undo:
             return None
         if row.deed.operation == "create":
             return await self._deleted(row, seen, "undone")
-        problem = Problem("record_gone", "the record was deleted since")
+        problem = Problem("record_gone", "the record was deleted after the push")
         self._tell(row.as_told("conflict", (problem,)))
         return seen
 

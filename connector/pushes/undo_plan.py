@@ -20,7 +20,7 @@ from connector.catalog.value import VALUE_ERASED, Kind, is_redacted
 from connector.client.answer_fit import EARLIER_SECONDS, contradicting
 from connector.ledger.push_plan import SHOWN_CHARACTERS_MAX, Problem, as_text
 
-_BY_HAND = "Look at the record in the application, and change it there if that is meant."
+_BY_HAND = "Check the record in the application, and change it there if needed."
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,19 +118,19 @@ def _of_create(deed: Deed, now: Mapping[str, Any]) -> Reversal:
     if changed:
         return Reversal(
             problems=tuple(
-                _changed(name, deed.written[name], now.get(name), "the record is not deleted")
+                _changed(name, deed.written[name], now.get(name), "so the record is not deleted")
                 for name in changed
             )
         )
     if not is_as_left(deed, now):
-        told = "the record was changed since, in a field that the row did not write"
+        told = "another field of the record was changed after the push"
         problem = Problem(
             "changed_since",
             told,
             field="updated_at",
             received=as_text(deed.updated_at or now.get("created_at")),
             found=as_text(now.get("updated_at")),
-            fix="Look at the record in the application, and delete it there if that is meant.",
+            fix="Check the record in the application, and delete it there if needed.",
         )
         return Reversal(problems=(problem,))
     if len(known) < len(deed.written) and now.get("updated_at") is None:
@@ -148,10 +148,10 @@ def _of_update(deed: Deed, now: Mapping[str, Any]) -> Reversal:
         declared = deed.resource.field(name)
         former, present = deed.before.get(name), now.get(name)
         if declared.write_only:
-            told = f"{name} is never shown by the API, so that its former value is not known"
+            told = f"the API never returns {name}, so its former value is unknown"
             problems.append(Problem("never_shown", told, field=name, fix=_BY_HAND))
         elif name not in deed.before:
-            told = f"{name} was not in the record before the push, so that its value is not known"
+            told = f"the former value of {name} is unknown"
             problems.append(Problem("never_shown", told, field=name, fix=_BY_HAND))
         elif declared.kind is Kind.VALUES:
             back, taken = _content(declared, written, former, present)
@@ -164,9 +164,9 @@ def _of_update(deed: Deed, now: Mapping[str, Any]) -> Reversal:
         elif is_same(declared, former, present):
             is_any_back = True
         elif not (is_same(declared, written, present) or _is_as_shown(deed, name, present)):
-            problems.append(_changed(name, written, present, "it is left alone"))
+            problems.append(_changed(name, written, present, "so it is not restored"))
         elif not _is_accepted(declared, former):
-            told = f"{name} cannot go back: an update does not take its former value"
+            told = f"{name} cannot be restored: an update does not accept its former value"
             allowed = ", ".join(declared.update.values or ()) or None
             shown = as_text(former)
             problems.append(
@@ -200,19 +200,19 @@ def _content(
             back[key] = before
         else:
             name = f"{declared.name}.{key}"
-            taken.append(_changed(name, value, _values(present).get(key), "it is left alone"))
+            taken.append(_changed(name, value, _values(present).get(key), "so it is not restored"))
     return back, taken
 
 
 def _redacted(name: str) -> Problem:
-    told = f"field {name} was changed by an erasure; it is left as it is"
+    told = f"{name} was changed by an erasure and is not restored"
     return Problem(VALUE_ERASED, told, field=name, fix=_BY_HAND)
 
 
 def _changed(name: str, written: Any, present: Any, so: str) -> Problem:
     return Problem(
         "changed_since",
-        f"{name} was changed since, and {so}",
+        f"{name} was changed after the push, {so}",
         field=name,
         received=as_text(written),
         found=as_text(present),

@@ -54,24 +54,28 @@ _HAPPENED = ("accepted", "lost", None)
 _TOLD: Mapping[str, tuple[UndoOutcome, str, str]] = {
     "not_settled": (
         "held",
-        "what the row did is not settled",
-        "Settle it with 'connector resolve' or push the file again, then undo the batch again.",
+        "the row is unconfirmed",
+        ("Resolve it with 'connector resolve' or push the file again, then undo the batch again."),
     ),
     "never_known": (
         "held",
-        "it was sent, and it is not known what it did",
-        "Look at the record in the application.",
+        "it was sent, but its result is unknown",
+        "Check the record in the application.",
     ),
     "written_elsewhere": (
         "nothing",
-        "a row of another batch wrote the same in its place",
-        "Undo that batch, if it is meant.",
+        "a row of another batch wrote the same values",
+        "To undo the values, undo that batch.",
     ),
-    "irreversible": ("irreversible", "a conversion cannot be undone", "Nothing can be done."),
+    "irreversible": (
+        "irreversible",
+        "a conversion cannot be undone",
+        "Change the record in the application.",
+    ),
     "declared": (
         "conflict",
-        "a person said that this is the row's record, so that it is not deleted",
-        "Delete it in the application, if that is meant.",
+        "the record was assigned to the row by hand, so it is not deleted",
+        "Delete it in the application if needed.",
     ),
 }
 """What is told of rows whose records are not looked at, by code."""
@@ -191,7 +195,7 @@ class Undertaken:
     ) -> UndoneRow:
         """The row as it is reported; `reason` is the code of an error that came between."""
         if reason is not None:
-            told = f"the API did not answer well ({reason})"
+            told = f"the API answered with an error ({reason})"
             problems = (Problem(reason, told, fix="Run the same command again."),)
         changes = {}
         if found is not None:

@@ -108,9 +108,9 @@ def refuse_one_for_all(settings: Settings) -> Settings:
         for variable in _OF_ONE_ACCOUNT:
             if each.origin == variable or each.origin.endswith(f"named by {variable}"):
                 raise SettingsError(
-                    f"{variable} is set, and would be that of every account",
-                    action="Unset it: an address and a key belong into each account's table of the"
-                    " project file.",
+                    f"{variable} is set and would apply to every account",
+                    action="Unset the variable. Set the address and the key in the table of "
+                    "each account in the project file.",
                 )
     return settings
 

@@ -44,16 +44,14 @@ def read_key(text: str) -> str:
     return text
 
 
-OPEN_TO_OTHERS = "can be opened by others"
+OPEN_TO_OTHERS = "can be opened by other users"
 """Part of the warning about a secret's file, by which `doctor` finds it."""
 
 
 def read_hash_key(text: str) -> str:
     """A key that hashes personal fields. Raises `ValueError` as `read_key` does."""
     if len(read_key(text)) < HASH_KEY_CHARACTERS_MIN:
-        raise ValueError(
-            f"is shorter than {HASH_KEY_CHARACTERS_MIN} characters, and could be guessed"
-        )
+        raise ValueError(f"is shorter than {HASH_KEY_CHARACTERS_MIN} characters")
     return text
 
 
@@ -74,7 +72,7 @@ def find_secret(layers: Layers, name: str, warnings: list[str]) -> Setting[Secre
     if len(inner) > 1 and not outer:
         raise SettingsError(
             f"both {inner[0].name} and {inner[1].name} are set (from {inner[0].origin})",
-            action="Take one of the two out.",
+            action="Remove one of the two.",
         )
     if not outer and not inner:
         return Setting(None, "default")
@@ -164,6 +162,6 @@ def _check_pair(layers: Layers, outer: list[RawValue], inner: list[RawValue]) ->
         said += f" {file_address.origin}"
     raise SettingsError(
         said,
-        action="Set the address and the key in the same place, so that no key is sent to an"
-        " address that it was not made for.",
+        action="Set the address and the key in the same place, so that the key is not sent to "
+        "the wrong address.",
     )

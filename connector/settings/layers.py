@@ -285,9 +285,9 @@ def _check_keys(rules: Mapping[str, Spec], table: Mapping[str, Any], where: str)
     for key in table:
         if key in rules and key not in allowed:
             raise SettingsError(
-                f"{where} holds {key}, and a project file is too easily shared or committed",
-                action="Move the key into a file of its own (chmod 600) and name it in"
-                f" {key}{FILE_ENDING}; if the project file was ever shared, generate a new key.",
+                f"{where} contains {key}, but a project file is easily shared or committed",
+                action=f"Move the key to a separate file (chmod 600) and set {key}{FILE_ENDING} "
+                "to its path. If the project file was ever shared, generate a new key.",
             )
         if key not in allowed:
             raise UnknownName(f"setting of {where}", key, allowed)
@@ -298,4 +298,4 @@ def misspelt(environ: Mapping[str, str], known: Collection[str]) -> Iterator[str
     for name in sorted(environ):
         if name.startswith("CONNECTOR_") and name not in known:
             for near in get_close_matches(name, known, n=1, cutoff=0.85):
-                yield f"{name} means nothing here; is {near} meant?"
+                yield f"{name} is not a setting; did you mean {near}?"

@@ -366,7 +366,10 @@ def _check_flags(flags: Mapping[str, object]) -> None:
         if name in _HIDDEN:
             hidden = RULES[name].place_of or name
             raise SettingsError(
-                "a key is never taken from a flag, since process lists and shell histories show it",
+                (
+                    "a key cannot be given as an option, because process lists and shell "
+                    "histories show it"
+                ),
                 action=f"Set {ENVIRONMENT[hidden]} or {ENVIRONMENT[f'{hidden}{FILE_ENDING}']}.",
             )
         if name not in ENVIRONMENT:
@@ -404,14 +407,14 @@ def _check_email(settings: Settings) -> None:
     missing = [ENVIRONMENT[name] for name in needed if name not in given]
     if given and missing:
         raise SettingsError(
-            f"{' and '.join(given)} (from {getattr(settings, given[0]).origin}) cannot do without"
-            " the rest of what an email needs",
+            f"{' and '.join(given)} (from {getattr(settings, given[0]).origin}) is set, "
+            "but other email settings are missing",
             action=f"Set {' and '.join(missing)} as well.",
         )
     user, password = settings.alert_email_user, settings.alert_email_password
     if (user.value is None) != (password.value is None):
         raise SettingsError(
-            "one of alert_email_user and alert_email_password is set, and they belong together",
+            "alert_email_user and alert_email_password must be set together",
             action=f"Set {ENVIRONMENT['alert_email_user']} and"
             f" {ENVIRONMENT['alert_email_password_file']}, or neither.",
         )
@@ -432,8 +435,8 @@ def _check_lakehouse(settings: Settings) -> None:
         if catalog.value is None:
             given, missing = ("lakehouse_data", "lakehouse_file")
         raise SettingsError(
-            f"{given} (from {getattr(settings, given).origin}) cannot do without the other half of"
-            " what a lakehouse needs",
+            f"{given} (from {getattr(settings, given).origin}) is set, but the other "
+            "setting of the lakehouse is missing",
             action=f"Set {ENVIRONMENT[missing]} as well.",
         )
     if data.value and Path(data.value).is_relative_to(data_dir.value.absolute()):

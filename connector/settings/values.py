@@ -243,7 +243,7 @@ def read_age(raw: object) -> Age:
     match = re.fullmatch(r"([0-9]{1,6}) ?(d|h|min|m)", raw.strip() if isinstance(raw, str) else "")
     length = int(match[1]) * _UNITS["min" if match[2] == "m" else match[2]] if match else None
     if match is None or length is None or not timedelta(0) < length <= timedelta(days=366):
-        raise ValueError("a length of time such as 26h, 90min or 2d, of at most 366 days")
+        raise ValueError("a duration of at most 366 days, such as 26h, 90min or 2d")
     return Age(length, match[0])
 
 
@@ -268,8 +268,8 @@ OFF: Literal["off"] = "off"
 """In the place of a time: never by itself."""
 
 _CRON = (
-    "five numbers or rules in cron's manner, for minute, hour, day of the month, month and day of"
-    " the week, such as '15 2 * * *' for 02:15 every day; or 'off'"
+    "a cron expression (minute, hour, day of the month, month, day of the week) such as "
+    "'15 2 * * *' for 02:15 every day; or 'off'"
 )
 _RANGES = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7))
 """The least and the greatest number of each field, in their order; Sunday is 0 as well as 7."""

@@ -321,13 +321,13 @@ def _named(path: Path, message: str) -> WarehouseError:
     if "no space left" in lowered or "file too large" in lowered or "disk full" in lowered:
         return DiskFull(f"the disk is full: {path} cannot be written")
     if "replaying wal" in lowered or "corrupt wal" in lowered:
-        return DamagedLog(f"the log {log_of(path)} is damaged and cannot be read back")
+        return DamagedLog(f"the log {log_of(path)} is damaged")
     if "could not set lock" in lowered or _is_held(text):
         return _named_lock(path, text)
     if "not a valid duckdb database" in lowered or "serialization" in lowered:
         return NotAWarehouse(f"{path} is not a DuckDB database that this version can read")
     if "could not read enough bytes" in lowered or "corrupt" in lowered:
-        return NotAWarehouse(f"{path} is cut off or damaged")
+        return NotAWarehouse(f"{path} is incomplete or damaged")
     return WarehouseError(f"{path} cannot be used: {text}")
 
 
@@ -337,7 +337,7 @@ def _named_lock(path: Path, text: str) -> WarehouseError:
         return no_locks(path)
     holder = re.search(r"PID (\d+)", text)
     who = f"process {holder.group(1)}" if holder else "another process"
-    return WarehouseBusy(f"{path} is held by {who}")
+    return WarehouseBusy(f"{path} is used by {who}")
 
 
 # -- Repair ----------------------------------------------------------------------------------------
@@ -361,7 +361,7 @@ def set_logs_aside(work: Path, now: datetime) -> tuple[Path, ...]:
             fcntl.lockf(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             if error.errno in (errno.EACCES, errno.EAGAIN):
-                raise WarehouseBusy(f"{work} is held by another process") from error
+                raise WarehouseBusy(f"{work} is used by another process") from error
             if is_refusal(error):
                 raise no_locks(work) from error
             raise

@@ -182,12 +182,12 @@ def complete_tables(connection: duckdb.DuckDBPyConnection, path: str) -> None:
     ).fetchall():
         held.setdefault((schema, table), {})[column] = comment
     if held and ("sync", "schema_version") not in held:
-        raise NotAWarehouse(f"{path} is a DuckDB database that the connector did not make")
+        raise NotAWarehouse(f"{path} is a DuckDB database of another program")
     version = schema_version(connection) if held else None
     if version is not None and version > SCHEMA_VERSION:
         raise NotAWarehouse(
-            f"{path} was made by a newer version of the connector",
-            action="Install that version again, or restore a backup that this version made.",
+            f"{path} was written by a newer version of the connector",
+            action="Install that version, or restore a backup of this version.",
         )
     wanted = tuple(declared_tables())
     if version is not None and all(

@@ -45,10 +45,10 @@ T = TypeVar("T")
 WORK_FILE = "work.duckdb"
 PUBLISHED_FILE = "recruitment.duckdb"
 
-LOST = f"{WORK_FILE} is gone, although {PUBLISHED_FILE} was made of it"
+LOST = f"{WORK_FILE} is missing, but {PUBLISHED_FILE} exists"
 LOST_ACTION = (
-    f"Run 'connector pull': it takes the history back from {PUBLISHED_FILE} first; or restore a"
-    " newer backup with 'connector restore FILE --replace'."
+    f"Run 'connector pull', which restores the history from {PUBLISHED_FILE} first. Or "
+    "restore a newer backup with 'connector restore FILE --replace'."
 )
 
 COMPACTED = "compacted"

@@ -252,8 +252,9 @@ def make(work: Path, published: Path, identity: Identity | None = None) -> None:
                 complete_tables(connection, str(fresh))
                 if identity is not None and not published.exists():
                     detail = (
-                        f"{work.name} and {published.name} were gone from a folder that was used"
-                        " before: every record is read again, and the history begins again"
+                        f"{work.name} and {published.name} were missing in a folder that "
+                        "was used before. Every record is read again, and the history "
+                        "starts again"
                     )
                     with transaction(connection):
                         write_notice(connection, Event(READ_AGAIN, detail), now)
@@ -280,8 +281,8 @@ def _take_back(published: Path, fresh: Path) -> None:
             if erased is not None:
                 take_out(connection, erased, Erasing(TAKEN_BACK, now))
             detail = (
-                f"the work file was gone: landing, history and bookmarks were taken back from"
-                f" {published.name}, which is true of {true_of}"
+                "the work file was missing. Records and history were restored from "
+                f"{published.name} (data as of {true_of})"
             )
             write_notice(connection, Event(TAKEN_BACK, detail), now)
     if erased is not None:
@@ -298,8 +299,8 @@ def _check_folder(published: Path, identity: Identity | None) -> None:
         return  # Whether the file can be read at all is checked by `_check_whole`.
     if rows and rows[0][0] != identity.folder:
         raise WorkLost(
-            f"the work file is gone, and {published} belongs to another data folder, with the"
-            f" records of {rows[0][1]}"
+            f"the work file is missing, and {published} belongs to another data folder "
+            f"(records of {rows[0][1]})"
         )
 
 
@@ -307,14 +308,17 @@ def _check_whole(published: Path) -> str:
     """The moment that the published file is true of. Raises `WorkLost`."""
     row = published_in(published)
     if row is None:
-        why = "does not say how it was published"
+        why = "does not contain its publication settings"
     elif row.personal != "keep":
         why = f"was published with publish_personal = {row.personal}"
     elif missing := _missing_schemas(published):
         why = f"was published without {', '.join(missing)}"
     else:
-        return "no moment yet" if row.true_of is None else f"{row.true_of:%Y-%m-%d %H:%M:%S}Z"
-    raise WorkLost(f"the work file is gone, and {published} cannot give its history back: it {why}")
+        return "no verified time" if row.true_of is None else f"{row.true_of:%Y-%m-%d %H:%M:%S}Z"
+    raise WorkLost(
+        f"the work file is missing, and the history cannot be restored from {published}: the "
+        f"file {why}"
+    )
 
 
 def _missing_schemas(published: Path) -> list[str]:

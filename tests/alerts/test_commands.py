@@ -126,7 +126,7 @@ def test_an_age_that_is_none_is_wrong_usage(tmp_path: Path, wrong: str) -> None:
     called = call(["status", "--max-age", wrong], variables(None, tmp_path, None))
 
     assert 2 == called.status
-    assert "a length of time such as 26h, 90min or 2d" in called.err
+    assert "a duration of at most 366 days, such as 26h, 90min or 2d" in called.err
 
 
 ACCOUNTS = """

@@ -216,7 +216,7 @@ def test_a_backup_leads_nowhere_else(
 def test_a_restore_is_refused_where_it_would_do_harm(settings: Settings, tmp_path: Path) -> None:
     made = made_of(settings)
     replaces = RestoreOptions(replaces=True)
-    with pytest.raises(Misused, match="holds an account's files already"):
+    with pytest.raises(Misused, match="already contains the files of an account"):
         restore(settings, made.file)
     with Ledger(settings.folder) as ledger:
         now = datetime.now(UTC)
@@ -225,14 +225,14 @@ def test_a_restore_is_refused_where_it_would_do_harm(settings: Settings, tmp_pat
             restore(settings, made.file, replaces)
         ledger.release_lease("push", "r1")
     acme = load_settings({"account": "acme"}, variables(ADDRESS, tmp_path / "d2"), tmp_path)
-    with pytest.raises(BackupError, match="a backup of the unnamed account, and this is acme"):
+    with pytest.raises(BackupError, match="a backup of the unnamed account, not of acme"):
         restore(acme, made.file, replaces)
     with closing(sqlite3.connect(settings.folder / "ledger.sqlite")) as other, other:
         other.execute("INSERT INTO erasures (erasure, begun_at) VALUES ('e1', '2026')")
     later = made_of(settings, 1)
     with closing(sqlite3.connect(settings.folder / "ledger.sqlite")) as other, other:
         other.execute("UPDATE erasures SET erasure = 'e2'")
-    with pytest.raises(BackupError, match="not the ledger that the backup was made of"):
+    with pytest.raises(BackupError, match="is not the ledger of this backup"):
         restore(settings, later.file, replaces)
 
 
@@ -247,7 +247,7 @@ def test_a_backup_of_a_newer_version_is_refused(
         made = made_of(settings)
     before = state(settings.folder)
 
-    with pytest.raises(NotAWarehouse, match="made by a newer version"):
+    with pytest.raises(NotAWarehouse, match="written by a newer version"):
         restore(settings, made.file, RestoreOptions(replaces=True))
 
     assert before == state(settings.folder)
@@ -255,7 +255,7 @@ def test_a_backup_of_a_newer_version_is_refused(
 
 @pytest.mark.parametrize("to", [".", "backups", "seeds/x"])
 def test_a_backup_is_not_kept_in_what_it_is_of(settings: Settings, to: str) -> None:
-    with pytest.raises(Misused, match="would be lost with it"):
+    with pytest.raises(Misused, match="is inside the folder that is backed up"):
         make_backup(settings, settings.folder / to)
     empty = load_settings({}, variables(ADDRESS, settings.folder / "none"), settings.folder)
     with pytest.raises(SettingsError, match="nothing to back up"):
@@ -296,7 +296,7 @@ def test_the_commands_say_what_was_done(tmp_path: Path, settings: Settings) -> N
     )
     assert checked.object["whole"] is True
     assert "Add --replace" in refused.err
-    assert "the ledger that was here stays" in done.out
+    assert "the existing ledger was kept" in done.out
     assert "Run 'connector pull'" in done.err
     assert every.status in (0, 1)
     assert 1 == len(every.object["accounts"])
@@ -344,9 +344,12 @@ def test_the_newest_backup_of_a_folder_is_used(tmp_path: Path) -> None:
 
 
 def test_a_backup_that_does_not_exist_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BackupError, match="there is no backup") as caught:
+    with pytest.raises(BackupError, match="does not exist") as caught:
         check_backup(newest_backup(tmp_path / "nothing", None))
-    assert "Name the file of a backup" in caught.value.action
+    assert (
+        "Give the backup file, or the folder that 'connector backup' wrote to"
+        in caught.value.action
+    )
     with (
         patch.object(Path, "iterdir", side_effect=PermissionError(13, "Permission denied")),
         pytest.raises(BackupError, match="cannot be read: Permission denied"),

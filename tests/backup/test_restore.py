@@ -84,7 +84,7 @@ def test_after_a_lost_disk_nothing_is_created_twice(agency: Agency) -> None:
         for each in done.lost
     ]
     before, people = agency.writes(), agency.emails()
-    with pytest.raises(RestoredUnpulled, match="no pull has proven candidates since"):
+    with pytest.raises(RestoredUnpulled, match="no pull has verified candidates since"):
         agency.push(late, pulls=False)
     again = agency.push(late)
     assert {"duplicate": 2} == again.counts

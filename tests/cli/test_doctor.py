@@ -40,7 +40,7 @@ def test_all_is_well(tmp_path: Path) -> None:
     assert 2 * len(SCOPES) == len(spent)
     assert 6 == called.object["requests"]
     assert "500 requests a minute" in shown.out
-    assert "Well: 'connector pull' can work" in shown.err
+    assert "OK: 'connector pull' can run (" in shown.err
     assert not folder.exists()
 
 
@@ -60,7 +60,7 @@ def test_warnings_are_an_exit_status_with_strict(tmp_path: Path) -> None:
     assert (0, 3, 3) == (plain.status, strict.status, every.status)
     found = {check["name"]: check for check in plain.object["checks"]}
     assert ("warning", "warning") == (found["permissions"]["state"], found["alerts"]["state"])
-    assert f"{key} can be opened by others (mode 0644)" in found["permissions"]["found"]
+    assert f"{key} can be opened by other users (mode 0644)" in found["permissions"]["found"]
     assert "nobody is notified" in found["alerts"]["found"]
 
 
@@ -211,7 +211,7 @@ def test_a_damaged_log_is_set_aside_and_kept(tmp_path: Path) -> None:
     assert str(aside) in check["found"]
     assert "connector pull" in check["action"]
     (check,) = (each for each in again.object["checks"] if each["name"] == "repair")
-    assert "nothing was changed" in check["found"]
+    assert "Nothing was changed" in check["found"]
 
 
 def test_no_log_is_set_aside_while_another_has_the_file(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_no_log_is_set_aside_while_another_has_the_file(tmp_path: Path) -> None:
     ) as held:
         assert held.stdout is not None
         assert b"held\n" == held.stdout.readline()
-        with pytest.raises(WarehouseBusy, match="held by another process"):
+        with pytest.raises(WarehouseBusy, match="used by another process"):
             set_logs_aside(log.parent / "work.duckdb", datetime.now(UTC))
         held.kill()
 

@@ -93,7 +93,7 @@ def test_seeds_are_shown_and_written(folder: Path) -> None:
     assert "--write" in shown.err
     assert [str(file)] == [each["file"] for each in first.object["written"]]
     assert "status-1,," in file.read_text()
-    assert "was left as it is" in again.err
+    assert "already has these values and was not changed" in again.err
 
 
 def test_a_wrong_word_is_told(folder: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_wrong_word_is_told(folder: Path) -> None:
 def test_without_a_published_file_it_says_what_to_do(tmp_path: Path) -> None:
     for command in ("test", "seeds"):
         called = call(["models", command], variables(tmp_path))
-        assert (1, True) == (called.status, "nothing was published yet" in called.err)
+        assert (1, True) == (called.status, "nothing has been published yet" in called.err)
 
 
 @pytest.mark.slow

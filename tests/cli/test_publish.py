@@ -58,8 +58,8 @@ def test_refusal_is_told_by_publish_and_by_status(agency: Agency) -> None:
     called, told = call(["status"], agency.given), call(["status", "--json"], agency.given)
 
     assert (1, "publishing_refused") == (refused.status, refused.object["error"]["code"])
-    assert "true of 2026-03-04T05:06:07Z, 3 models, 4 checks" in called.out
-    assert "1 check has failed: titles_are_short (1 row). Run 'connector publish'" in called.err
+    assert "data as of 2026-03-04T05:06:07Z, 3 models, 4 checks" in called.out
+    assert "1 check has failed: titles_are_short (1 row). Correct the cause" in called.err
     unpublished, published = told.object["unpublished"], told.object["published"]
     assert ["titles_are_short"] == unpublished["failed_checks"]
     assert ("refused", "published") == (unpublished["outcome"], published["outcome"])

@@ -122,7 +122,7 @@ def test_status_works_while_a_pull_runs(tmp_path: Path) -> None:
     (met,) = seen
     assert 0 == met.status, met.err
     assert 0 < met.object["resources"]["candidates"]["live"] <= 150
-    assert "under way" == met.object["runs"][0]["outcome"]
+    assert "running" == met.object["runs"][0]["outcome"]
 
 
 @pytest.mark.parametrize(
@@ -141,9 +141,9 @@ def test_status_says_that_nothing_is_to_do(tmp_path: Path) -> None:
         spent = len(sandbox.log)
 
     month = told.object["month"]
-    assert "Nothing to do: everything that was listed is read, and was proven " in called.err
+    assert "Up to date: all records are loaded and were verified" in called.err
     assert (
-        f": {spent} of 2,000 requests ({spent / 2000:.1%}), 100 of them left to people."
+        f": {spent} of 2,000 requests ({spent / 2000:.1%}), 100 reserved for manual work."
         in called.out
     )
     assert (spent, 2000, 100) == (month["used"], month["limit"], month["reserve"])
@@ -160,11 +160,11 @@ def test_status_says_how_far_a_first_load_is(tmp_path: Path) -> None:
 
     # 3 pages and 23 details; what is left are 207 details, 3 pages and a walk.
     assert 4 == pulled.status
-    said = "207 records still to be read, for at least 212 requests (21.2% of the month's). "
+    said = "Left to read: 207 records, with at least 212 requests (21.2% of the month's quota). "
     assert said in pulled.err
     assert "candidates: first load, 23 of 230 records read (10%)." in called.err
     assert (
-        "Still to be read: 207 records, for about 212 requests (21.2% of the month's), "
+        "Left to read: 207 records, with about 212 requests (21.2% of the month's quota), "
         in called.err
     )
     assert "Run 'connector pull'." in called.err
@@ -180,7 +180,7 @@ def test_status_says_what_was_never_pulled(tmp_path: Path) -> None:
         call(["pull", "jobs"], environ)
         called = call(["status"], environ)
 
-    assert "Nothing to do" in called.err
+    assert "Up to date" in called.err
     never = "candidates, companies, bookings, leads, content_types, content_items"
     assert f"Never pulled: {never}." in called.err
     assert "(monthly_requests is not set)" in called.out

@@ -53,7 +53,7 @@ def test_a_pull_that_is_stopped_keeps_the_records_that_it_has_read(
     assert (4, "") == (process.returncode, out)
     assert 1 == len(err.splitlines()), err
     line = err
-    assert line.startswith(f"Stopped by {number.name}. What has landed is kept")
+    assert line.startswith(f"Stopped by {number.name}. Loaded records are kept")
     assert 0 == again.status
     assert 300 == len(read)
     # Beside the requests under way, the next pull reads one record to confirm the list's order.

@@ -57,6 +57,6 @@ def test_records_are_plain_dictionaries() -> None:
 def test_a_resource_that_does_not_exist_is_an_attribute_error() -> None:
     client = Client("http://127.0.0.1:9", "key")
 
-    with pytest.raises(AttributeError, match=r"no resource 'job'; resources: .*jobs"):
+    with pytest.raises(AttributeError, match=r"no resource 'job'. Resources: .*jobs"):
         _ = client.job
     asyncio.run(client.aclose())

@@ -52,7 +52,7 @@ def test_the_published_file_does_not_wait_for_the_lake(group: Group) -> None:
     status, said = call(refused, "publish")
 
     assert 3 == status
-    assert "it is published, and not in the lakehouse" in said
+    assert "the file is published, but not in the lakehouse" in said
     assert group.file("acme").exists()
     assert "is not in the lakehouse" in call(given, "status")[1]
     away = group.settings("acme", CONNECTOR_LAKEHOUSE=refused["CONNECTOR_LAKEHOUSE"])

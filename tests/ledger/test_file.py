@@ -77,8 +77,12 @@ def write_newer(path: Path) -> None:
     ("write", "said", "action"),
     [
         (write_text, "is not an SQLite database", "doctor --new-ledger"),
-        (write_foreign, "did not make", "doctor --new-ledger"),
-        (write_newer, "a newer version", "Install that version again"),
+        (write_foreign, "another program", "doctor --new-ledger"),
+        (
+            write_newer,
+            "a newer version",
+            "Install that version, or restore a backup of this version",
+        ),
     ],
 )
 def test_file_of_somebody_else_is_left_alone(
@@ -115,7 +119,7 @@ def test_a_ledger_that_is_held_is_named(tmp_path: Path, monkeypatch: pytest.Monk
     holder.execute("BEGIN IMMEDIATE")
     try:
         with (
-            pytest.raises(WarehouseBusy, match="held by another process"),
+            pytest.raises(WarehouseBusy, match="another process has used"),
             Ledger(tmp_path) as ledger,
         ):
             pay(RequestBudget(ledger, spender(), now=Clock()), LIST)

@@ -188,7 +188,9 @@ def test_the_apis_word_ends_the_next_run_before_it_begins(tmp_path: Path) -> Non
 
         for _ in range(2):
             later = RequestBudget(ledger, spender("b"), now=clock)
-            with pytest.raises(QuotaSpent, match="the API said at 2026-11-21T12:00:00Z") as caught:
+            with pytest.raises(
+                QuotaSpent, match="the API reported at 2026-11-21T12:00:00Z"
+            ) as caught:
                 pay(later, LIST)
             assert 0 == later.requests
             assert "2026-11-24T12:00:00Z" in caught.value.action
@@ -205,7 +207,7 @@ def test_an_end_that_was_not_told_is_the_billing_days(tmp_path: Path) -> None:
         asyncio.run(meter.settle())
         assert "2026-12-05" in error.action
 
-        with pytest.raises(QuotaSpent, match="by billing_day until 2026-12-05"):
+        with pytest.raises(QuotaSpent, match="By billing_day, it resets on 2026-12-05"):
             pay(RequestBudget(ledger, spender("b", billing_day=5), now=clock), LIST)
         clock.pass_time(hours=20)
         pay(RequestBudget(ledger, spender("c", billing_day=5), now=clock), LIST)

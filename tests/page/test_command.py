@@ -16,12 +16,15 @@ from tests.page.serving import environ_of
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--host", "0.0.0.0"], "nobody would be asked"),  # noqa: S104 # it is refused
-        (["--host", "::", "--passwords", "people.txt"], "what they type is not known"),
-        (["--proxy", "10.0.0.2"], "belong together"),
-        (["--passwords", "wide.txt"], "can be opened by others"),
+        (["--host", "0.0.0.0"], "other machines can reach --host"),  # noqa: S104 # it is refused
+        (
+            ["--host", "::", "--passwords", "people.txt"],
+            "and the public address of the page is not configured",
+        ),
+        (["--proxy", "10.0.0.2"], "must be given together"),
+        (["--passwords", "wide.txt"], "other users can open"),
         (["--passwords", "none.txt"], "cannot be read"),
-        (["--add-person", "Ann"], "where the password is to be kept"),
+        (["--add-person", "Ann"], "no password file is given"),
         (["--add-person", "A:B", "--passwords", "new.txt"], "is no name"),
     ],
 )

@@ -149,7 +149,7 @@ def test_one_address_for_all_accounts_is_refused(tmp_path: Path) -> None:
     environ = {"CONNECTOR_BASE_URL": "https://a.example", "CONNECTOR_API_KEY": "key-of-a"}
     everywhere = Account(environ=environ, cwd=tmp_path)
 
-    with pytest.raises(dg.Failure, match="CONNECTOR_BASE_URL is set, and would be that of every"):
+    with pytest.raises(dg.Failure, match="CONNECTOR_BASE_URL is set and would apply to every"):
         everywhere.settings("acme")
     assert "https://a.example" == account.settings("acme").connection().base_url
 

@@ -171,10 +171,10 @@ def test_what_cannot_be_meant_fails_with_a_sentence(
     wrong = {
         "there is no such file. Check the name and the folder.": {"file": "gone.csv"},
         "'content_types' is not a resource that can be pushed.": {"resource": "content_types"},
-        "people.csv is gone": {"file": "../../people.csv", "inbox_digest": "0" * 64},
+        "people.csv no longer exists": {"file": "../../people.csv", "inbox_digest": "0" * 64},
         "map.toml is not there": {"mapping_file": "map.toml"},
         "'semicolon' is not a decimal sign.": {"decimal": "semicolon"},
-        "'DD/DD' is no form of a date": {"date_format": "DD/DD"},
+        "'DD/DD' is not a date format": {"date_format": "DD/DD"},
         "'guess' is not a policy for unconfirmed rows.": {"unconfirmed": "guess"},
     }
     asked = {"resource": "candidates", "file": "people.csv", "mode": "create"}
@@ -230,7 +230,10 @@ def test_settled_file_is_pushed_once_and_put_away(
     after, nothing, _ = look(here, instance, cursor)
 
     assert [None, None, None] == [first, meanwhile, after]
-    assert ("'link.csv' is a link" in skipped, other.run_id in under_way) == (True, True)
+    assert ("'link.csv' is not a regular file" in skipped, other.run_id in under_way) == (
+        True,
+        True,
+    )
     assert nothing.startswith("No new files.")
     assert same is not None
     assert asked.run_key == same.run_key
@@ -266,7 +269,7 @@ def test_run_that_failed_is_repeated_later(
     done = pushed(here, instance, again)
 
     assert not failed.success
-    assert "is gone" in reason(failed)
+    assert "no longer exists" in reason(failed)
     assert resting is None
     assert "Files that wait after a failed run: 1." in skipped
     assert asked.run_key != again.run_key

@@ -22,7 +22,7 @@ def test_commands_show_nothing_of_the_person(tmp_path: Path) -> None:
     assert ["bookings", "bookings", "candidates", "companies"] == resources
     lines = [line.split() for line in preview.stdout.splitlines()]
     assert ["work.duckdb", "landing.candidates", "1"] in lines
-    assert "Run it again with --apply" in preview.stderr
+    assert "Nothing was changed. Run the command with --apply to erase the person" in preview.stderr
     said = f"{found.output}{preview.output}".lower()
     assert [] == [each for each in TRACES if each.lower() in said]
 
@@ -31,10 +31,10 @@ def test_commands_show_nothing_of_the_person(tmp_path: Path) -> None:
     ("arguments", "status", "said"),
     [
         (("erase",), 2, "no person was given"),
-        (("erase", "Ann Lee"), 2, "neither an email address nor a record's id"),
+        (("erase", "Ann Lee"), 2, "the value is neither an email address nor the id of a record"),
         (("erase", EMAIL, "--release", EMAIL), 2, "--release"),
         (("erase", "--release", EMAIL), 0, "0 hashes"),
-        (("retention",), 2, "no rule on retention"),
+        (("retention",), 2, "no retention rules are configured"),
     ],
 )
 def test_what_cannot_be_meant_is_said(

@@ -113,7 +113,7 @@ def test_a_lost_list_is_taken_from_the_receipts(agency: PopulatedAgency, how: st
 
     assert [] == agency.traces()
     assert listed == agency.listed() > 0
-    assert f"{listed} hashes of people who were erased were missing" in pulled.err
+    assert f"{listed} hashes of erased people were missing" in pulled.err
     again = agency.call("pull", "candidates", "--json")
     assert "notices" not in again.object
     found = agency.call("doctor", "--json").object["checks"]
@@ -203,7 +203,7 @@ def test_the_status_check_names_a_lost_key(agency: PopulatedAgency) -> None:
     called = agency.call("status", "--check")
 
     assert 1 == called.status
-    assert "suppression.key is lost: people were erased here" in called.out
+    assert "suppression.key is missing, so erased people" in called.out
     assert "from a backup" in called.out
 
 

@@ -107,7 +107,7 @@ def test_changed_record_lands_stripped(agency: Agency) -> None:
     assert row["email"] is row["mobile"] is row["last_name"] is None
     assert {"suppressed": 1} == report.resources["candidates"].anomalies
     (told,) = reasons(report)
-    assert told.startswith("candidates: 1 record of people who were erased")
+    assert told.startswith("candidates: 1 record of erased people")
     assert [] == list(traces(agency.data, EMAIL, PHONE, NAME))
 
 

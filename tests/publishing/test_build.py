@@ -185,7 +185,7 @@ def test_a_selection_without_what_it_needs_says_so(small: Small) -> None:
     with pytest.raises(ModelFailed) as caught:
         small.build("sum_jobs")
 
-    assert "with a '+' before its name" in caught.value.action
+    assert "Add '+' before the model's name" in caught.value.action
     assert ("people", "stg_jobs", "fct_jobs", "sum_jobs") == tuple(
         each.name for each in small.build("+sum_jobs").models
     )

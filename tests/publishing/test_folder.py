@@ -54,7 +54,13 @@ WRONG = {
     "no header": ("marts/fct_jobs.sql", FCT_JOBS[:21], "select 1\n", 1, "header must have"),
     "other name": ("marts/fct_jobs.sql", "model: fct_jobs", "model: fct_job", 1, "'fct_job'"),
     "no grain": ("marts/fct_jobs.sql", "-- grain: one row per job\n", "", 2, "-- grain: ..."),
-    "no sentence": ("marts/fct_jobs.sql", "-- Jobs with their consultants.\n", "", 3, "sentence"),
+    "the header needs a sentence that describes the rows and ends with a full stop": (
+        "marts/fct_jobs.sql",
+        "-- Jobs with their consultants.\n",
+        "",
+        3,
+        "sentence",
+    ),
     "semicolon": ("marts/sum_jobs.sql", "group by status", "group by status;", 7, "semicolon"),
     "unknown test": ("marts/schema.yml", "[unique, not_null]", "[uniqe]", 5, "'uniqe'"),
     "test without argument": (
@@ -67,11 +73,11 @@ WRONG = {
     ),
     "other side": (
         *("marts/schema.yml", "ref('people')", "config(materialized='view')"),
-        *(14, "no ref or source"),
+        *(14, "'to' is not a ref or source"),
     ),
     "other side twice": (
         *("marts/schema.yml", "ref('people')", "\"ref('people') }}{{ ref('people')\""),
-        *(14, "no ref or source"),
+        *(14, "'to' is not a ref or source"),
     ),
     "tests in no list": ("marts/schema.yml", "[unique, not_null]", "5", 5, "must be a list"),
     "test of no mapping": ("marts/schema.yml", "[unique, not_null]", "[{unique: 5}]", 5, "mapping"),
@@ -85,8 +91,14 @@ WRONG = {
         *("marts/schema.yml", "  - name: sum_jobs", "  - name: sum_jobs\n    config: {}"),
         *(15, "'config' is not understood"),
     ),
-    "no YAML": ("marts/schema.yml", "models:", "models: [", 2, "is no YAML"),
-    "key twice": ("marts/schema.yml", "name: sum_jobs", "name: sum_jobs\n    name: x", 16, "twice"),
+    "is not valid YAML": ("marts/schema.yml", "models:", "models: [", 2, "is not valid YAML"),
+    "key twice": (
+        "marts/schema.yml",
+        "name: sum_jobs",
+        "name: sum_jobs\n    name: x",
+        16,
+        "duplicate",
+    ),
     "untyped seed": ("seeds/seeds.yml", ", since: date", "", 2, "no column_types for since"),
     "project key": ("dbt_project.yml", "name: small", "name: small\nvars: {a: 1}", 1, "'vars'"),
     "hook": ("dbt_project.yml", "name: small", "name: small\non-run-end: drop", 1, "on-run-end"),
@@ -146,7 +158,7 @@ def test_content_views_keep_their_names_to_themselves(small: Small) -> None:
     small.write("dbt_project.yml", PROJECT + 'on-run-end: "{{ make_content_views() }}"\n')
     small.write("marts/content_jobs.sql", FCT_JOBS.replace("fct_jobs", "content_jobs"))
 
-    with pytest.raises(ModelInvalid, match="begins as the views of content types do"):
+    with pytest.raises(ModelInvalid, match="is reserved for content types"):
         small.project()
 
 

@@ -97,7 +97,7 @@ def test_hashed_fields_join_and_tell_nothing(peopled: Agency) -> None:
         "SELECT data_type, comment FROM duckdb_columns() WHERE schema_name = 'landing' "
         "AND table_name = 'candidates' AND column_name = 'date_of_birth'"
     )
-    assert ("VARCHAR", "Date of birth. A token replaces the value.") == (
+    assert ("VARCHAR", "Date of birth. The value is replaced by a hash.") == (
         column["data_type"],
         column["comment"],
     )

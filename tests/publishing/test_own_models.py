@@ -261,7 +261,7 @@ WRONG: dict[str, tuple[str, str, type[Exception], str]] = {
         r"people\.sql:1:20: these braces are not allowed: \{\{ var\('x'\) \}\}",
     ),
     "the name of a shipped mart": ("fct_jobs.sql", PEOPLE, ModelTwice, "fct_jobs is also"),
-    "no name of a table": ("My Mart.sql", PEOPLE, ModelInvalid, "cannot be the name of a table"),
+    "no name of a table": ("My Mart.sql", PEOPLE, ModelInvalid, "is not a valid table name"),
     "a declared model that is not there": (
         "schema.yml",
         SCHEMA,
@@ -362,7 +362,7 @@ def test_init_writes_a_model_that_builds(shipped: Agency) -> None:
 def test_init_says_which_setting_is_missing(tmp_path: Path) -> None:
     called = call(["models", "init", str(tmp_path / "new")], {"CONNECTOR_DATA_DIR": str(tmp_path)})
 
-    assert f'[models] and below it folder = "{tmp_path / "new"}"' in called.err
+    assert f'  folder = "{tmp_path / "new"}"' in called.err
 
 
 PAGE = (ROOT / "docs" / "OWN_MODELS.md").read_text(encoding="utf-8")
@@ -406,7 +406,7 @@ def test_a_dbt_project_needs_a_published_file(tmp_path: Path) -> None:
 
     called = call(["models", "dbt", str(tmp_path / "analysis")], environ)
 
-    assert (1, True) == (called.status, "nothing was published yet" in called.err)
+    assert (1, True) == (called.status, "nothing has been published yet" in called.err)
 
 
 def test_the_sources_of_a_dbt_project_describe_the_file(own: Agency) -> None:

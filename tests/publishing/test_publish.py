@@ -178,7 +178,7 @@ def test_publishers_take_turns(agency: Agency) -> None:
 
     with alone(agency.warehouse.folder):
         with (
-            pytest.raises(WarehouseBusy, match="another process that publishes"),
+            pytest.raises(WarehouseBusy, match="another process has been publishing"),
             alone(agency.warehouse.folder, wait_seconds=0),
         ):
             pass
@@ -195,7 +195,7 @@ def test_publishers_take_turns(agency: Agency) -> None:
 def test_nothing_landed_is_said(tmp_path: Path) -> None:
     settings = load_settings({}, {"CONNECTOR_DATA_DIR": str(tmp_path / "data")}, tmp_path)
 
-    with pytest.raises(WarehouseError, match="nothing was ever landed") as caught:
+    with pytest.raises(WarehouseError, match="no records are loaded") as caught:
         publish(settings)
 
     assert "connector pull" in caught.value.action

@@ -119,7 +119,7 @@ def test_no_other_folder_is_replaced(agency: Agency, tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "thesis.txt").write_text("years of work")
 
-    with pytest.raises(Misused, match="no export made it"):
+    with pytest.raises(Misused, match="already exists and was not created by an export"):
         export(agency.file, folder)
     with pytest.raises(UnknownName, match="'mart' is not a schema"):
         export(agency.file, tmp_path / "lake", ["mart"])

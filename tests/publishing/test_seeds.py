@@ -52,7 +52,7 @@ def test_a_persons_file_is_read_as_it_is(small: Small, own: Path, name: str) -> 
 
 FAULTS = {
     "headings": (b"id,nmae,since\n", 1, "id, name, since"),
-    "a cell too many": (b"id,name,since\nx,Ada,,\n", 2, "4 cells and not 3"),
+    "a cell too many": (b"id,name,since\nx,Ada,,\n", 2, "4 cells instead of 3"),
     "another type": (b"id,name,since\nx,Ada,\ny,Grace,1.2.24\n", 3, "not of the type date"),
     "not UTF-8": (b"id,name,since\nx,Ada,\ny,Gr\xe4ce,\n", 3, "not UTF-8"),
     "a quote without end": (b'id,name,since\nx,"Ada,\n', 2, "cannot be read"),

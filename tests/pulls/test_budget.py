@@ -143,7 +143,10 @@ def test_pulls_leave_the_reserve(tmp_path: Path) -> None:
 
 
 def test_a_budget_of_nothing_is_refused(tmp_path: Path) -> None:
-    with Sandbox(counts={"jobs": 1}) as sandbox, pytest.raises(Misused, match="budget is 0"):
+    with (
+        Sandbox(counts={"jobs": 1}) as sandbox,
+        pytest.raises(Misused, match="--max-requests is 0"),
+    ):
         pulled(sandbox, tmp_path, 0)
 
     assert not (tmp_path / "data").exists()

@@ -70,7 +70,7 @@ def test_a_killed_pull_is_followed_at_once(tmp_path: Path) -> None:
         second = call(["pull", "candidates", "--json"], environ)
         after = call(["status", "--json"], environ).object
 
-    assert ["cut off"] == [each["outcome"] for each in shown["runs"]]
+    assert ["interrupted"] == [each["outcome"] for each in shown["runs"]]
     assert [False] == [each["is_under_way"] for each in shown["leases"]]
     assert (0, "done") == (second.status, second.object["outcome"])
     assert ["done", "interrupted"] == [each["outcome"] for each in after["runs"]]

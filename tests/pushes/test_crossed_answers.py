@@ -179,4 +179,4 @@ def test_a_row_that_is_held_says_whether_an_answer_came(undoer: Undoer, said: st
     report = undoer.push(creates(1), PushPolicy(policy="hold"))
 
     (problem,) = listed(report)[0].problems
-    assert f"it was sent and {said}, and no record of it is found" == problem.message
+    assert f"it was sent and {said}, and its record is not found" == problem.message

@@ -79,25 +79,45 @@ def _socket(path: Path, _: Path) -> None:
 
 
 HOSTILE: dict[str, tuple[str, Callable[[Path, Path], None], str]] = {
-    "symlink": ("people.csv", _link, "is a link"),
-    "hard link": ("people.csv", _hard_link, "another name elsewhere"),
-    "pipe": ("people.csv", _pipe, "a pipe"),
-    "device": ("people.csv", lambda path, _: path.symlink_to("/dev/zero"), "is a link"),
-    "socket": ("people.csv", _socket, "and no file"),
-    "folder": ("people.csv", _folder, "a folder"),
+    "symlink": ("people.csv", _link, "is not a regular file"),
+    "hard link": ("people.csv", _hard_link, "is also linked from another folder"),
+    "pipe": ("people.csv", _pipe, "is not a regular file"),
+    "device": ("people.csv", lambda path, _: path.symlink_to("/dev/zero"), "is not a regular file"),
+    "socket": ("people.csv", _socket, "is not a regular file"),
+    "folder": ("people.csv", _folder, "is not a regular file"),
     "0 bytes": ("people.csv", _empty, "is empty"),
-    "newline": ("people\n2026.csv", _file, "characters that are not taken"),
-    "quotes": ("'; DROP TABLE candidates; --.csv", _file, "characters that are not taken"),
+    "newline": (
+        "people\n2026.csv",
+        _file,
+        "has a name with characters that are not allowed. Rename it",
+    ),
+    "quotes": (
+        "'; DROP TABLE candidates; --.csv",
+        _file,
+        "has a name with characters that are not allowed. Rename it",
+    ),
     "backslash": ("..\\people.csv", _file, ""),
-    "backslash within": ("a\\..\\people.csv", _file, "characters that are not taken"),
-    "not Unicode": (os.fsdecode(b"people\xff.csv"), _file, "characters that are not taken"),
-    "turned round": ("people\u202evsc.csv", _file, "characters that are not taken"),
-    "option": ("-rf.csv", _file, "characters that are not taken"),
+    "backslash within": (
+        "a\\..\\people.csv",
+        _file,
+        "has a name with characters that are not allowed. Rename it",
+    ),
+    "not Unicode": (
+        os.fsdecode(b"people\xff.csv"),
+        _file,
+        "has a name with characters that are not allowed. Rename it",
+    ),
+    "turned round": (
+        "people\u202evsc.csv",
+        _file,
+        "has a name with characters that are not allowed. Rename it",
+    ),
+    "option": ("-rf.csv", _file, "has a name with characters that are not allowed. Rename it"),
     "too long": ("p" * 200 + ".csv", _file, "more than 180 bytes"),
-    "partial": ("people.csv.part", _file, "a part of a file"),
-    "partial within": ("people.part.csv", _file, "a part of a file"),
-    "lock": ("~$people.xlsx", _file, "a program's lock"),
-    "program": ("people.sh", _file, "is none of .csv"),
+    "partial": ("people.csv.part", _file, "is a temporary file of another program"),
+    "partial within": ("people.part.csv", _file, "is a temporary file of another program"),
+    "lock": ("~$people.xlsx", _file, "is a temporary file of another program"),
+    "program": ("people.sh", _file, "has another file type than .csv"),
     "hidden": (".people.csv", _file, ""),
 }
 """A name, how it is made, and why it is refused: empty for what is passed over without a word."""
@@ -139,7 +159,7 @@ def test_a_device_is_refused(inbox: Path, tmp_path: Path) -> None:
     look = settled(tmp_path)
 
     assert () == look.waiting
-    assert "a device" in look.refused[0]
+    assert "not a regular file" in look.refused[0]
 
 
 @pytest.mark.parametrize(
@@ -170,7 +190,10 @@ def test_names_that_differ_by_case_alone_wait(
 
     assert () == look.waiting
     assert 2 == len(look.refused)
-    assert all("but for its case" in each for each in look.refused)
+    assert all(
+        "has the same name as another file, except for case or accents" in each
+        for each in look.refused
+    )
     assert {pair[0], "other.csv"} == {each.name for each in settled(tmp_path).waiting}
 
 
@@ -190,11 +213,11 @@ def test_no_folder_of_the_inbox_may_be_a_link(tmp_path: Path, which: str) -> Non
 
     look = settled(tmp_path)
     digest = hashlib.sha256(SECRET.encode()).hexdigest()
-    with pytest.raises(Misused, match="leads elsewhere"):
+    with pytest.raises(Misused, match="is not a folder"):
         Inbox(tmp_path / "data").take("candidates", "people.csv", digest)
 
     assert () == look.waiting
-    assert "leads elsewhere" in look.refused[0]
+    assert "is not a folder" in look.refused[0]
     assert before == tree(tmp_path)
 
 
@@ -242,7 +265,7 @@ def test_a_file_that_was_changed_after_the_look_is_not_taken(tmp_path: Path, inb
     with pytest.raises(SpreadsheetChanged):
         take()
     file.symlink_to(outside)
-    with pytest.raises(Misused, match="is a link"):
+    with pytest.raises(Misused, match="is not a regular file"):
         take()
 
 
@@ -254,17 +277,17 @@ def test_a_file_that_was_changed_after_the_look_is_not_taken(tmp_path: Path, inb
     [
         ('mode = "delete"', "create, update, upsert, convert"),
         ('match = "email"', "list of texts"),
-        ("apply = 1", "apply is neither true nor false"),
-        ('overwrite = "yes"', "overwrite is neither true nor false"),
-        ("aply = true", "'aply' is none of mode, match, mapping,"),
-        ("max_requests = 0", "no whole number from 1 on"),
-        ("clear = 7", "clear is no text in quotes"),
+        ("apply = 1", "apply must be true or false"),
+        ('overwrite = "yes"', "overwrite must be true or false"),
+        ("aply = true", "unknown setting 'aply'; allowed are mode, match, mapping,"),
+        ("max_requests = 0", "must be a whole number, 1 or greater"),
+        ("clear = 7", "clear must be text in quotes"),
         ('decimal = ","', "',' is not a decimal sign"),
-        ('date_format = "D/D"', "'D/D' is no form of a date"),
+        ('date_format = "D/D"', "'D/D' is not a date format"),
         ('unconfirmed = "guess"', "hold, retry"),
-        ('mapping = "../map.toml"', "characters that are not taken"),
+        ('mapping = "../map.toml"', "has a name with characters that are not allowed. Rename it"),
         ('mapping = "gone.toml"', "No such file"),
-        ('mapping = "link.toml"', "is a link"),
+        ('mapping = "link.toml"', "is not a regular file"),
         ("mode = ", "Invalid value"),
         ("a = [" * 100_000, "too large"),
     ],
@@ -345,4 +368,4 @@ def test_there_may_be_no_inbox(tmp_path: Path) -> None:
     look = settled(tmp_path)
 
     assert () == look.waiting
-    assert "There is no folder" in look.refused[0]
+    assert "does not exist. Create it, with one folder for each resource" in look.refused[0]

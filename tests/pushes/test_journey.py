@@ -225,7 +225,7 @@ def test_a_lost_answer_is_waited_for_aloud_or_not_at_all(
 
     assert (3, 1) == (left.status, left.object["held"]), left.err
     assert "unconfirmed: the answers were lost" not in left.err
-    assert "1 row unconfirmed: the answers were lost. Searching again at " in waited.err
+    assert "1 row unconfirmed: the answers were lost. Searching the records again at " in waited.err
     assert 1 == writes(sandbox).count("POST /api/v1/candidates")
 
 
@@ -261,7 +261,7 @@ def test_a_workbook_comes_back_with_its_problems_marked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("candidates",), "pairs"),
+        (("candidates",), "needs a file"),
         (("people", "x.csv", "--mode", "create"), "not a resource that can be pushed"),
         (("candidates", "absent.csv", "--mode", "create"), "absent.csv"),
         (("candidates", "x.ods", "--mode", "create"), "xlsx"),

@@ -51,7 +51,7 @@ def test_what_is_said_is_meant(tmp_path: Path) -> None:
     [
         (PushOptions("insert"), UnknownName, "'insert' is not a mode"),
         (PushOptions("create", decimal=","), UnknownName, "',' is not a decimal sign"),
-        (PushOptions("create", date_format="D/D"), Misused, "'D/D' is no form of a date"),
+        (PushOptions("create", date_format="D/D"), Misused, "'D/D' is not a date format"),
         (PushOptions("create", unconfirmed="guess"), UnknownName, "'guess' is not a policy"),
     ],
 )

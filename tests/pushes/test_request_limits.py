@@ -91,7 +91,7 @@ def test_the_months_allowance_is_never_passed(tmp_path: Path) -> None:
 
 
 def test_a_budget_of_nothing_is_refused(tmp_path: Path) -> None:
-    with Sandbox() as sandbox, pytest.raises(Misused, match="the budget is 0 requests"):
+    with Sandbox() as sandbox, pytest.raises(Misused, match="--max-requests is 0"):
         Pusher(sandbox, tmp_path).push(creates(1), budget=0)
 
 

@@ -82,7 +82,7 @@ def test_a_pull_settles_what_was_lost_and_writes_nothing(tmp_path: Path) -> None
         left = pusher.push(tasks, sleep=None, now=pusher.wall)
         with pusher.journal() as journal:
             assert [2, 3, 4] == [row.number for row in journal.in_doubt()]
-        with pytest.raises(Misused, match="may still arrive"):
+        with pytest.raises(Misused, match="may still be applied"):
             pusher.resolve(left.batch, 3, "resend")
         sandbox.faults.release()
         environ = variables(sandbox.base_url, pusher.settings.folder, sandbox.key)
@@ -121,9 +121,9 @@ def test_what_cannot_be_decided_is_refused(tmp_path: Path) -> None:
             pusher.resolve(batch, 99, "drop")
         with pytest.raises(UnknownName, match="'nothing' is not a batch"):
             pusher.resolve("nothing", 2, "drop")
-        with pytest.raises(Misused, match="there is no record"):
+        with pytest.raises(Misused, match="has no record"):
             pusher.resolve(batch, 2, DeclaredRecord("5d1c0000-0000-4000-8000-000000000000"))
-        with pytest.raises(Misused, match="is not like row 2: it has another email"):
+        with pytest.raises(Misused, match="does not resemble row 2: email differs"):
             pusher.resolve(batch, 2, DeclaredRecord(id))
         sandbox.store.convert("leads", lead(sandbox, "ada"))
         with pusher.journal() as journal:
@@ -154,7 +154,7 @@ def test_an_odd_id_of_a_record_is_named_and_not_sent(tmp_path: Path) -> None:
             assert "Copy the id from the application" in called.err
         assert requests == len(sandbox.log)
         capitals = call(["resolve", batch, "2", "--record", "ABC-DEF"], environ)
-        assert (2, True) == (capitals.status, "there is no record ABC-DEF" in capitals.err)
+        assert (2, True) == (capitals.status, "candidates has no record ABC-DEF" in capitals.err)
         with pusher.journal() as journal:
             assert [(batch, 2)] == [(row.batch, row.number) for row in journal.in_doubt()]
 
@@ -211,7 +211,7 @@ def test_a_marker_must_be_able_to_carry_a_mark(tmp_path: Path) -> None:
             ("rating", "cannot carry a marker"),
             ("email", "cannot carry a marker"),
             ("marker", "is not a field of candidates"),
-            ("phone", "row 2 gives it another value"),
+            ("phone", "row 2 has a value for it"),
         ):
             with pytest.raises(Misused, match=said):
                 pusher.push(creates(1), PushPolicy(marker_field=name))

@@ -342,7 +342,7 @@ def test_the_command_tells_and_does(undoer: Undoer, tmp_path: Path) -> None:
     shown = call(["undo", pushed.batch], environ)
     assert 3 == shown.status
     assert ["to", "delete", "1"] == shown.row("to delete")
-    assert "changed since" in shown.err
+    assert "changed after the push" in shown.err
     assert "--apply" in shown.err
 
     done = call(["undo", pushed.batch, "--apply", "--json"], environ)

@@ -84,7 +84,11 @@ def test_command_says_ready_once_serves_and_ends_quietly(number: signal.Signals)
             one.total(f"/{n}") for n in ("jobs", "companies", "bookings", "leads", "content-types")
         ]
         assert 1 == one.total("/content/blog-posts")
-        assert (0, "", f"No --api-key was given: the key is {KEY_DEFAULT}\n") == one.end(number)
+        assert (
+            0,
+            "",
+            f"The API key is {KEY_DEFAULT} (set another one with --api-key)\n",
+        ) == one.end(number)
 
 
 def test_options_reach_the_sandbox(tmp_path: Path) -> None:
@@ -106,7 +110,7 @@ def test_options_reach_the_sandbox(tmp_path: Path) -> None:
         assert 1 == again.total("/jobs")
         status, out, err = again.end()
         assert (0, "") == (status, out)
-        assert f"{data} has records already" in err
+        assert f"{data} already has records" in err
 
 
 def test_key_may_have_no_scope() -> None:
@@ -173,7 +177,7 @@ def test_what_was_put_off_comes_at_a_signal() -> None:
         one.process.send_signal(signal.SIGUSR1)
         assert one.process.stderr is not None
         assert KEY_DEFAULT in one.process.stderr.readline()
-        assert "1 effect put off until now\n" == one.process.stderr.readline()
+        assert "now visible: 1 effect\n" == one.process.stderr.readline()
         assert 1 == one.total("/jobs")
 
 

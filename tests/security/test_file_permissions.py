@@ -60,7 +60,7 @@ def test_wider_files_are_told_and_left(tmp_path: Path) -> None:
     status = call(["status"], environ)
     doctor = call(["doctor", "--json"], environ)
 
-    assert f"Warning: {data} can be opened by others (mode 0755)" in status.err
+    assert f"Warning: other users can open {data} (mode 0755)" in status.err
     assert "chmod 700" in status.err
     (check,) = (each for each in doctor.object["checks"] if each["name"] == "permissions")
     assert "warning" == check["state"]

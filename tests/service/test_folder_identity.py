@@ -258,7 +258,7 @@ def test_a_work_file_that_is_not_the_folders_own_is_never_used(
 
     if fault in (_absent, _empty):
         assert 0 == called.status
-        assert "taken back from recruitment.duckdb" in called.err
+        assert "restored from recruitment.duckdb" in called.err
     else:
         assert 1 == called.status
         assert "work.duckdb" in called.err
@@ -379,7 +379,7 @@ def test_doctor_says_how_a_folder_gets_the_name_of_its_account(
     state, found, action = folders(environ, "other")
 
     assert "warning" == state
-    assert f"folder {old} belongs to no account" in found
+    assert f"the folder {old} does not belong to a configured account" in found
     assert f"{sandbox.base_url}, the workspace of new" in found
     assert f"Rename {old} to {new}, or remove it." == action
     old.rename(new)
@@ -418,5 +418,8 @@ def test_doctor_names_no_account_for_a_folder_of_an_unknown_workspace(
 
     state, found, action = folders(environ, "new")
 
-    assert ("warning", f"folder {old} belongs to no account") == (state, found)
+    assert ("warning", f"the folder {old} does not belong to a configured account") == (
+        state,
+        found,
+    )
     assert f"Add the account of {old} to connector.toml, or remove the folder." == action

@@ -78,7 +78,7 @@ def test_the_age_of_the_last_backup_is_told(tmp_path: Path) -> None:
     with Ledger(settings.folder) as ledger:
         ledger.uses()
 
-    assert "no backup was ever made" == looked(settings)["backup"].found
+    assert "there is no backup" == looked(settings)["backup"].found
     made = make_backup(settings, tmp_path / "backups", now=lambda: NOW)
     fresh, old = looked(settings), looked(settings, NOW + timedelta(days=9))
     made.file.unlink()
@@ -87,7 +87,7 @@ def test_the_age_of_the_last_backup_is_told(tmp_path: Path) -> None:
     states = [each["backup"].state for each in (fresh, old, gone)]
     assert ["ok", "warning", "warning"] == states
     assert str(made.file) in fresh["backup"].found
-    assert "not there" in gone["backup"].found
+    assert "does not exist" in gone["backup"].found
     assert "connector backup" in (old["backup"].action or "")
 
 
@@ -103,7 +103,7 @@ def test_what_restores_have_left_is_told(tmp_path: Path) -> None:
     gone = looked(settings)["leftovers"]
 
     assert ("warning", True) == (left.state, str(restored.aside) in left.found)
-    assert "Remove it" in (left.action or "")
+    assert "Delete the files" in (left.action or "")
     assert "ok" == gone.state
 
 

@@ -18,7 +18,7 @@ WELL = "[accounts.acme]\nbase_url = 'https://acme.example'\napi_key_file = 'acme
 
 BROKEN = {
     "unknown key": ("[accounts.globex]\nbase_ur = 'x'", "'base_ur' is not a setting"),
-    "a secret": ("[accounts.globex]\napi_key = 'x'", "holds api_key"),
+    "a secret": ("[accounts.globex]\napi_key = 'x'", "contains api_key"),
     "an address": ("[accounts.globex]\nbase_url = 'ftp://x'", "base_url is"),
     "a key file": (
         "[accounts.globex]\nbase_url = 'https://g.example'\napi_key_file = 'gone'",

@@ -83,7 +83,7 @@ def test_a_key_file_open_to_others_is_a_warning(tmp_path: Path, mode: int) -> No
     settings = load_settings({}, {"CONNECTOR_API_KEY_FILE": str(file)}, tmp_path)
 
     expected = (
-        f"The key file {file} can be opened by others (mode {mode:04o}): run chmod 600 on it."
+        f"The key file {file} can be opened by other users (mode {mode:04o}): run chmod 600 on it."
     )
     assert (expected,) == settings.warnings
 
@@ -116,7 +116,7 @@ def test_two_keys_are_refused(tmp_path: Path) -> None:
     "flag", [n for n, rule in RULES.items() if rule.is_secret or rule.place_of]
 )
 def test_secret_is_never_a_flag(tmp_path: Path, flag: str) -> None:
-    with pytest.raises(SettingsError, match="never taken from a flag") as caught:
+    with pytest.raises(SettingsError, match="a key cannot be given as an option") as caught:
         load_settings({flag: KEY}, {}, tmp_path)
 
     assert KEY not in str(caught.value)
@@ -127,10 +127,10 @@ def test_secret_is_never_a_flag(tmp_path: Path, flag: str) -> None:
 def test_secret_in_the_project_file_is_refused(tmp_path: Path, name: str, table: str) -> None:
     (tmp_path / "connector.toml").write_text(f"{table}{name} = '{KEY}'\n", encoding="utf-8")
 
-    with pytest.raises(SettingsError, match=f"holds {name}") as caught:
+    with pytest.raises(SettingsError, match=f"contains {name}") as caught:
         load_settings({}, {}, tmp_path)
 
-    assert f"name it in {name}_file" in caught.value.action
+    assert f"set {name}_file" in caught.value.action
     assert KEY not in f"{caught.value} {caught.value.action}"
 
 

@@ -54,7 +54,7 @@ def test_another_time_is_refused_with_what_is_allowed(tmp_path: Path, cron: str)
     with pytest.raises(SettingsError) as caught:
         load_settings({}, {}, tmp_path)
 
-    said = f"scrub_cron is '{cron}' (from connector.toml): it must be five numbers or rules"
+    said = f"scrub_cron is '{cron}' (from connector.toml): it must be a cron expression"
     assert str(caught.value).startswith(said)
     assert "such as '15 2 * * *' for 02:15 every day; or 'off'" in str(caught.value)
 

@@ -308,7 +308,7 @@ def test_misspelt_variable_is_a_warning(tmp_path: Path) -> None:
     settings = load_settings({}, environ, tmp_path)
 
     assert (
-        "CONNECTOR_BASEURL means nothing here; is CONNECTOR_BASE_URL meant?",
+        "CONNECTOR_BASEURL is not a setting; did you mean CONNECTOR_BASE_URL?",
     ) == settings.warnings
 
 

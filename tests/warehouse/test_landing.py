@@ -148,7 +148,7 @@ def test_a_file_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     foreign.folder.mkdir()
     with duckdb.connect(str(foreign.work)) as connection:
         connection.execute("CREATE TABLE theirs AS SELECT 42 AS answer")
-    with pytest.raises(NotAWarehouse, match="did not make"):
+    with pytest.raises(NotAWarehouse, match="another program"):
         foreign.prepare()
     garbage = Warehouse(tmp_path / "garbage")
     garbage.folder.mkdir()

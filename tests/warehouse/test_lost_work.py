@@ -68,13 +68,13 @@ def test_a_lost_work_file_is_made_of_the_published_one(site: Site) -> None:
     site.sandbox.store.delete("candidates", site.ids[3])
 
     told = [site.call("status").err, site.call("doctor").out]
-    assert [] == [each for each in told if "work.duckdb is gone" not in each.replace("\n", " ")]
+    assert [] == [each for each in told if "work.duckdb is missing" not in each.replace("\n", " ")]
     assert not site.warehouse.exists
     before = len(site.sandbox.log)
     pulled = site.pull()
 
     assert 0 == pulled.status, pulled
-    assert "the work file was gone" in pulled.err
+    assert "the work file was missing. Records and history were restored from" in pulled.err
     assert [] == differences(site.sandbox, site.warehouse.published)
     kept = {(row["id"], row["_version"]): row for row in site.rows(HISTORY)}
     changed = {site.ids[2], site.ids[3]}
@@ -85,7 +85,9 @@ def test_a_lost_work_file_is_made_of_the_published_one(site: Site) -> None:
     assert len(site.sandbox.log) - before < len(site.ids), "it was not loaded anew"
     kinds = site.rows("SELECT kind FROM sync.events WHERE resource IS NULL")
     assert [{"kind": "work_taken_back"}] == kinds
-    assert "the work file was gone" not in site.pull().err
+    assert (
+        "the work file was missing. Records and history were restored from" not in site.pull().err
+    )
 
 
 def test_what_is_taken_back_is_the_work_file_as_it_was(site: Site) -> None:

@@ -57,12 +57,12 @@ def test_an_id_in_another_letter_case_is_named() -> None:
 
 @pytest.mark.parametrize("id", ["b2", "A1", "a1 "])
 def test_a_record_of_another_id_does_not_fit(id: str) -> None:
-    with pytest.raises(UnreadableAnswer, match="was answered with a record of another id"):
+    with pytest.raises(UnreadableAnswer, match="was answered with a record with another id"):
         read_record(get_request(CANDIDATES, "a1"), answer({"id": id}))
     for request in (update_request(CANDIDATES, "a1", {}), convert_request(LEADS, "a1")):
-        with pytest.raises(InDoubt, match="a record of another id"):
+        with pytest.raises(InDoubt, match="a record with another id"):
             read_written(request, answer({"id": id}))
-    with pytest.raises(InDoubt, match="a record of another id"):
+    with pytest.raises(InDoubt, match="a record with another id"):
         read_deleted(delete_request(CANDIDATES, "a1"), answer({"id": id}))
 
 
@@ -95,7 +95,7 @@ def test_another_form_of_the_values_fits(shown: dict[str, Any]) -> None:
         ({"current_job_title": "Chief"}, "another current_job_title"),
         ({"expected_salary": 50_002}, "another expected_salary"),
         ({"available_from": "2026-03-02"}, "another available_from"),
-        ({"created_at": "2026-03-02T08:59:53Z"}, "older than the request"),
+        ({"created_at": "2026-03-02T08:59:53Z"}, "a record that was created before the request"),
         ({"created_at": None}, "without a readable created_at"),
     ],
     ids=str,
@@ -112,7 +112,7 @@ def test_a_slow_answer_may_show_a_record_made_at_its_beginning() -> None:
     request = create_request(CANDIDATES, SENT)
 
     assert record == read_written(request, answer(record, seconds=30))[0]
-    with pytest.raises(InDoubt, match="older than the request"):
+    with pytest.raises(InDoubt, match="a record that was created before the request"):
         read_written(request, answer(record, seconds=20))
 
 

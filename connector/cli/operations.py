@@ -245,9 +245,9 @@ def restore(
     If FROM is a folder, its newest backup of the account is used.
 
     Checks the backup before it changes anything. Refuses to run during a pull or a push. Keeps the
-    existing ledger if it is readable, because it holds the pushes, requests and erasures since the
-    backup. People who were erased since are erased again before the file is published. Then run
-    'connector pull' to update the copy.
+    newer ledger, because it holds the pushes, requests and erasures since the backup. People who
+    were erased since are erased again before the file is published. Then run 'connector pull' to
+    update the copy.
     """
     terminal = session.terminal
     if checks:
@@ -271,7 +271,7 @@ def restore(
 
 
 def _print_restored(terminal: Terminal, done: Restored) -> None:
-    ledger = "the existing ledger was kept" if done.ledger.keeps_live else "the ledger was restored"
+    ledger = "the existing ledger was kept" if done.keeps_ledger else "the ledger was restored"
     made_at = shown(done.manifest.made_at)
     terminal.print_line(
         f"Restored {len(done.manifest.entries)} files of the backup made at {made_at}; {ledger}."

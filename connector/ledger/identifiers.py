@@ -28,7 +28,11 @@ country's code.
 PHONE_DIGITS_MIN = 7
 """A number with fewer digits identifies nobody."""
 
-EMAIL = re.compile(r"[^\s<>,;:\"'()\[\]|\\]+@[^\s<>,;:\"'()\[\]|\\@]+[^\s<>,;:\"'()\[\]|\\@.!?]")
+# Each run of characters is tried once, from its start: files may have runs of millions.
+EMAIL = re.compile(
+    r"(?<![^\s<>,;:\"'()\[\]|\\])[^\s<>,;:\"'()\[\]|\\]+"
+    r"@[^\s<>,;:\"'()\[\]|\\@]+[^\s<>,;:\"'()\[\]|\\@.!?]"
+)
 PHONE = re.compile(r"(?<!\w)(?<!\w[-/_#])\+?\(?\d[\d ().\-/\u00a0]{5,}\d(?!\w)(?![-/_]\w)")
 
 _DIGITS_MAX = 15

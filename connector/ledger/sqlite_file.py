@@ -235,25 +235,35 @@ def check_ledger(path: Path) -> None:
 
 
 def continues(path: Path, earlier: Path) -> bool:
-    """Whether the ledger is the one of which `earlier` is a copy: it has everything
-    that was pushed, erased and spent by then. Raises a `WarehouseError`.
+    """Return True if the ledger has every push, erasure and request of an earlier copy of it.
+
+    Raises:
+        WarehouseError: A file cannot be read.
     """
     with naming_errors(path), closing(_open(path)) as now, closing(_open(earlier)) as then:
-        return all(
-            _rows(then, table, columns) <= _rows(now, table, columns) for table, columns in _DONE
-        ) and _spent(then, now)
+        return _has_done(now, then) and _spent(then, now)
 
 
-def is_blank(path: Path) -> bool:
-    """Whether nothing was ever pushed or erased here. Raises a `WarehouseError`."""
-    with naming_errors(path), closing(_open(path)) as connection:
-        return not any(_rows(connection, table, columns) for table, columns in _DONE)
+def has_done(path: Path, other: Path) -> bool:
+    """Return True if the ledger has every push and erasure of the other one.
+
+    Raises:
+        WarehouseError: A file cannot be read.
+    """
+    with naming_errors(path), closing(_open(path)) as ours, closing(_open(other)) as theirs:
+        return _has_done(ours, theirs)
 
 
 def end_turns(path: Path) -> None:
     """Take every lease out of a copy: whoever had one has it elsewhere, or is gone."""
     with naming_errors(path), closing(_open(path)) as connection:
         connection.execute("DELETE FROM leases")
+
+
+def _has_done(ours: sqlite3.Connection, theirs: sqlite3.Connection) -> bool:
+    return all(
+        _rows(theirs, table, columns) <= _rows(ours, table, columns) for table, columns in _DONE
+    )
 
 
 def _rows(

@@ -17,7 +17,14 @@ from unittest.mock import patch
 import duckdb
 import pytest
 
-from connector.errors import BackupDamaged, BackupError, Misused, NotAWarehouse, SettingsError
+from connector.errors import (
+    BackupDamaged,
+    BackupError,
+    ErasuresUnknown,
+    Misused,
+    NotAWarehouse,
+    SettingsError,
+)
 from connector.errors_api import LeaseHeld
 from connector.ledger.erasures import Backups
 from connector.ledger.lease import LeaseOwner
@@ -236,6 +243,38 @@ def test_a_restore_is_refused_where_it_would_do_harm(settings: Settings, tmp_pat
         restore(settings, later.file, replaces)
 
 
+def test_the_newer_ledger_wins(settings: Settings) -> None:
+    first = made_of(settings)
+    with closing(sqlite3.connect(settings.folder / "ledger.sqlite")) as other, other:
+        other.execute("INSERT INTO erasures (erasure, begun_at) VALUES ('e1', '2026')")
+    later = made_of(settings, 1)
+
+    def restored(made: Made, *, takes_ledger: bool = False) -> bool:
+        options = RestoreOptions(replaces=True, takes_ledger=takes_ledger)
+        done = restore(settings, made.file, options)
+        assert None is done.error
+        return done.keeps_ledger
+
+    assert restored(first)
+    assert not restored(first, takes_ledger=True)
+    assert not restored(later)
+    assert restored(later)
+
+
+def test_a_receipt_that_cannot_be_read_stops_a_restore(settings: Settings, tmp_path: Path) -> None:
+    made = made_of(settings)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "erasure-2.json").write_text("{")
+    (settings.folder / "recruitment.duckdb").write_bytes(b"newer")
+
+    done = restore(settings, made.file, RestoreOptions(replaces=True, receipts=elsewhere))
+
+    assert isinstance(done.error, ErasuresUnknown)
+    assert (True, 1) == (done.keeps_ledger, done.exit_status)
+    assert b"newer" == (settings.folder / "recruitment.duckdb").read_bytes()
+
+
 def test_a_backup_of_a_newer_version_is_refused(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -303,7 +342,7 @@ def test_the_commands_say_what_was_done(tmp_path: Path, settings: Settings) -> N
     assert all(KEY not in each.out + each.err for each in (made, done, every))
 
 
-@pytest.mark.parametrize("step", ["_exchange", "_key", "_receipts", "_inbox"])
+@pytest.mark.parametrize("step", ["_exchange", "_add", "_restore_inbox"])
 def test_a_restore_that_was_cut_off_is_run_again(
     step: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -315,7 +354,7 @@ def test_a_restore_that_was_cut_off_is_run_again(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(f"connector.operations.restore.Placing.{step}", cut_off)
+        patch.setattr(f"connector.operations.restore._Placing.{step}", cut_off)
         with pytest.raises(KeyboardInterrupt):
             restore(settings, made.file, RestoreOptions(replaces=True))
     aside = [path.read_bytes() for path in settings.folder.glob("replaced-*/work.duckdb")]

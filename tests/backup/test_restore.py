@@ -51,7 +51,7 @@ def test_yesterdays_backup_and_a_pull_are_an_exact_copy(agency: Agency) -> None:
 
     done = restore(agency.settings, made.file, RestoreOptions(replaces=True))
 
-    assert ("kept", 0, None) == (done.ledger.name, done.exit_status, done.error)
+    assert (True, 0, None) == (done.keeps_ledger, done.exit_status, done.error)
     assert done.aside is not None
     assert b"no database any more" == (done.aside / "work.duckdb").read_bytes()
     agency.pull()
@@ -78,7 +78,7 @@ def test_after_a_lost_disk_nothing_is_created_twice(agency: Agency) -> None:
 
     done = restore(agency.settings, made.file)
 
-    assert "restored" == done.ledger.name
+    assert not done.keeps_ledger
     assert ["history", "journal", "Requests", "erasure"] == [
         next(word for word in ("journal", "Requests", "erasure", "history") if word in each)
         for each in done.lost
@@ -108,7 +108,8 @@ def test_whoever_was_erased_after_the_backup_is_erased_again(agency: Agency, los
     done = restore(agency.settings, made.file, RestoreOptions(replaces=True, receipts=receipts))
 
     assert None is done.error
-    assert 1 == len(done.receipts)
+    (receipt,) = done.receipts
+    assert ".restoring" not in str(receipt.as_json())
     if done.aside is not None:
         shutil.rmtree(done.aside)
     assert [] == list(traces(agency.data, EMAIL, NAME))

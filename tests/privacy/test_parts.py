@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,13 @@ def test_mentions_are_found_as_people_write_them(text: str) -> None:
 def test_profiles_are_one_however_written(written: str) -> None:
     assert ANN.knows("profile", written)
     assert "" == normal("profile", "ann@mail.example")
+
+
+def test_a_long_run_of_characters_is_searched_once() -> None:
+    begun = time.process_time()
+
+    assert ANN.is_named_in(f"{'x' * 100_000} ann@mail.example")
+    assert time.process_time() - begun < 2
 
 
 def test_texts_of_others_stay_and_are_listed() -> None:

@@ -25,26 +25,40 @@ from tests.tiers import first_fast
 JOB = "title,location,employment_type,description\nNight nurse,Leeds,permanent,Text\n"
 
 
-@pytest.fixture
-def sandbox() -> Iterator[Sandbox]:
-    """The folder's own workspace."""
-    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as made:
-        yield made
+@pytest.fixture(scope="module")
+def workspaces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sandbox, Sandbox, Path]]:
+    """Two workspaces that take the same key, and a folder with a pulled folder of each."""
+    pulled = tmp_path_factory.mktemp("pulled")
+    keys = {KEY: ("*",)}
+    with (
+        Sandbox(counts=COUNTS, keys=keys) as own,
+        Sandbox(seed=9, counts=COUNTS, keys=keys) as other,
+    ):
+        for name, each in (("data", own), ("elsewhere", other)):
+            assert 0 == call(["pull"], variables(each.base_url, pulled / name)).status
+        yield own, other, pulled
 
 
 @pytest.fixture
-def another() -> Iterator[Sandbox]:
+def sandbox(workspaces: tuple[Sandbox, Sandbox, Path]) -> Iterator[Sandbox]:
+    """The folder's own workspace, from which created jobs are removed afterwards."""
+    own, _, _ = workspaces
+    before = {*own.store.records("jobs")}
+    yield own
+    for created in {*own.store.records("jobs")} - before:
+        own.store.delete("jobs", created)
+
+
+@pytest.fixture
+def another(workspaces: tuple[Sandbox, Sandbox, Path]) -> Sandbox:
     """Another workspace, which takes the same key."""
-    with Sandbox(seed=9, counts=COUNTS, keys={KEY: ("*",)}) as made:
-        yield made
+    return workspaces[1]
 
 
 @pytest.fixture
-def data(tmp_path: Path, sandbox: Sandbox) -> Path:
+def data(tmp_path: Path, workspaces: tuple[Sandbox, Sandbox, Path]) -> Path:
     """A folder with the records of the workspace."""
-    folder = tmp_path / "data"
-    assert 0 == call(["pull"], variables(sandbox.base_url, folder)).status
-    return folder
+    return shutil.copytree(workspaces[2] / "data", tmp_path / "data")
 
 
 def live(folder: Path) -> int:
@@ -81,6 +95,7 @@ def test_a_folder_of_another_workspace_is_refused_before_the_first_request(
         own = Warehouse(data).read(read_identity)
         assert own is not None
         assert 0 == call(given, environ | {"CONNECTOR_BASE_URL": own.address}).status
+    before = another.log
     called = call(command, environ)
 
     assert 2 == called.status
@@ -88,20 +103,21 @@ def test_a_folder_of_another_workspace_is_refused_before_the_first_request(
     assert another.base_url in called.err
     assert "CONNECTOR_DATA_DIR" in called.err
     assert "--moved-to" in called.err
-    assert not another.log
+    assert before == another.log
     assert COUNTS["candidates"] == live(data)
 
 
 def test_doctor_compares_the_folder_with_the_configured_workspace(
     data: Path, sandbox: Sandbox, another: Sandbox
 ) -> None:
+    before = another.log
     own = call(["doctor", "--json"], variables(sandbox.base_url, data))
     other = call(["doctor", "--json"], variables(another.base_url, data))
 
     assert (0, 1) == (own.status, other.status)
     assert "ok" == checks(own)["workspace"]["state"] == checks(own)["known records"]["state"]
     assert "failed" == checks(other)["workspace"]["state"]
-    assert not another.log
+    assert before == another.log
 
 
 def test_doctor_notices_a_key_of_another_workspace_at_the_same_address(
@@ -192,10 +208,9 @@ FAULTS: tuple[Callable[[Path, Path], None], ...] = (_absent, _empty, _half, _ran
 
 
 @pytest.fixture
-def elsewhere(tmp_path: Path, another: Sandbox) -> Path:
+def elsewhere(workspaces: tuple[Sandbox, Sandbox, Path]) -> Path:
     """A folder with the records of another workspace."""
-    folder = tmp_path / "elsewhere"
-    assert 0 == call(["pull"], variables(another.base_url, folder)).status
+    folder = workspaces[2] / "elsewhere"
     for suffix in ("-wal", "-shm"):
         assert not (folder / f"ledger.sqlite{suffix}").exists()
     return folder

@@ -174,4 +174,4 @@ def test_a_status_check_is_one_line_and_an_exit_status(tmp_path: Path) -> None:
     assert 1 == len(broken.out.splitlines())
     assert "not a DuckDB database" in broken.out
     assert "(unnamed): " in old.out
-    assert "proven" in old.out
+    assert "Not verified" in old.out

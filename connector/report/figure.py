@@ -170,7 +170,7 @@ _MART = re.compile(r"\bmarts\.(\w+)")
 _FIELD = re.compile(r"(?P<part>\w+)(?:(?P<sign>[/@*])(?P<other>\w+))?(?: (?P<noun>.+))?")
 
 
-class Sentence(dict[str, str]):
+class Sentence:
     """Fields of a sentence, by the rows of a figure.
 
     `{a}` is the total of a column, `{a job}` counts a noun, `{a/b job}` is a part of a whole.
@@ -179,7 +179,6 @@ class Sentence(dict[str, str]):
     """
 
     def __init__(self, rows: Sequence[Row], totals: Sequence[Row]) -> None:
-        super().__init__()
         self._rows, self._totals, self.is_complete = rows, totals, True
 
     def number(self, column: str) -> Any:
@@ -190,41 +189,40 @@ class Sentence(dict[str, str]):
             return self._rows[0][column]
         return total(self._totals, column)
 
-    def __missing__(self, field: str) -> str:
+    def __getitem__(self, field: str) -> str:
         match = _FIELD.fullmatch(field)
         assert match is not None, field
         part, sign, other, noun = match.group("part", "sign", "other", "noun")
-        if sign == "*":
-            sums: dict[str, Number] = {}
-            for row in self._totals:
-                if row[part] and row[other]:
-                    sums[row[other]] = sums.get(row[other], 0) + row[part]
-            # Amounts of two currencies are not ranked.
-            text = ", ".join(money(code, sums[code]) for code in sorted(sums))
-            self.is_complete &= bool(text)
-            return text
-        value = self.number(part)
-        self.is_complete &= bool(value)
-        if not value and sign == "@":
-            return ""
-        if sign == "@":
-            return money(next(row[other] for row in self._totals if row[part]), value)
-        if sign == "/":
-            return of(int(value or 0), int(self.number(other) or 0), noun or "")
+        value = self._amounts(part, other) if sign == "*" else self.number(part)
+        self.is_complete &= value is not None and bool(value or part.endswith("_days"))
         if isinstance(value, str):
             return value
+        number = value or 0
+        if sign == "@":
+            codes = [row[other] for row in self._totals if row[part]]
+            return money(codes[0], number) if codes else ""
+        if sign == "/":
+            return of(int(number), int(self.number(other) or 0), noun or "")
         if noun:
-            return count_noun(int(value or 0), noun)
-        return days(value or 0) if "days" in part else count(value or 0)
+            return count_noun(int(number), noun)
+        return days(number) if part.endswith("_days") else count(number)
+
+    def _amounts(self, part: str, currency: str) -> str:
+        sums: dict[str, Number] = {}
+        for row in self._totals:
+            if row[part] and row[currency]:
+                sums[row[currency]] = sums.get(row[currency], 0) + row[part]
+        # Amounts of two currencies are not ranked.
+        return ", ".join(money(code, sums[code]) for code in sorted(sums))
 
 
 @dataclass(frozen=True, slots=True)
 class MoreTable:
-    """Another table of a figure, with a query of its own. `caption` may have fields."""
+    """Another table of a figure, of a query or function. `caption` may have fields."""
 
     caption: str
     mart: str
-    sql: str
+    source: str | Callable[[PublishedFile], Sequence[Row]]
     headings: Mapping[str, str]
     is_open: bool = False
 
@@ -270,22 +268,25 @@ class Figure:
     @property
     def marts(self) -> Sequence[str]:
         """The marts that the figure reads; its definition is the first one's."""
-        queries = " ".join((self.sql, *(each.sql for each in self.more)))
+        queries = " ".join((self.sql, *(f"marts.{each.mart}" for each in self.more)))
         return list(dict.fromkeys((self.mart, *self.also, *_MART.findall(queries))))
 
     def draw(self, published: PublishedFile) -> Drawing | None:
         """The figure of the file; None if there is nothing to show. Raises `PartMissing`."""
-        rows = published.rows(self.sql)
-        rows = self.rows(published, rows) if self.rows and rows else rows
+        rows: Sequence[Row] = published.rows(self.sql)
+        if self.rows and rows:
+            rows = self.rows(published, rows)
         totals = rows[-1:] if self.has_total else rows
         if not rows or (self.counted and not total(totals, self.counted)):
             return None
         notes = [text for each in self.notes if (text := written(each, rows, totals))]
         found = (text for each in self.findings if (text := written(each, rows, totals)))
         finding = next(found, "") or self.findings[-1].format_map(Sentence(rows, totals))
-        tables = [FigureTable(self.caption, self.mart, self.headings, rows, self.is_open)]
+        caption = self.caption.format_map(Sentence(rows, rows))
+        tables = [FigureTable(caption, self.mart, self.headings, rows, self.is_open)]
         for each in self.more:
-            if shown := published.rows(each.sql):
+            source = each.source
+            if shown := published.rows(source) if isinstance(source, str) else source(published):
                 caption = each.caption.format_map(Sentence(shown, shown))
                 tables.append(FigureTable(caption, each.mart, each.headings, shown, each.is_open))
         for table in tables:

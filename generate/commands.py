@@ -14,8 +14,8 @@ from generate.json_fields import JSON_FIELDS
 
 _HEAD = f"""# Commands
 
-Every command and option, as `--help` shows them; written by `{COMMAND}` from the code.
-What an exit status means: [errors](ERRORS.md).
+For everyone who uses the terminal. Look up here each command and option, as `--help` shows them.
+`{COMMAND}` writes this page from the code. [Errors](ERRORS.md) explains the exit statuses.
 """
 
 

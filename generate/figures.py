@@ -245,7 +245,7 @@ def simulation() -> Texts:
 
 def _seen(fault: Mapping[str, Any], runs: int) -> tuple[str, str]:
     if fault["is_harmless"]:
-        return f"not in {runs:,} runs", "[it is none](RELIABILITY.md#faults-that-are-none)"
+        return f"not in {runs:,} runs", "[harmless](#two-harmless-changes)"
     after = fault["seen_after"]
     if after is None:
         return f"not in {runs:,} runs", "nothing"

@@ -588,7 +588,7 @@ class AlertType:
     def runbook(self) -> str:
         """The section of the documentation."""
         if self.action == BY_CODE:
-            return "docs/OPERATIONS.md#after-every-error"
+            return "docs/ERRORS.md#if-the-action-does-not-help"
         return "docs/ALERTS.md#every-alert"
 
 

@@ -94,31 +94,26 @@ def inventory_of(project: Project) -> tuple[Shown, ...]:
 
 # -- Page ------------------------------------------------------------------------------------------
 
-COMMAND = "make generate"
-"""How the page is written anew."""
-
 _ORIGINS_MAX = 4
 """How many columns are named that one is made of; the rest are counted."""
 
 _SCHEMAS = {
-    "marts": "What recruiting analysts ask for: one table per model, with its contract. Tables"
-    " whose names begin with `dim_` say what facts are about, `fct_` have one row per fact, `sum_`"
-    " one per group.",
-    "staging": "The landed records that are not deleted, with guessable names: views.",
-    "seeds": "What the API does not know: csv files that you own, in the folder `seeds` of the data"
+    "marts": "Tables for analysts, one per model. Tables named `dim_...` describe people, jobs and"
+    " companies, `fct_...` have one row per fact, and `sum_...` one row per group.",
+    "staging": "Views of the loaded records that are not deleted.",
+    "seeds": "Values that the API does not have: your csv files in the folder `seeds` of the data"
     " folder.",
     "landing": "The API's records, as last seen: one row per `id`, deleted ones included.",
-    "history": "Every observed version of every record, with the interval in which it became true.",
-    "sync": "What every run did and what it cost, and up to where the copy is proven.",
-    "push": "What was carried back from spreadsheets, row by row.",
+    "history": "Every observed version of every record, with the time from which it was valid.",
+    "sync": "Each run's outcome and requests, and the time until which the copy is verified.",
+    "push": "Rows of pushed spreadsheets, with their outcomes.",
 }
-_HEAD = f"""# Data
+_HEAD = """# Tables and columns
 
-Every table and column of the file for analysts, `recruitment.duckdb`. Written by
-`{COMMAND}`; not to be edited. [How to open the file, and
-questions with their SQL](QUESTIONS.md) say how to begin. The same texts are in the file itself, as
-comments: `select * from duckdb_columns()`. All moments are in UTC. Besides these tables, `marts`
-has one view for each content type, `content_` and its slug, with a column for each of its fields.
+For analysts. Look up here every table and column of the published file, `recruitment.duckdb`.
+[Query the published file](QUESTIONS.md) shows how to open it. The same texts are comments in the
+file: `select * from duckdb_columns()`. All times are in UTC. Besides these tables, `marts` has one
+view for each content type, `content_` and its slug, with a column for each field.
 """
 
 

@@ -1,21 +1,20 @@
 """Figures of the page, as values: their declarations, charts and tables.
 
-A figure is declared once (`Figure`), with the marts and columns that it rests on, and drawn from a
+A figure is a record (`Figure`): a query, a chart, and sentences with fields. It is drawn from a
 published file (`Drawing`). Its definition is not here: the file's own comments have it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connector.errors import count_noun
-
-if TYPE_CHECKING:
-    from connector.report.published import PublishedFile, Row
+from connector.report.published import PublishedFile, Row, total
 
 Number = float | Decimal
 
@@ -82,11 +81,6 @@ def of(part: int, whole: int, noun: str = "") -> str:
     """A part of a whole with its share, as in 3 of 12 jobs (25%)."""
     text = f"{part:,} of {count_noun(whole, noun) if noun else f'{whole:,}'}"
     return f"{text} ({share(part / whole)})" if whole else text
-
-
-def lacking(part: int, whole: int, noun: str, words: str) -> tuple[str, ...]:
-    """What is not covered, as in 25% of jobs (3 of 12) have no fee; if any."""
-    return (f"{share(part / whole)} of {noun} ({part:,} of {whole:,}) {words}",) if part else ()
 
 
 def capital(text: str) -> str:
@@ -172,10 +166,65 @@ class Chart:
 
 # -- Figures ---------------------------------------------------------------------------------------
 
-Needs = Mapping[str, str]
-"""The columns that are read, by mart, with blanks between them. The definition that is shown is
-the first mart's.
-"""
+_MART = re.compile(r"\bmarts\.(\w+)")
+_FIELD = re.compile(r"(?P<part>\w+)(?:(?P<sign>[/@*])(?P<other>\w+))?(?: (?P<noun>.+))?")
+
+
+class Sentence:
+    """Fields of a sentence, by the rows of a figure.
+
+    `{a}` is the total of a column, `{a job}` counts a noun, `{a/b job}` is a part of a whole.
+    `{a@b}` is an amount in the currency of column b, `{a*b}` all amounts by currency. A column that
+    begins with `the_` is the same in all rows. `{rows}` is the number of rows.
+    """
+
+    def __init__(self, rows: Sequence[Row], totals: Sequence[Row]) -> None:
+        self._rows, self._totals, self.is_complete = rows, totals, True
+
+    def number(self, column: str) -> Any:
+        """The column's total, or its one value."""
+        if column == "rows":
+            return len(self._rows)
+        if column.startswith("the_"):
+            return self._rows[0][column]
+        return total(self._totals, column)
+
+    def __getitem__(self, field: str) -> str:
+        match = _FIELD.fullmatch(field)
+        assert match is not None, field
+        part, sign, other, noun = match.group("part", "sign", "other", "noun")
+        value = self._amounts(part, other) if sign == "*" else self.number(part)
+        self.is_complete &= value is not None and bool(value or part.endswith("_days"))
+        if isinstance(value, str):
+            return value
+        number = value or 0
+        if sign == "@":
+            codes = [row[other] for row in self._totals if row[part]]
+            return money(codes[0], number) if codes else ""
+        if sign == "/":
+            return of(int(number), int(self.number(other) or 0), noun or "")
+        if noun:
+            return count_noun(int(number), noun)
+        return days(number) if part.endswith("_days") else count(number)
+
+    def _amounts(self, part: str, currency: str) -> str:
+        sums: dict[str, Number] = {}
+        for row in self._totals:
+            if row[part] and row[currency]:
+                sums[row[currency]] = sums.get(row[currency], 0) + row[part]
+        # Amounts of two currencies are not ranked.
+        return ", ".join(money(code, sums[code]) for code in sorted(sums))
+
+
+@dataclass(frozen=True, slots=True)
+class MoreTable:
+    """Another table of a figure, of a query or function. `caption` may have fields."""
+
+    caption: str
+    mart: str
+    source: str | Callable[[PublishedFile], Sequence[Row]]
+    headings: Mapping[str, str]
+    is_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,61 +232,74 @@ class Drawing:
     """Drawing of a figure: its sentence, charts, what they lack, and tables."""
 
     finding: str
-    charts: tuple[Chart, ...] = ()
-    coverage: tuple[str, ...] = ()
-    tables: tuple[FigureTable, ...] = ()
+    charts: Sequence[Chart] = ()
+    coverage: Sequence[str] = ()
+    tables: Sequence[FigureTable] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Figure as it is declared.
+    """Figure of the page: a query, its table and chart, and sentences on its numbers.
 
-    `draw` returns None where there is nothing to show, and `empty` says so then. A wide figure
-    takes the whole width of the page.
+    `findings` are alternatives: the first one without a zero is shown, else the last. Each of
+    `notes` is shown if it has no zero. Without rows, or with a `counted` of zero, the figure shows
+    `empty`. If it `has_total`, the last row is the total of the others. `also` are further marts
+    whose definitions belong to the figure. A wide figure takes the whole width of the page.
     """
 
     key: str
     title: str
-    needs: Needs
-    draw: Callable[[PublishedFile], Drawing | None]
+    mart: str
+    sql: str
+    headings: Mapping[str, str]
+    caption: str
+    findings: Sequence[str]
     empty: str
+    notes: Sequence[str] = ()
+    chart: Callable[[PublishedFile, Sequence[Row]], Sequence[Chart]] | None = None
+    counted: str = ""
+    has_total: bool = False
+    also: Sequence[str] = ()
+    more: Sequence[MoreTable] = ()
+    rows: Callable[[PublishedFile, Sequence[Row]], Sequence[Row]] | None = None
+    is_open: bool = False
     is_wide: bool = False
 
+    @property
+    def marts(self) -> Sequence[str]:
+        """The marts that the figure reads; its definition is the first one's."""
+        queries = " ".join((self.sql, *(f"marts.{each.mart}" for each in self.more)))
+        return list(dict.fromkeys((self.mart, *self.also, *_MART.findall(queries))))
 
-def figure(
-    key: str, title: str, needs: Needs, *, empty: str, is_wide: bool = False
-) -> Callable[[Callable[[PublishedFile], Drawing | None]], Figure]:
-    """Make a figure of the function below, which draws it."""
-    return lambda draw: Figure(key, title, needs, draw, empty, is_wide)
+    def draw(self, published: PublishedFile) -> Drawing | None:
+        """The figure of the file; None if there is nothing to show. Raises `PartMissing`."""
+        rows: Sequence[Row] = published.rows(self.sql)
+        if self.rows and rows:
+            rows = self.rows(published, rows)
+        totals = rows[-1:] if self.has_total else rows
+        if not rows or (self.counted and not total(totals, self.counted)):
+            return None
+        notes = [text for each in self.notes if (text := written(each, rows, totals))]
+        found = (text for each in self.findings if (text := written(each, rows, totals)))
+        finding = next(found, "") or self.findings[-1].format_map(Sentence(rows, totals))
+        caption = self.caption.format_map(Sentence(rows, rows))
+        tables = [FigureTable(caption, self.mart, self.headings, rows, self.is_open)]
+        for each in self.more:
+            source = each.source
+            if shown := published.rows(source) if isinstance(source, str) else source(published):
+                caption = each.caption.format_map(Sentence(shown, shown))
+                tables.append(FigureTable(caption, each.mart, each.headings, shown, each.is_open))
+        for table in tables:
+            published.require(table.mart, table.headings, table.rows)
+        charts = self.chart(published, rows) if self.chart else ()
+        return Drawing(capital(finding), charts, [capital(each) for each in notes], tables)
 
 
-def tabled_figure(
-    key: str,
-    title: str,
-    needs: Needs,
-    sql: str,
-    *,
-    caption: str,
-    headings: Mapping[str, str],
-    empty: str,
-    is_open: bool = False,
-    is_wide: bool = False,
-) -> Callable[[Callable[[list[Row]], Drawing | None]], Figure]:
-    """Make a figure of a query's rows, its table; the function below draws them.
-
-    There is nothing to show where there are no rows, or where the function returns None.
-    """
-
-    def declare(draw: Callable[[list[Row]], Drawing | None]) -> Figure:
-        def drawn(published: PublishedFile) -> Drawing | None:
-            rows = published.rows(sql)
-            drawing = draw(rows) if rows else None
-            table = FigureTable(caption, next(iter(needs)), headings, rows, is_open)
-            return drawing and replace(drawing, tables=(table,))
-
-        return Figure(key, title, needs, drawn, empty, is_wide)
-
-    return declare
+def written(template: str, rows: Sequence[Row], totals: Sequence[Row]) -> str:
+    """The sentence with its numbers; "" if one of them is zero or unknown."""
+    fields = Sentence(rows, totals)
+    text = template.format_map(fields)
+    return text if fields.is_complete else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,10 @@ from decimal import Decimal
 
 from connector.errors import count_noun
 from connector.report import charts
-from connector.report.figure import NOTHING, Chart, Needs, count, day, money, plain, share
+from connector.report.figure import NOTHING, Chart, Sentence, count, day, money, plain, share
 from connector.report.period import ReportPeriod, read_compared, read_period
 from connector.report.pipeline import JOBS_BY_AGE
-from connector.report.published import PublishedFile, Row, months, total
+from connector.report.published import PartMissing, PublishedFile, months, total
 
 _BASE_MIN = 20
 """A change in parts of a hundred says nothing of fewer than these."""
@@ -71,15 +71,25 @@ class KeyQuestion:
 
     One of a day is of the evening of a period's last day, else it is of all days of the period.
     `since` is the SQL of the first day from which on it is known; `section` is where more stands.
+    `sql` has its `value`, and the fields of `detail`; `read` reads what one number cannot say.
     """
 
     key: str
     label: str
     section: str
-    needs: Needs
-    since: str
-    is_of_day: bool
-    read: Callable[[PublishedFile, ReportPeriod], Reading]
+    sql: str = ""
+    detail: str = ""
+    is_of_day: bool = False
+    since: str = ""
+    read: Callable[[PublishedFile, ReportPeriod], Reading] | None = None
+
+    def reading(self, published: PublishedFile, period: ReportPeriod) -> Reading:
+        """The figure in a period. Raises `PartMissing`."""
+        if self.read is not None:
+            return self.read(published, period)
+        row = published.row(_filled(self.sql, published, period))
+        detail = self.detail.format_map(Sentence([row], [row])) if row["value"] else ""
+        return Reading(row["value"], detail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,16 +113,26 @@ def answer(
     compared: Sequence[ReportPeriod],
 ) -> KeyFigure:
     """The key figure as the file answers it, or a dash and the reason."""
-    if lacking := published.missing(question.needs):
-        return KeyFigure(question, Reading(None, f"The file has no {lacking[0]}."))
-    since: date | None = published.row(_filled(f"SELECT ({question.since}) AS day", published))[
-        "day"
-    ]
+    try:
+        return _answered(question, published, period, compared)
+    except PartMissing as missing:
+        return KeyFigure(question, Reading(None, f"The file has no {missing}."))
+
+
+def _answered(
+    question: KeyQuestion,
+    published: PublishedFile,
+    period: ReportPeriod,
+    compared: Sequence[ReportPeriod],
+) -> KeyFigure:
+    since: date | None = published.row(
+        _filled(f"SELECT ({question.since or _FIRST_RECORD}) AS day", published)
+    )["day"]
     if since is None or published.today is None:
         return KeyFigure(question, Reading(None, "No data is loaded yet."))
 
     def known(each: ReportPeriod) -> Reading | None:
-        return question.read(published, each) if (each.ends >= since) else None
+        return question.reading(published, each) if each.ends >= since else None
 
     def is_whole(each: ReportPeriod) -> bool:
         return (each.ends if question.is_of_day else each.begins) >= since
@@ -145,7 +165,6 @@ def _change(now: Reading, before: Reading) -> str:
 
 # -- Key figures -----------------------------------------------------------------------------------
 
-_DATED = {"fct_bookings": "created_date", "fct_pipeline_candidates": "created_at"}
 _FIRST_RECORD = (
     "SELECT least(min(created_date), (SELECT min(created_at AT TIME ZONE '{zone}')::DATE "
     "FROM marts.fct_pipeline_candidates)) FROM marts.fct_bookings"
@@ -154,18 +173,6 @@ _FIRST_RECORD = (
 
 _FIRST_LOOK = "SELECT min(entered_before AT TIME ZONE '{zone}')::DATE FROM marts.fct_job_statuses"
 _IN_STATUS = "entered_at < {evening} AND (is_current OR left_at >= {evening}) AND is_open"
-
-
-def _query_reader(
-    sql: str, detail: Callable[[Row], str]
-) -> Callable[[PublishedFile, ReportPeriod], Reading]:
-    """Reader of a query's `value`, and of the detail that its row tells."""
-
-    def read(published: PublishedFile, period: ReportPeriod) -> Reading:
-        row = published.row(_filled(sql, published, period))
-        return Reading(row["value"], detail(row) if row["value"] else "")
-
-    return read
 
 
 def _filled(sql: str, published: PublishedFile, period: ReportPeriod | None = None) -> str:
@@ -221,118 +228,71 @@ QUESTIONS = (
         "placements",
         "Placements agreed",
         "consultants",
-        {"fct_placements": "placed_on booking_type", **_DATED},
-        _FIRST_RECORD,
-        False,
-        _query_reader(
-            "SELECT count(*) AS value, count(*) FILTER (booking_type = 'permanent') AS permanent, "
-            "count(*) FILTER (booking_type = 'contract') AS contract "
-            "FROM marts.fct_placements WHERE placed_on {days}",
-            lambda row: f"{row['permanent']:,} permanent, {row['contract']:,} on contract",
-        ),
+        "SELECT count(*) AS value, count(*) FILTER (booking_type = 'permanent') AS permanent, "
+        "count(*) FILTER (booking_type = 'contract') AS contract "
+        "FROM marts.fct_placements WHERE placed_on {days}",
+        "{permanent} permanent, {contract} on contract",
     ),
-    KeyQuestion(
-        "fees",
-        "Placement fees (known)",
-        "forecast",
-        {"fct_placements": "placed_on currency fee reporting_fee reporting_currency", **_DATED},
-        _FIRST_RECORD,
-        False,
-        _fees,
-    ),
+    KeyQuestion("fees", "Placement fees (known)", "forecast", read=_fees),
     KeyQuestion(
         "interviews",
         "Interviews held",
         "met",
-        {"fct_interviews": "start_date outcome candidate_id", **_DATED},
-        _FIRST_RECORD,
-        False,
-        _query_reader(
-            "SELECT count(*) AS value, count(DISTINCT candidate_id) AS candidates "
-            "FROM marts.fct_interviews WHERE outcome = 'held' AND start_date {days}",
-            lambda row: f"with {count_noun(row['candidates'], 'candidate')}",
-        ),
+        "SELECT count(*) AS value, count(DISTINCT candidate_id) AS candidates "
+        "FROM marts.fct_interviews WHERE outcome = 'held' AND start_date {days}",
+        "with {candidates candidate}",
     ),
     KeyQuestion(
         "candidates_added",
         "Candidates added",
         "sources",
-        {**_DATED, "fct_pipeline_candidates": "created_at is_active"},
-        _FIRST_RECORD,
-        False,
-        _query_reader(
-            "SELECT count(*) AS value, count(*) FILTER (is_active) AS active "
-            "FROM marts.fct_pipeline_candidates "
-            "WHERE (created_at AT TIME ZONE '{zone}')::DATE {days}",
-            lambda row: f"{row['active']:,} of them are active today",
-        ),
+        "SELECT count(*) AS value, count(*) FILTER (is_active) AS active "
+        "FROM marts.fct_pipeline_candidates "
+        "WHERE (created_at AT TIME ZONE '{zone}')::DATE {days}",
+        "{active} of them are active today",
     ),
     KeyQuestion(
         "jobs_opened",
         "Jobs opened",
         "time-to-fill",
-        {"fct_time_to_fill": "job_id opened_on outcome company_id", **_DATED},
-        _FIRST_RECORD,
-        False,
-        _query_reader(
-            "SELECT count(DISTINCT job_id) AS value, count(DISTINCT company_id) AS clients, "
-            "count(DISTINCT job_id) FILTER (outcome = 'filled') AS filled "
-            "FROM marts.fct_time_to_fill WHERE opened_on {days}",
-            lambda row: (
-                f"by {count_noun(row['clients'], 'client')}; {row['filled']:,} filled by today"
-            ),
-        ),
+        "SELECT count(DISTINCT job_id) AS value, count(DISTINCT company_id) AS clients, "
+        "count(DISTINCT job_id) FILTER (outcome = 'filled') AS filled "
+        "FROM marts.fct_time_to_fill WHERE opened_on {days}",
+        "by {clients client}; {filled} filled by today",
     ),
     KeyQuestion(
         "contractors",
         "Contractors at work",
         "ending",
-        {
-            "fct_placements": "contract_state candidate_id company_id start_date last_day "
-            "completed_on",
-            **_DATED,
-        },
-        _FIRST_RECORD,
-        True,
-        _query_reader(
-            "SELECT count(DISTINCT candidate_id) AS value, "
-            "count(DISTINCT company_id) AS clients FROM marts.fct_placements "
-            "WHERE contract_state IS NOT NULL AND start_date <= {last} "
-            "AND (last_day >= {last} OR last_day IS NULL) "
-            "AND (completed_on > {last} OR completed_on IS NULL)",
-            lambda row: f"at {count_noun(row['clients'], 'client')} at the end of the last day",
-        ),
+        "SELECT count(DISTINCT candidate_id) AS value, "
+        "count(DISTINCT company_id) AS clients FROM marts.fct_placements "
+        "WHERE contract_state IS NOT NULL AND start_date <= {last} "
+        "AND (last_day >= {last} OR last_day IS NULL) "
+        "AND (completed_on > {last} OR completed_on IS NULL)",
+        "at {clients client} at the end of the last day",
+        is_of_day=True,
     ),
     KeyQuestion(
         "open_jobs",
         "Open jobs",
         "ageing",
-        {
-            "fct_job_statuses": "job_id job_status is_open entered_at entered_before left_at "
-            "is_current"
-        },
-        _FIRST_LOOK,
-        True,
-        _query_reader(
-            "SELECT count(DISTINCT job_id) AS value, "
-            "count(DISTINCT job_id) FILTER (job_status = 'on_hold') AS held "
-            f"FROM marts.fct_job_statuses WHERE {_IN_STATUS}",
-            lambda row: f"{row['held']:,} on hold at the end of the last day",
-        ),
+        "SELECT count(DISTINCT job_id) AS value, "
+        "count(DISTINCT job_id) FILTER (job_status = 'on_hold') AS held "
+        f"FROM marts.fct_job_statuses WHERE {_IN_STATUS}",
+        "{held} on hold at the end of the last day",
+        is_of_day=True,
+        since=_FIRST_LOOK,
     ),
     KeyQuestion(
         "active_candidates",
         "Active candidates",
         "stages",
-        {"fct_pipeline_days": "day stage_kind is_active end_of_day_count"},
-        "SELECT min(day) FROM marts.fct_pipeline_days",
-        True,
-        _query_reader(
-            "SELECT coalesce(sum(end_of_day_count), 0)::BIGINT AS value, "
-            "coalesce(sum(end_of_day_count) FILTER (stage_kind = 'paused'), 0)::BIGINT AS paused "
-            "FROM marts.fct_pipeline_days WHERE day = {last} AND is_active",
-            lambda row: f"{row['paused']:,} on hold at the end of the last day",
-        ),
+        "SELECT coalesce(sum(end_of_day_count), 0)::BIGINT AS value, "
+        "coalesce(sum(end_of_day_count) FILTER (stage_kind = 'paused'), 0)::BIGINT AS paused "
+        "FROM marts.fct_pipeline_days WHERE day = {last} AND is_active",
+        "{paused} on hold at the end of the last day",
+        is_of_day=True,
+        since="SELECT min(day) FROM marts.fct_pipeline_days",
     ),
 )
 """The key figures, in the order in which they are shown."""
@@ -350,7 +310,6 @@ class Picture:
 
     title: str
     section: str
-    needs: Needs
     draw: Callable[[PublishedFile, ReportPeriod], Chart | None]
 
 
@@ -397,13 +356,11 @@ PICTURES_OF_PERIOD = (
     Picture(
         "Placements agreed, by month",
         "months",
-        {"fct_placements": "placed_on", **_DATED},
         _by_month("SELECT placed_on AS day FROM marts.fct_placements", "placements agreed"),
     ),
     Picture(
         "Interviews held, by month",
         "months",
-        {"fct_interviews": "start_date outcome", **_DATED},
         _by_month(
             "SELECT start_date AS day FROM marts.fct_interviews WHERE outcome = 'held'",
             "interviews held",
@@ -414,7 +371,6 @@ PICTURES_OF_TODAY = (
     Picture(
         "Active candidates, by stage",
         "stages",
-        {"fct_pipeline_candidates": "stage stage_order is_active"},
         _grouped(
             "SELECT stage AS name, count(*) AS number FROM marts.fct_pipeline_candidates "
             "WHERE is_active GROUP BY stage, stage_order ORDER BY stage_order NULLS LAST, stage",
@@ -424,7 +380,6 @@ PICTURES_OF_TODAY = (
     Picture(
         "Open jobs, by their age",
         "ageing",
-        {"fct_job_ageing": "job_id age_band"},
         _grouped(
             "SELECT coalesce(age_band || ' days', 'not known') AS name, count(job_id) AS number "
             f"{JOBS_BY_AGE}",
@@ -446,13 +401,15 @@ class ActionList:
 
     title: str
     section: str
-    needs: Needs
     sql: str
     empty: str
 
     def read(self, published: PublishedFile) -> tuple[list[ActionRow], int]:
         """The rows that have room, and how many more there are."""
-        rows = published.rows(f"{self.sql} LIMIT {_LISTED_MAX}")
+        try:
+            rows = published.rows(f"{self.sql} LIMIT {_LISTED_MAX}")
+        except PartMissing:
+            return [], 0
         names = charts.distinct([row["name"] for row in rows], _LINE_ROOM)
         found = [
             ActionRow(
@@ -478,10 +435,6 @@ LISTS = (
     ActionList(
         "Contracts that end within 30 days without a next booking",
         "ending",
-        {
-            "fct_contractors_ending": "booking_id job_title company_name consultant_name days_left "
-            "ends_within_30_days next_booking_id is_replaced"
-        },
         "SELECT coalesce(job_title, 'unknown job') AS name, "
         f"{_ABOUT}, days_left || if(days_left = 1, ' day', ' days') AS figure, "
         "count(*) OVER () AS all FROM marts.fct_contractors_ending WHERE ends_within_30_days "
@@ -491,10 +444,6 @@ LISTS = (
     ActionList(
         f"Published jobs with nothing booked for {_QUIET_DAYS_MIN} days",
         "ageing",
-        {
-            "fct_job_ageing": "job_id job_title job_status company_name consultant_name "
-            "days_since_last_booking"
-        },
         "SELECT coalesce(job_title, 'job without a title') AS name, "
         f"{_ABOUT}, format('{{:,}} days', days_since_last_booking) AS figure, "
         "count(*) OVER () AS all FROM marts.fct_job_ageing WHERE job_status = 'published' "
@@ -505,10 +454,6 @@ LISTS = (
     ActionList(
         "Offers without an answer, by consultant",
         "offers",
-        {
-            "fct_pipeline_candidates": "stage consultant_id consultant_name days_in_stage "
-            "is_entry_observed"
-        },
         "SELECT consultant_name AS name, "
         "coalesce(arg_max(is_entry_observed, days_in_stage), true) AS is_dated, "
         "if(count(*) = 1, '1 offer', 'the longest of ' || count(*) || ' offers') "
@@ -549,20 +494,17 @@ def make_front(
     period = read_period(period_name, today)
     compared = read_compared(compared_names, period, today)
 
-    def drawn(pictures: Sequence[Picture]) -> tuple[tuple[Picture, Chart | None], ...]:
-        return tuple(
-            (each, None if published.missing(each.needs) else each.draw(published, period))
-            for each in pictures
-        )
+    def drawn(picture: Picture) -> Chart | None:
+        try:
+            return picture.draw(published, period)
+        except PartMissing:
+            return None
 
     return FrontPage(
         period,
         compared,
         tuple(answer(question, published, period, compared) for question in QUESTIONS),
-        drawn(PICTURES_OF_PERIOD),
-        drawn(PICTURES_OF_TODAY),
-        tuple(
-            (each, *(([], 0) if published.missing(each.needs) else each.read(published)))
-            for each in LISTS
-        ),
+        tuple((each, drawn(each)) for each in PICTURES_OF_PERIOD),
+        tuple((each, drawn(each)) for each in PICTURES_OF_TODAY),
+        tuple((each, *each.read(published)) for each in LISTS),
     )

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from connector.errors import count_noun
 from connector.report import charts
-from connector.report.figure import Drawing, Section, aged, headed, moment, of, share, tabled_figure
-from connector.report.published import PublishedFile, Row, total
+from connector.report.figure import Figure, Section, aged, headed, moment, share
+from connector.report.published import PublishedFile
 from connector.warehouse.duckdb_file import from_microseconds
 
 _PERSONAL = {
@@ -71,91 +70,80 @@ def file_summary(published: PublishedFile, written_at: datetime) -> list[tuple[s
     return found
 
 
-@tabled_figure(
-    "resources",
-    "Loaded records",
-    {
-        "data_freshness": "resource current_rows summary_only deleted pending proven_at "
-        "last_outcome anomalies oldest_read_age_days"
-    },
-    "SELECT * REPLACE (replace(resource, '_', ' ') AS resource) "
+_RESOURCES = Figure(
+    key="resources",
+    title="Loaded records",
+    mart="data_freshness",
+    sql="SELECT * REPLACE (replace(resource, '_', ' ') AS resource), "
+    "current_rows + deleted AS known, string_agg(replace(m.resource, '_', ' '), ', ' "
+    "ORDER BY m.resource) FILTER (proven_at IS NULL) OVER () AS the_unproven "
     "FROM marts.data_freshness AS m ORDER BY m.resource",
-    caption="Loaded records by resource",
     headings=headed(
         "resource Resource; current_rows Records; summary_only Summary only; deleted Deleted; "
         "pending Waiting; proven_at Verified up to; oldest_read_age_days Oldest read, days; "
         "last_outcome Last run; anomalies Anomalies"
     ),
-    is_open=True,
+    caption="Loaded records by resource",
+    findings=("{current_rows record} of {rows resource} are loaded.",),
+    notes=(
+        "{pending record} wait to be read.",
+        "Not verified yet: {the_unproven}.",
+        "{summary_only/current_rows record} have only summary data so far.",
+    ),
     empty="No data is loaded yet.",
+    counted="known",
+    is_open=True,
     is_wide=True,
 )
-def _resources(rows: list[Row]) -> Drawing | None:
-    live, waiting = total(rows, "current_rows"), total(rows, "pending")
-    if not live and not total(rows, "deleted"):
-        return None
-    told = [f"{count_noun(waiting, 'record')} wait to be read."] if waiting else []
-    unproven = [row["resource"] for row in rows if row["proven_at"] is None]
-    if unproven:
-        told.append(f"Not verified yet: {', '.join(unproven)}.")
-    if listed := total(rows, "summary_only"):
-        told.append(f"{of(listed, live, 'record')} have only summary data so far.")
-    return Drawing(
-        f"{count_noun(live, 'record')} of {count_noun(len(rows), 'resource')} are loaded.",
-        coverage=tuple(told),
-    )
 
-
-@tabled_figure(
-    "coverage",
-    "Coverage",
-    {"sum_coverage": "question about covered total missing coverage"},
-    "SELECT * REPLACE (replace(question, '_', ' ') AS question) FROM marts.sum_coverage AS c "
-    "WHERE total > 0 ORDER BY coverage, c.question",
-    caption="Data that the figures need",
+_COVERAGE = Figure(
+    key="coverage",
+    title="Coverage",
+    mart="sum_coverage",
+    sql="SELECT * REPLACE (replace(question, '_', ' ') AS question), "
+    "first_value(c.about) OVER least_first AS the_about, "
+    "first_value(c.covered) OVER least_first AS the_covered, "
+    "first_value(c.total) OVER least_first AS the_total "
+    "FROM marts.sum_coverage AS c WHERE total > 0 "
+    "WINDOW least_first AS (ORDER BY coverage, c.question) ORDER BY coverage, c.question",
     headings=headed("about Data; covered Available; total Of; missing Missing; coverage Coverage"),
+    caption="Data that the figures need",
+    findings=("Lowest coverage, {the_covered/the_total}: {the_about}",),
     empty="No data is loaded yet.",
+    chart=lambda _, rows: [
+        charts.bars(
+            rows,
+            "question",
+            "coverage",
+            unit="coverage",
+            text=lambda row: share(row["coverage"]),
+            most=1,
+            room=_ROOM,
+        )
+    ],
 )
-def _coverage(rows: list[Row]) -> Drawing:
-    chart = charts.bars(
-        rows,
-        "question",
-        "coverage",
-        unit="coverage",
-        text=lambda row: share(row["coverage"]),
-        most=1,
-        room=_ROOM,
-    )
-    least = rows[0]
-    finding = f"Lowest coverage, {of(least['covered'], least['total'])}: {least['about']}"
-    return Drawing(finding, (chart,))
 
-
-@tabled_figure(
-    "cost",
-    "API requests",
-    {"data_freshness": "resource requests_last_run requests_this_month"},
-    "SELECT replace(resource, '_', ' ') AS resource, requests_last_run, requests_this_month, "
+_COST = Figure(
+    key="cost",
+    title="API requests",
+    mart="data_freshness",
+    sql="SELECT replace(resource, '_', ' ') AS resource, requests_last_run, requests_this_month, "
     "coalesce(requests_this_month, 0) AS requests FROM marts.data_freshness AS m "
-    "WHERE requests > 0 OR requests_last_run > 0 ORDER BY m.requests_this_month DESC, m.resource",
-    caption="Requests by resource",
+    "WHERE requests > 0 OR requests_last_run > 0 "
+    "ORDER BY m.requests_this_month DESC, m.resource",
     headings=headed(
         "resource Resource; requests_last_run Last run; requests_this_month This billing month"
     ),
+    caption="Requests by resource",
+    findings=("{requests request} in this billing month; the last runs took {requests_last_run}.",),
     empty="No request was sent yet.",
+    chart=lambda _, rows: [charts.bars(rows, "resource", "requests", unit="requests this month")],
 )
-def _cost(rows: list[Row]) -> Drawing:
-    month, last = total(rows, "requests"), total(rows, "requests_last_run")
-    return Drawing(
-        f"{count_noun(month, 'request')} in this billing month; the last runs took {last:,}.",
-        (charts.bars(rows, "resource", "requests", unit="requests this month"),),
-    )
-
 
 MIRROR = Section(
     "mirror",
     "Data quality",
     "The figures are made from a copy of the platform's records: its completeness and freshness, "
     "the API requests it cost, and the checks before publication.",
-    (_resources, _coverage, _cost),
+    (_RESOURCES, _COVERAGE, _COST),
 )

@@ -27,7 +27,7 @@ from connector.report.front import FrontPage, KeyFigure, Reading, make_front
 from connector.report.mirror import MIRROR, file_summary
 from connector.report.period import PERIOD_DEFAULT, ReportPeriod
 from connector.report.pipeline import CANDIDATES, JOBS, TIME
-from connector.report.published import PublishedFile, opened
+from connector.report.published import PartMissing, PublishedFile, opened
 from connector.warehouse.duckdb_file import naming_errors
 
 SECTIONS = (CANDIDATES, JOBS, TIME, FEES, PEOPLE, CONTENT, MIRROR)
@@ -89,12 +89,11 @@ def make_page(
 
 
 def _answer(figure: Figure, published: PublishedFile) -> FigureAnswer:
-    contracts = {mart: published.contract(mart) for mart in figure.needs}
-    lacking = published.missing(figure.needs)
-    if lacking:
-        words = f"The published file has no {', no '.join(lacking)}."
-        return FigureAnswer(figure, contracts, None, words)
-    shown = figure.draw(published)
+    contracts = {mart: published.contract(mart) for mart in figure.marts}
+    try:
+        shown = figure.draw(published)
+    except PartMissing as missing:
+        return FigureAnswer(figure, contracts, None, f"The published file has no {missing}.")
     return FigureAnswer(figure, contracts, shown, "" if shown else figure.empty)
 
 

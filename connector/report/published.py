@@ -7,7 +7,7 @@ moments on one page.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from functools import cached_property
@@ -17,13 +17,13 @@ from zoneinfo import ZoneInfo
 
 from connector.errors import MartsMissing, NothingPublished
 from connector.log import neutralise
-from connector.report.figure import Needs
 from connector.warehouse.duckdb_file import from_microseconds
-from connector.warehouse.published_file import QueryResult, asking
+from connector.warehouse.published_file import ABSENT, QueryResult, asking
 
 Row = Mapping[str, Any]
 
 MARTS = "marts"
+_MART = re.compile(r"\bmarts\.(\w+)")
 _PARTS = ("Definition", "Grain", "Numerator", "Denominator", "Excluded", "Trap", "Coverage")
 _NOT_IN_XML = re.compile("[\ufffe\uffff]")
 _REPLACEMENT = "\ufffd"
@@ -46,6 +46,10 @@ def printable(text: str) -> str:
     return neutralise(_NOT_IN_XML.sub(_REPLACEMENT, text), keeping="\n")
 
 
+class PartMissing(Exception):
+    """The file lacks a mart or a column that a query reads; the message names it."""
+
+
 class PublishedFile:
     """Published file that is open for one report."""
 
@@ -53,20 +57,34 @@ class PublishedFile:
         self._ask = ask
 
     def rows(self, sql: str) -> list[Row]:
-        """Rows of a query, by their columns' names; moments by the account's clock."""
-        answer = self._ask(sql)
-        shown = (
-            [
-                self.local(each)
-                if isinstance(each, datetime)
-                else printable(each)
-                if isinstance(each, str)
-                else each
-                for each in row
-            ]
+        """Rows of a query, by their columns' names; moments by the account's clock.
+
+        `{today}` is the day that the marts take for today. Raises `PartMissing`.
+        """
+        if "{today}" in sql:
+            day = "NULL::DATE" if self.today is None else f"DATE '{self.today}'"
+            sql = sql.replace("{today}", day)
+        try:
+            answer = self._ask(sql)
+        except ABSENT as error:
+            absent = [f"{MARTS}.{each}" for each in _MART.findall(sql) if each not in self.marts]
+            column = re.search(r'"(\w+)"', str(error))
+            named = f"column {column[1]}" if column else "part that is needed"
+            raise PartMissing(", no ".join(dict.fromkeys(absent)) or named) from error
+        return [
+            {name: self._shown(value) for name, value in zip(answer.columns, row, strict=True)}
             for row in answer.rows
-        )
-        return [dict(zip(answer.columns, row, strict=True)) for row in shown]
+        ]
+
+    def _shown(self, value: Any) -> Any:
+        if isinstance(value, datetime):
+            return self.local(value)
+        return printable(value) if isinstance(value, str) else value
+
+    def require(self, mart: str, columns: Iterable[str], rows: Sequence[Row]) -> None:
+        """Check that the rows have the columns. Raises `PartMissing`."""
+        if absent := [f"{MARTS}.{mart}.{each}" for each in columns if rows and each not in rows[0]]:
+            raise PartMissing(", no ".join(absent))
 
     def local(self, at: datetime) -> datetime:
         """The moment by the account's clock."""
@@ -102,18 +120,6 @@ class PublishedFile:
         """Whether the file has the table or view, named with its schema."""
         return table in self._columns
 
-    def missing(self, needs: Needs) -> list[str]:
-        """The marts and columns that are needed and not there, with their schema."""
-        lacking = []
-        for mart, columns in needs.items():
-            table = f"{MARTS}.{mart}"
-            if table not in self._columns:
-                lacking.append(table)
-            else:
-                there = self._columns[table]
-                lacking += [f"{table}.{name}" for name in columns.split() if name not in there]
-        return lacking
-
     def contract(self, mart: str) -> dict[str, str]:
         """What the mart's own comment says of it, by part: Definition, Grain and so on."""
         return read_contract(self.marts.get(mart, ""))
@@ -126,26 +132,25 @@ class PublishedFile:
     def as_of(self) -> datetime | None:
         """The moment that the marts take for now; None if nothing was ever proven."""
         if self._has_moment:
-            sql = "SELECT epoch_us(max(as_of_at)) AS at FROM staging.as_of"
-        elif self.missing({"data_freshness": "proven_at last_run_at"}):
-            return None
-        else:
-            sql = (
-                "SELECT epoch_us(coalesce(max(proven_at), max(last_run_at))) AS at "
-                "FROM marts.data_freshness"
-            )
-        return from_microseconds(self.row(sql)["at"])
+            return self._moment("SELECT epoch_us(max(as_of_at)) AS at FROM staging.as_of")
+        return self._moment(
+            "SELECT epoch_us(coalesce(max(proven_at), max(last_run_at))) AS at "
+            "FROM marts.data_freshness"
+        )
 
     @cached_property
     def verified_at(self) -> datetime | None:
         """Time up to which every resource with records is verified; None if one never was."""
-        if self.missing({"data_freshness": "proven_at current_rows"}):
-            return None
-        sql = (
+        return self._moment(
             "SELECT CASE WHEN bool_and(proven_at IS NOT NULL) THEN epoch_us(min(proven_at)) END "
             "AS at FROM marts.data_freshness WHERE current_rows > 0"
         )
-        return from_microseconds(self.row(sql)["at"])
+
+    def _moment(self, sql: str) -> datetime | None:
+        try:
+            return from_microseconds(self.row(sql)["at"])
+        except PartMissing:
+            return None
 
     @cached_property
     def _has_moment(self) -> bool:

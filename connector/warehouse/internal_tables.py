@@ -264,7 +264,7 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "number BIGINT": "The row as a spreadsheet counts: the headings are 1.",
             "operation VARCHAR": "What the row is to do: `create`, `update` or `convert`; null "
             "where it was refused before that was known.",
-            "state VARCHAR": "Where it stands in the table of states (docs/PUSH.md).",
+            "state VARCHAR": "Where it stands in the table of states (docs/HOW_A_PUSH_WORKS.md).",
             "outcome VARCHAR": "What the report calls it.",
             "code VARCHAR": "Why, by a code that docs/PUSH.md and docs/ERRORS.md explain; null "
             "where it went well.",

@@ -16,6 +16,9 @@ from connector.warehouse.duckdb_file import SESSION, literal, naming_errors, quo
 
 _SCHEMAS_FIRST = ("marts", "staging", "seeds", "landing", "history", "sync", "push")
 
+ABSENT = (duckdb.CatalogException, duckdb.BinderException)
+"""Errors of a query that reads a table or column that the file does not have."""
+
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:

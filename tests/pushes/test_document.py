@@ -1,4 +1,4 @@
-"""docs/PUSH.md says what the code does: its diagram, its problems, its outcomes and its mapping."""
+"""The pages on pushes say what the code does: diagram, problems, outcomes, mapping and inbox."""
 
 from __future__ import annotations
 
@@ -17,19 +17,22 @@ from tests.catalog.document import read_tables
 from tests.cli.calling import call, variables
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "PUSH.md").read_text(encoding="utf-8")
+PAGE, HOW_TO, EXPLANATION = (
+    (ROOT / "docs" / name).read_text(encoding="utf-8")
+    for name in ("PUSH.md", "IMPORT.md", "HOW_A_PUSH_WORKS.md")
+)
 
 
-def block(language: str) -> str:
-    """The page's one code block of a language."""
-    (found,) = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+def block(language: str, page: str = PAGE) -> str:
+    """The one code block of a language on a page."""
+    (found,) = re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
     return str(found)
 
 
 def test_the_diagram_is_drawn_from_the_table() -> None:
     drawn = diagram().strip().removeprefix("```mermaid").removesuffix("```").strip()
 
-    assert drawn == block("mermaid").strip()
+    assert drawn == block("mermaid", EXPLANATION).strip()
 
 
 def test_every_problem_is_explained() -> None:
@@ -59,7 +62,7 @@ def test_every_outcome_and_mode_is_explained() -> None:
 
 
 def test_the_orders_of_the_inbox_are_accepted(tmp_path: Path) -> None:
-    (tmp_path / "push.toml").write_text(block("text"), encoding="utf-8")
+    (tmp_path / "push.toml").write_text(block("text", HOW_TO), encoding="utf-8")
     (tmp_path / "people.toml").write_text(block("toml"), encoding="utf-8")
     orders = orders_of(tmp_path)
 
@@ -68,7 +71,7 @@ def test_the_orders_of_the_inbox_are_accepted(tmp_path: Path) -> None:
 
 
 def test_every_order_of_the_inbox_is_told() -> None:
-    (told,) = re.findall(r"^`push\.toml` takes .*?\n\n", PAGE, re.DOTALL | re.MULTILINE)
+    (told,) = re.findall(r"^`push\.toml` takes .*?\n\n", HOW_TO, re.DOTALL | re.MULTILINE)
     keys = re.findall(r"`([a-z_]+)`", told.split(":", 1)[1])
     assert list(KEYS) == keys
 

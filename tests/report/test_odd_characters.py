@@ -11,7 +11,6 @@ import pytest
 
 from connector.report import charts
 from connector.report.figure import Chart
-from connector.report.front import LISTS, QUESTIONS
 from connector.report.page import SECTIONS
 from tests.report.conftest import Change, render
 from tests.tiers import first_fast
@@ -55,17 +54,13 @@ def test_a_chart_of_an_odd_name_is_drawn(odd: str) -> None:
 
 def _fields(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
     """The texts of marts that the report reads and that people write."""
-    needs = [each.needs for section in SECTIONS for each in section.figures]
-    needs += [each.needs for each in (*LISTS, *QUESTIONS)]
-    read = {
-        (mart, column) for each in needs for mart, names in each.items() for column in names.split()
-    }
+    read = {mart for section in SECTIONS for each in section.figures for mart in each.marts}
     words = ("name", "title", "about", "source_group", "currency")
     rows = connection.execute(
         "SELECT table_name, column_name FROM duckdb_columns() "
         "WHERE schema_name = 'marts' AND data_type = 'VARCHAR'"
     ).fetchall()
-    return sorted(each for each in rows if each in read and each[1].endswith(words))
+    return sorted(each for each in rows if each[0] in read and each[1].endswith(words))
 
 
 @pytest.mark.parametrize("odd", first_fast(["\x01", "\x1b", "\uffff"]))

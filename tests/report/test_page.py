@@ -11,7 +11,6 @@ from typing import Any
 import duckdb
 import pytest
 
-from connector.report.front import LISTS, PICTURES_OF_PERIOD, PICTURES_OF_TODAY, QUESTIONS
 from connector.report.page import SECTIONS, ReportPage
 from connector.report.published import read_contract
 from connector.warehouse.published_file import query
@@ -282,7 +281,7 @@ def test_every_figure_is_defined(document: Document) -> None:
     for figure in FIGURES:
         text = document.root.one(f"how-{figure.key}").text
         assert "Definition" in text, figure.key
-        assert all(f"marts.{mart}" in text for mart in figure.needs), figure.key
+        assert all(f"marts.{mart}" in text for mart in figure.marts), figure.key
 
 
 def test_contract_reads_parts() -> None:
@@ -321,32 +320,6 @@ def test_missing_mart_is_said_where_it_was_needed(changed: Callable[[Change], Pa
     assert "the file has no schema sync" in document.root.text
     assert "As of 6 March 2026, 00:00 UTC" in document.root.text
     assert document.table("Days in each stage")
-
-
-def test_figures_read_what_they_say_they_need(
-    published: Path, tmp_path: Path, document: Document
-) -> None:
-    needs: dict[str, set[str]] = {}
-    declarations = [each.needs for each in FIGURES] + [each.needs for each in QUESTIONS]
-    declarations += [each.needs for each in (*PICTURES_OF_PERIOD, *PICTURES_OF_TODAY)]
-    for declared in declarations + [each.needs for each in LISTS]:
-        for mart, columns in declared.items():
-            needs.setdefault(mart, set()).update(columns.split())
-    needs["data_freshness"] |= {"proven_at", "last_run_at"}
-    bare = tmp_path / "recruitment.duckdb"
-    with duckdb.connect(str(bare)) as connection:
-        connection.execute(f"ATTACH '{published}' AS full_file (READ_ONLY); CREATE SCHEMA marts")
-        for mart, needed in needs.items():
-            shown = ", ".join(sorted(needed)) or "1 AS nothing"
-            connection.execute(
-                f"CREATE TABLE marts.{mart} AS SELECT {shown} FROM full_file.marts.{mart}"
-            )
-    found = Document.of(render(bare).html)
-
-    assert [] == [each.text for each in found.root.all("p") if "has no marts" in each.text]
-    captions = [next(each.all("caption")).text for each in document.root.all("table")]
-    assert captions == [next(each.all("caption")).text for each in found.root.all("table")]
-    assert [document.table(each) for each in captions] == [found.table(each) for each in captions]
 
 
 # -- it needs nothing but itself, and gives nobody away -------------------------------------------

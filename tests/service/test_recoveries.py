@@ -1,4 +1,4 @@
-"""What docs/OPERATIONS.md says after an error: it is done here, and the copy is exact again. A log
+"""What docs/ERRORS.md says after an error: it is done here, and the copy is exact again. A log
 that is damaged is recovered from in test 11.
 """
 
@@ -16,7 +16,7 @@ from tests.cli.calling import COUNTS, KEY, Called, call, variables
 from tests.pulls.landed import differences
 from tests.tiers import first_fast
 
-OPERATIONS = Path(__file__).parents[2] / "docs" / "OPERATIONS.md"
+ERRORS = Path(__file__).parents[2] / "docs" / "ERRORS.md"
 ALL = ("*",)
 
 KEYS = {KEY: ALL, "new-key": ALL, "jobs": ("jobs.read",)}
@@ -44,10 +44,10 @@ class Site:
         return call(arguments, self.environ | environ)
 
     def fails(self, code: str, *arguments: str, status: int = 1, **environ: str) -> None:
-        """The command ends so, and the page on operations says what to do then."""
+        """The command ends so, and the page of errors says what to do then."""
         called = self.call(*(arguments or ("pull",)), "--json", **environ)
         assert (status, code) == (called.status, _code(called.object)), called
-        assert f"`{code}`" in OPERATIONS.read_text(encoding="utf-8")
+        assert f"`{code}`" in ERRORS.read_text(encoding="utf-8")
 
     def restore(self) -> None:
         """Restore the backup in place of what is here."""

@@ -1,4 +1,4 @@
-"""The documents of versions have the numbers that the files have."""
+"""The changelog has the numbers that the files have."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from connector.warehouse.duckdb_file import STORAGE_VERSION
 from connector.warehouse.schema import SCHEMA_VERSION
 from tests.repository import ROOT
 
-DOCS = ROOT / "docs"
-
 
 def test_the_changelog_starts_with_the_version_of_the_package() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -22,7 +20,7 @@ def test_the_changelog_starts_with_the_version_of_the_package() -> None:
 
 
 def test_the_files_have_the_numbers_that_the_page_says() -> None:
-    text = (DOCS / "VERSIONS.md").read_text(encoding="utf-8")
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `?([\w.]+|backups)\b[^|]*\| (.+?) \|", text, re.MULTILINE))
 
     assert rows["work.duckdb"].startswith(f"{SCHEMA_VERSION}, ")

@@ -214,7 +214,7 @@ def _planted(runs: int, workers: int) -> int:
     for each, seen in _seen(runs, workers):
         is_as_it_should_be &= (seen is None) == each.is_harmless
         told = f"{seen[0]} runs: {seen[1]}" if seen else f"not in {runs} runs"
-        told += " (harmless: docs/RELIABILITY.md)" if each.is_harmless else ""
+        told += " (harmless: docs/CORRECTNESS.md)" if each.is_harmless else ""
         _say(f"{each.engine:<7} {each.name:<37} {each.scenario:<22} {told}"[:160])
     return int(not is_as_it_should_be)
 

@@ -1,7 +1,7 @@
 """The engine with a planted fault: a part taken out, or one of its lines changed.
 
 Each function plants one for as long as the patch lasts. `SHOWN_IN` names the scenario that is made
-to show it, and `HARMLESS` the faults that no scenario can show; docs/RELIABILITY.md says why. Where
+to show it, and `HARMLESS` the faults that no scenario can show; docs/CORRECTNESS.md says why. Where
 the engine has moved on and the part is no longer there, the patch raises, so that no planted fault
 is one in name only.
 """

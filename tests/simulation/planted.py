@@ -1,7 +1,7 @@
 """Every planted fault with the scenario that is made to show it, and how soon it does.
 
 The faults of the pull and of the rate limiter are in `ablation.py`, those of the push in
-`push/ablation.py`; what each of them shows is in docs/RELIABILITY.md.
+`push/ablation.py`; what each of them shows is in docs/CORRECTNESS.md.
 """
 
 from __future__ import annotations

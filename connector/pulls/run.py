@@ -335,7 +335,7 @@ class _Pull:
                     reasons.append(pulled.reason)
         if unknown:
             named = ", ".join(sorted(unknown))
-            reasons.append(f"not landed, so the parent record is unknown: {named}")
+            reasons.append(f"not loaded, so the parent record is unknown: {named}")
         tally.reason = "; ".join(reasons) or engine.ONLY_THESE
 
     async def _proven_at(self, streams: tuple[Stream, ...]) -> datetime | None:

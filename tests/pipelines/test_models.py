@@ -67,8 +67,8 @@ def test_each_model_is_an_asset_made_of_its_refs() -> None:
     )
     assert "marts" == spec("fct_placements").group_name
     description = spec("fct_placements").description or ""
-    assert PROJECT.models["fct_placements"].about == description.replace("  \n", "\n")
-    assert "  \nGrain: one row per placement.  \nExcluded: " in description
+    assert "\n\n**Grain:** one row per placement.\n\n**Excluded:** drafts, " in description
+    assert "\n" not in description.replace("\n\n", "")
 
 
 def test_each_test_is_an_asset_check_of_its_name() -> None:

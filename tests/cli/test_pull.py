@@ -302,5 +302,5 @@ def test_pull_warns_once_of_own_models_that_are_not_declared(tmp_path: Path) -> 
     warned = [line for line in first.err.splitlines() if "schema.yml" in line]
     assert [f"Warning: {said}'connector models test' lists them."] == warned
     assert "schema.yml" not in second.err
-    for each in ("own.titles has", "own.titles.id (", "own.titles.title ("):
+    for each in ("own.titles is", "own.titles.id (", "own.titles.title ("):
         assert each in listed.err

@@ -23,7 +23,8 @@ from connector.catalog import CATALOG, subjects_of
 from connector.catalog.resource import Declaration
 from connector.catalog.value import MARK
 from connector.ledger.identifiers import PHONE_DIGITS
-from connector.ledger.person import Mention, Person, find_mentions, owned_groups, removed_fields
+from connector.ledger.person import Mention, Person, mentions, owned, reduced, removed_fields
+from connector.ledger.suppression import Noticing, Suppressed
 from connector.warehouse.duckdb_file import literal, quoted
 from connector.warehouse.published_file import open_queries
 from connector.warehouse.queries import staged_table
@@ -85,18 +86,6 @@ def find_by_name(connection: duckdb.DuckDBPyConnection, name: str) -> Iterator[R
                     yield resource.name, record
 
 
-def every_version(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every version of every record that the file holds, with its resource."""
-    for resource in CATALOG.values():
-        for schema in _SCHEMAS:
-            name = f"{schema}.{quoted(resource.name)}"
-            rows = connection.execute(f"SELECT DISTINCT _record::VARCHAR FROM {name}")
-            while batch := rows.fetchmany(_BATCH):
-                for (record,) in batch:
-                    if record is not None:
-                        yield resource.name, json.loads(record)
-
-
 def known_rows(path: Path, person: Person) -> Counter[str]:
     """Rows with an identifier of the person, by published table. Raises a `WarehouseError`."""
     found: Counter[str] = Counter()
@@ -126,8 +115,32 @@ def is_identifier(column: str, person: Person) -> Iterator[str]:
         yield f"({number} AND {each})"
 
 
-def remove_person(
-    connection: duckdb.DuckDBPyConnection, person: Person, erasing: CurrentErasure | None
+def take_out_listed(
+    connection: duckdb.DuckDBPyConnection, suppressed: Suppressed, erasure: str, at: datetime
+) -> bool:
+    """Take everybody on the list of erased people out of every table; True if the file changed."""
+    noticing = Noticing(suppressed)
+    for resource, record in every_version(connection):
+        reduced(CATALOG[resource], record, noticing)
+    if noticing.met:
+        take_out(connection, noticing.as_person(), Erasing(erasure, at))
+    return bool(noticing.met)
+
+
+def every_version(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every version of every record that the file holds, with its resource."""
+    for resource in CATALOG.values():
+        for schema in _SCHEMAS:
+            name = f"{schema}.{quoted(resource.name)}"
+            rows = connection.execute(f"SELECT DISTINCT _record::VARCHAR FROM {name}")
+            while batch := rows.fetchmany(_BATCH):
+                for (record,) in batch:
+                    if record is not None:
+                        yield resource.name, json.loads(record)
+
+
+def take_out(
+    connection: duckdb.DuckDBPyConnection, person: Person, erasing: Erasing | None
 ) -> PersonRows:
     """Take the person out of every table; without `erasing` nothing is written."""
     found = PersonRows()

@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from connector.pulls.error_hints import describe_row_difference as describe_row_difference
     from connector.pulls.error_hints import explain as explain
     from connector.pulls.error_hints import explain_together as explain_together
-    from connector.pulls.error_hints import may_repeat as may_repeat
     from connector.pulls.outcome import Progress as Progress
     from connector.pulls.outcome import PullReport as PullReport
     from connector.pulls.outcome import Watch as Watch

@@ -23,8 +23,15 @@ from connector.catalog import CATALOG, subjects_of
 from connector.catalog.resource import Declaration
 from connector.catalog.value import MARK
 from connector.ledger.identifiers import PHONE_DIGITS
-from connector.ledger.person import Mention, Person, mentions, owned, reduced, removed_fields
-from connector.ledger.suppression import Noticing, Suppressed
+from connector.ledger.person import (
+    Mention,
+    Person,
+    find_mentions,
+    owned_groups,
+    removed_fields,
+    without_person,
+)
+from connector.ledger.suppression import SuppressionFilter, SuppressionList
 from connector.warehouse.duckdb_file import literal, quoted
 from connector.warehouse.published_file import open_queries
 from connector.warehouse.queries import staged_table
@@ -115,15 +122,15 @@ def is_identifier(column: str, person: Person) -> Iterator[str]:
         yield f"({number} AND {each})"
 
 
-def take_out_listed(
-    connection: duckdb.DuckDBPyConnection, suppressed: Suppressed, erasure: str, at: datetime
+def remove_listed_persons(
+    connection: duckdb.DuckDBPyConnection, suppressed: SuppressionList, erasure: str, at: datetime
 ) -> bool:
     """Take everybody on the list of erased people out of every table; True if the file changed."""
-    noticing = Noticing(suppressed)
+    noticing = SuppressionFilter(suppressed)
     for resource, record in every_version(connection):
-        reduced(CATALOG[resource], record, noticing)
+        without_person(CATALOG[resource], record, noticing)
     if noticing.met:
-        take_out(connection, noticing.as_person(), Erasing(erasure, at))
+        remove_person(connection, noticing.as_person(), CurrentErasure(erasure, at))
     return bool(noticing.met)
 
 
@@ -139,8 +146,8 @@ def every_version(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, 
                         yield resource.name, json.loads(record)
 
 
-def take_out(
-    connection: duckdb.DuckDBPyConnection, person: Person, erasing: Erasing | None
+def remove_person(
+    connection: duckdb.DuckDBPyConnection, person: Person, erasing: CurrentErasure | None
 ) -> PersonRows:
     """Take the person out of every table; without `erasing` nothing is written."""
     found = PersonRows()

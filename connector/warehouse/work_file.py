@@ -18,7 +18,7 @@ import duckdb
 from connector.atomic_files import create, sync_folder
 from connector.errors import WarehouseError, WorkLost
 from connector.ledger.identity import Identity
-from connector.ledger.suppression import Suppressed
+from connector.ledger.suppression import SuppressionList
 from connector.warehouse.contents import fingerprint
 from connector.warehouse.duckdb_file import (
     LOG_ENDINGS,
@@ -275,11 +275,11 @@ def _restore_tables(published: Path, fresh: Path) -> None:
                 connection.execute(f"DROP SCHEMA {quoted(schema)} CASCADE")
         is_reduced = False
         with transaction(connection):
-            if suppressed := Suppressed.of(published.parent):
+            if suppressed := SuppressionList.of(published.parent):
                 # Only folders with erased people need the code that finds them.
-                from connector.warehouse.persons import take_out_listed  # noqa: PLC0415
+                from connector.warehouse.persons import remove_listed_persons  # noqa: PLC0415
 
-                is_reduced = take_out_listed(connection, suppressed, TAKEN_BACK, now)
+                is_reduced = remove_listed_persons(connection, suppressed, TAKEN_BACK, now)
             detail = (
                 "the work file was missing. Records and history were restored from "
                 f"{published.name} (data as of {true_of})"

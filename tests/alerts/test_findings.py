@@ -16,7 +16,7 @@ from connector.ledger.alert_states import AlertRecord
 from connector.ledger.journal_reads import PushHealth, PushRun, UnknownRows
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger, LedgerStatus
-from connector.ledger.quota import Month, Period
+from connector.ledger.quota import MonthUse, Period
 from connector.operations.findings import (
     JobRun,
     Snapshot,

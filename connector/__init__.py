@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from connector.publishing.project import Checked as Checked
     from connector.publishing.project import ModelBuilt as ModelBuilt
     from connector.publishing.project import Project as Project
+    from connector.publishing.project import Severity as Severity
     from connector.publishing.publication import Prepared as Prepared
     from connector.publishing.publication import Published as Published
     from connector.publishing.publication import prepare as prepare
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from connector.pulls.error_hints import can_retry as can_retry
     from connector.pulls.error_hints import describe_row_difference as describe_row_difference
     from connector.pulls.error_hints import explain as explain
+    from connector.pulls.error_hints import explain_together as explain_together
     from connector.pulls.outcome import Progress as Progress
     from connector.pulls.outcome import PullReport as PullReport
     from connector.pulls.outcome import Watch as Watch

@@ -333,7 +333,7 @@ class ModelsCircular(ModelError):
 class ModelTwice(ModelError):
     """Two files, or two declarations, have the same name."""
 
-    action = "Rename one of them, so that ref() has one meaning."
+    action = "Rename one of them."
 
 
 class SeedInvalid(ModelError):

@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import dagster as dg
 
@@ -78,20 +77,35 @@ class Account:
             raise failure_of(error) from None
 
 
-def failure_of(error: ConnectorError, *, waits: bool = False) -> dg.Failure:
-    """The error as Dagster shows it: what happened, what to do, and no traceback to read first.
+Context = dg.AssetExecutionContext | dg.OpExecutionContext
+"""Context of a step that may be retried."""
 
-    It is worth a retry where the same request may succeed later without anybody's doing anything.
-    Another run's lease is not: that run does the work, and a second one would only queue behind
-    it, unless this run `waits`, since it takes the place of one that was killed and whose lease may
-    still have to run out.
+
+def failure_of(
+    error: ConnectorError, context: Context | None = None, *, waits: bool = False
+) -> dg.Failure:
+    """Return the error as a failure that Dagster shows without a traceback.
+
+    Dagster retries the step if the same request may succeed later without anybody's help. It does
+    not wait for another run's lease: that run does the same work. The exception is a run that
+    `waits`, because it replaces a killed run whose lease may not have expired yet.
     """
     is_worth_it = isinstance(error, TryAgain) and (waits or not isinstance(error, LeaseHeld))
     return dg.Failure(
         description=explain(error),
         metadata={"code": error.code, "action": error.action},
-        allow_retries=is_worth_it,
+        allow_retries=is_worth_it and not (context and is_last_try(context)),
     )
+
+
+def is_last_try(context: Context) -> bool:
+    """Return True if Dagster does not retry the step again.
+
+    A failure of the last try must not allow retries: Dagster would show "Exceeded max_retries"
+    instead of the failure.
+    """
+    policy = context.op_def.retry_policy
+    return policy is None or context.retry_number >= policy.max_retries
 
 
 @dataclass(frozen=True)
@@ -171,26 +185,6 @@ def check_of(
             description=about,
             partitions_def=accounts.partitions,
         )
-
-
-ROW_COUNT = "dagster/row_count"
-
-
-def by_account(context: dg.AssetExecutionContext, metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """The metadata, with the account in the name of every number where accounts are partitions:
-    Dagster plots what has one name as one line over time, whatever partition it is of.
-    """
-    account = account_of(context)
-    if account is None:
-        return dict(metadata)
-    return {
-        f"{'rows' if name == ROW_COUNT else name} ({account})" if _is_number(value) else name: value
-        for name, value in metadata.items()
-    }
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def keys_asked(context: dg.AssetExecutionContext) -> set[dg.AssetKey]:

@@ -13,8 +13,10 @@ import dagster as dg
 
 from pipelines import freshness, jobs
 from pipelines.accounts import Account, Accounts
+from pipelines.graph import external_of
 from pipelines.landing import landing_of
-from pipelines.models import models_of, published_of
+from pipelines.models import models_of
+from pipelines.publishing import published_of
 from pipelines.pushes import push_job_of
 from pipelines.schedules import schedules_of
 from pipelines.sensors import alerts_sensor, failure_alerts_sensor, inbox_sensor_of
@@ -26,7 +28,12 @@ def define(account: Account, accounts: Accounts | None = None) -> dg.Definitions
     """
     accounts = accounts or Accounts.of(account)
     return dg.Definitions(
-        assets=[landing_of(accounts), models_of(accounts), published_of(accounts)],
+        assets=[
+            *external_of(accounts),
+            landing_of(accounts),
+            models_of(accounts),
+            published_of(accounts),
+        ],
         asset_checks=[freshness.data_is_fresh],
         jobs=[
             jobs.nightly_pull_job,

@@ -1,11 +1,10 @@
-"""How old what analysts see may become: by the time of the run, and by that of the data.
+"""Freshness: by the time of the last run, and by the age of the verified data.
 
-Dagster's own policy asks when an asset was last materialized, whatever that run proved, and, where
-accounts are partitions, of whichever account. So it tells that the schedule lives. Whether each
-account's data is young enough is a check of `published`, from what is proven by its files.
+Dagster's freshness policy compares the last materialization of any account, so it shows that the
+schedule works. The check `data_is_fresh` compares the time up to which each account was verified.
 """
 
-# Annotations stay as they are, and not text: Dagster reads those of a check at import.
+# Dagster reads the annotations of a check at import, so they are not postponed here.
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
@@ -20,11 +19,9 @@ from connector import (
     proof_of,
 )
 from pipelines.accounts import Account, Accounts, failure_of
+from pipelines.graph import PUBLISHED
 
 NAME = "data_is_fresh"
-PUBLISHED = dg.AssetKey(["published"])
-"""The asset that analysts open."""
-
 _POLICY_LEAST = timedelta(minutes=1)
 """Dagster takes no shorter time."""
 
@@ -39,8 +36,8 @@ def policy_of(accounts: Accounts) -> dg.FreshnessPolicy:
 @dg.asset_check(
     asset=PUBLISHED,
     name=NAME,
-    description="Every resource of every account was proven within the account's alert_max_age,"
-    " whenever a run last ended.",
+    description="Every resource of every account was verified within the account's"
+    " `alert_max_age`. A successful run that could not verify a resource does not count.",
 )
 def data_is_fresh(
     context: dg.AssetCheckExecutionContext, account: dg.ResourceParam[Account]
@@ -70,7 +67,7 @@ def result_of(account: Account, now: datetime) -> dg.AssetCheckResult:
         if proof.sentence is not None:
             sentences.append(f"{whose}{proof.sentence}")
         if proof.oldest is not None:
-            name = "proven_up_to" if len(accounts) == 1 else f"proven_up_to/{each.name}"
+            name = "verified_until" if len(accounts) == 1 else f"verified_until/{each.name}"
             told[name] = dg.MetadataValue.timestamp(proof.oldest)
     return dg.AssetCheckResult(
         passed=not sentences,

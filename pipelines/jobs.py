@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import dagster as dg
 
-from pipelines import freshness, landing, models
+from pipelines import freshness
+from pipelines.graph import KEYS, PUBLISHED
 
 NIGHTLY = "nightly_pull"
 INTRADAY = "intraday_pull"
@@ -26,7 +27,7 @@ UNDER_WAY = [each for each in dg.DagsterRunStatus if each not in ENDED]
 # A retry, by Dagster or by a user, leaves out the resources that were loaded.
 _TAGS = {"dagster/retry_strategy": "FROM_ASSET_FAILURE"}
 # This check covers all accounts, so it is not part of the run of one account.
-_FRESH = dg.AssetSelection.checks(dg.AssetCheckKey(freshness.PUBLISHED, freshness.NAME))
+_FRESH = dg.AssetSelection.checks(dg.AssetCheckKey(PUBLISHED, freshness.NAME))
 
 nightly_pull_job = dg.define_asset_job(
     NIGHTLY,
@@ -38,7 +39,7 @@ nightly_pull_job = dg.define_asset_job(
 
 intraday_pull_job = dg.define_asset_job(
     INTRADAY,
-    selection=dg.AssetSelection.assets(*landing.KEYS.values(), models.PUBLISHED) - _FRESH,
+    selection=dg.AssetSelection.assets(*KEYS.values(), PUBLISHED) - _FRESH,
     tags=_TAGS,
     description="Pull all resources. If anything changed, build the models and publish.",
 )

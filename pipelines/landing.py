@@ -1,10 +1,10 @@
-"""The landed resources: one asset each, all of them pulled by one step that can be subset.
+"""The loaded table of each resource: one asset each, pulled by one step.
 
-One step, since one key has one pace. What a pull does is the connector's affair; what landed is
-published when the models stand (`publishing.py`).
+It is one step because all requests of an API key share its rate limit. If some resources cannot be
+loaded, the step publishes the others before it fails.
 """
 
-# Annotations stay as they are, and not text: Dagster reads those of an asset at import.
+# Dagster reads the annotations of an asset at import, so they are not postponed here.
 import asyncio
 import logging
 import time
@@ -24,14 +24,13 @@ from connector import (
     PullReport,
     ResourceRun,
     Settings,
-    Stopped,
     TryAgain,
     Warehouse,
     can_retry,
     columns,
     describe_row_difference,
     explain,
-    publish,
+    explain_together,
     pull,
     settle,
 )
@@ -40,42 +39,35 @@ from pipelines.accounts import (
     Account,
     Accounts,
     account_of,
-    by_account,
     check_of,
     failure_of,
+    is_last_try,
     keys_asked,
 )
-
-GROUP = "landing"
-LANDED = frozenset(("done", "partial"))
-"""Outcomes after which a resource's rows are those that the pull meant to land."""
-
-KEYS = {name: dg.AssetKey([GROUP, name]) for name in CATALOG}
-"""Each resource's asset."""
+from pipelines.graph import API_KEYS, DATA_TEAM, KEYS, LANDING, code_in
+from pipelines.models import Event
+from pipelines.publishing import LOADED, publish_recorded
 
 RETRIES = dg.RetryPolicy(max_retries=2, delay=60, backoff=dg.Backoff.EXPONENTIAL)
-"""For what passes by itself: the network, an answer of 5xx, a limit of the minute. After what a
-person has to mend, and after another run's lease, nothing is repeated.
-"""
+"""For temporary errors: the network, 5xx responses, the rate limit. Others are not retried."""
 
 CHECK = "matches_api_total"
-"""The check of each resource: the landing holds as many live rows as the API counts."""
+"""The check of each resource: the table has as many live rows as the API reports."""
 
 RETRY_TAG = "dagster/retry_number"
-"""The tag of a run that Dagster began by itself in the place of one that was cut off."""
+"""Tag of a run that Dagster started to replace an interrupted one."""
 
 
 class PullConfig(dg.Config):
-    """What is asked of a pull beyond the fewest requests that prove it."""
+    """Options of the pull."""
 
     verify_unchanged: bool = Field(
         default=False,
-        description="Compare every page of the lists, and spend scrub_requests on looking again at"
-        " what was verified longest ago.",
+        description="Compare every page of the API's lists, and re-read the least recently verified"
+        " records. The setting scrub_requests limits the extra requests.",
     )
     accept_deletes: bool = Field(
-        default=False,
-        description="A person's word that deletions are meant, however many they are.",
+        default=False, description="Accept all deletions, even a suspiciously large number."
     )
 
     def options(self, settings: Settings) -> PullOptions:
@@ -87,44 +79,50 @@ class PullConfig(dg.Config):
 
 
 SECONDS_BETWEEN = 5.0
-"""So much time is between a line and the next, at least, and before the first one."""
+"""Minimum number of seconds between two progress lines, and before the first one."""
 
 
 class NowAndThen:
-    """Tells a run's log how far something is, on the clock that `now` reads in seconds."""
+    """Writes progress lines to a run's log, but not too often.
+
+    Args:
+        log: Log of the run.
+        now: Clock in seconds.
+    """
 
     def __init__(self, log: logging.Logger, now: Callable[[], float] = time.monotonic) -> None:
         self._log, self._now = log, now
         self._told_at = now()
 
-    def tell(self, line: str) -> None:
-        """Tell it, if nothing was told for a while."""
+    def tell(self, line: str, level: int = logging.DEBUG) -> None:
+        """Write the line, unless another line was written within the last seconds."""
         if self._now() - self._told_at >= SECONDS_BETWEEN:
-            self._log.debug(line)
+            self._log.log(level, line)
             self._told_at = self._now()
 
 
 class Narrator:
-    """Tells a run's log how a pull or a push goes on."""
+    """Writes the progress of a pull or push to a run's log."""
 
     def __init__(self, log: logging.Logger) -> None:
         self._log, self._progress = log, NowAndThen(log)
 
     def __call__(self, progress: Progress) -> None:
-        """A resource or a batch begins or ends, or goes on, which is told now and then."""
+        """Write a line when a resource or batch starts or ends, and now and then in between."""
         name, done, rows = progress.batch or progress.resource, progress.ended, progress.pending
         if progress.waits_until is not None:
-            self._progress.tell(f"waiting until {progress.waits_until:%H:%M:%S} UTC")
+            moment = f"{progress.waits_until:%H:%M:%S} UTC"
+            self._progress.tell(f"Waiting until {moment}", logging.INFO)
         elif progress.until is not None:
             moment = f"{progress.until:%H:%M:%S} UTC"
-            self._log.info(f"{name}: {rows} rows are in doubt; looking again at {moment}")
+            self._log.info(f"{name}: {rows} rows are unconfirmed; next search at {moment}")
         elif done is not None:
             self._log.info(
                 f"{name}: {done.outcome}; {done.requests} requests, {done.new} new,"
                 f" {done.changed} changed, {done.deleted} deleted, {done.live} live"
             )
         elif not (progress.requests or progress.read):
-            self._log.info(f"{name}: begins")
+            self._log.info(f"{name}: started")
         else:
             self._progress.tell(
                 f"{name}: {progress.read} done, {progress.pending} pending,"
@@ -133,11 +131,12 @@ class Narrator:
 
 
 def landing_of(accounts: Accounts) -> dg.AssetsDefinition:
-    """The landed resources of the accounts."""
+    """Return the assets of the loaded tables."""
 
     @dg.multi_asset(
         name="pull_landing",
-        description="Pull the selected resources from the API.",
+        description="Pull the selected resources from the API. If some cannot be loaded, the step"
+        " publishes the others and then fails. Retries leave out the resources that were loaded.",
         specs=list(_specs(accounts)),
         check_specs=[_check_of(resource, accounts) for resource in CATALOG.values()],
         can_subset=True,
@@ -146,11 +145,10 @@ def landing_of(accounts: Accounts) -> dg.AssetsDefinition:
     )
     def landing(
         context: dg.AssetExecutionContext, config: PullConfig, account: dg.ResourceParam[Account]
-    ) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
-        """Pull the selected resources; those that landed are materialized, whatever became of
-        others, and a repeat pulls the others alone.
+    ) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult | Event]:
+        """Pull the selected resources, and materialize those that were loaded.
 
-        Raises `dagster.Failure` with the names and reasons of those that did not land.
+        Raises `dagster.Failure` with the connector's error if a resource was not loaded.
         """
         settings = account.settings(account_of(context))
         pulling = pull(
@@ -164,23 +162,21 @@ def landing_of(accounts: Accounts) -> dg.AssetsDefinition:
         try:
             report = asyncio.run(_settled(pulling, settings, context.log))
         except ConnectorError as error:
-            raise failure_of(error, waits=RETRY_TAG in context.run.tags) from None
+            raise failure_of(error, context, waits=RETRY_TAG in context.run.tags) from None
         warehouse = Warehouse(settings.folder)
+        missing = [each for each in report.resources.values() if each.outcome not in LOADED]
         for name, done in report.resources.items():
-            if done.outcome not in LANDED:
+            if done in missing:
                 continue
             key = KEYS[name]
             if key in context.selected_asset_keys:
-                told = by_account(context, _of_pull(CATALOG[name], done, report, warehouse))
+                told = _of_pull(CATALOG[name], done, report, warehouse)
                 yield dg.MaterializeResult(asset_key=key, metadata=told)
             if dg.AssetCheckKey(key, CHECK) in context.selected_asset_check_keys:
-                yield _checked(done, context)
-        refuse_the_rest(
-            report,
-            settings,
-            is_last=context.retry_number >= RETRIES.max_retries,
-            has_landed=bool(_landed_in(context.run.run_id, context.instance)),
-        )
+                yield _checked(done)
+        if not missing and report.error is None:
+            return
+        yield from _fail(context, settings, report, missing)
 
     return landing
 
@@ -188,7 +184,7 @@ def landing_of(accounts: Accounts) -> dg.AssetsDefinition:
 async def _settled(
     pulling: Awaitable[PullReport], settings: Settings, log: logging.Logger
 ) -> PullReport:
-    """The pull's report, once the rows of pushes in doubt are looked for as well."""
+    """Return the pull's report after searching for the unconfirmed rows of pushes."""
     report = await pulling
     if told := await settle(settings, publishes=False):
         log.info(told)
@@ -196,22 +192,24 @@ async def _settled(
 
 
 def _specs(accounts: Accounts) -> Iterator[dg.AssetSpec]:
-    """The asset of each resource."""
+    """Yield the asset of each resource."""
     for name, resource in CATALOG.items():
         yield dg.AssetSpec(
             KEYS[name],
+            deps=[API_KEYS[name]],
             description=resource.about,
             skippable=True,
-            group_name=GROUP,
-            kinds={"duckdb"},
-            metadata=_of_table(resource),
+            group_name=LANDING,
+            kinds={"api", "python", "duckdb"},
+            owners=DATA_TEAM,
+            metadata={**_of_table(resource), **code_in(__file__)},
             partitions_def=accounts.partitions,
             freshness_policy=freshness.policy_of(accounts),
         )
 
 
 def _selected(context: dg.AssetExecutionContext) -> Sequence[str]:
-    """The resources asked for, without those that landed before this step was repeated."""
+    """Return the selected resources without those that an earlier try of this step loaded."""
     wanted = keys_asked(context)
     if context.retry_number:
         wanted = wanted - _landed_in(context.run.run_id, context.instance)
@@ -219,74 +217,92 @@ def _selected(context: dg.AssetExecutionContext) -> Sequence[str]:
 
 
 def _landed_in(run_id: str, instance: dg.DagsterInstance) -> set[dg.AssetKey]:
-    """The assets that the run has materialized so far."""
+    """Return the assets that the run has materialized so far."""
     kind = {dg.DagsterEventType.ASSET_MATERIALIZATION}
     logged = (each.asset_materialization for each in instance.all_logs(run_id, of_type=kind))
     return {each.asset_key for each in logged if each is not None}
 
 
-def refuse_the_rest(
-    report: PullReport, settings: Settings, *, is_last: bool, has_landed: bool
-) -> None:
-    """Raise `dagster.Failure` for the resources that did not land, if there are any.
+# -- Failures --------------------------------------------------------------------------------------
 
-    It is worth a retry only where nobody need do anything first. Where there is none, or this was
-    the last, Dagster goes no further, so what landed of the others, now or before a repeat, is
-    published here: a key without one scope must not keep analysts from all the rest.
+
+def _fail(
+    context: dg.AssetExecutionContext,
+    settings: Settings,
+    report: PullReport,
+    missing: Sequence[ResourceRun],
+) -> Iterator[dg.AssetCheckResult | Event]:
+    """Raise `dagster.Failure` with the connector's errors.
+
+    If Dagster does not try again, first record a failed check for each resource that was not
+    loaded, and publish the others: Dagster runs no later step of the run.
     """
-    missing = [each for each in report.resources.values() if each.outcome not in LANDED]
-    if not missing and report.error is None:
-        return
-    reasons = {
-        each.resource: f"{each.outcome}: {explain(each)}"
-        for each in missing
-        if each.message is not None
-    }
-    if report.error is not None:
-        reasons["run"] = explain(report.error)
-    is_worth_it = (
-        bool(missing)
-        and (report.error is None or isinstance(report.error, TryAgain))
-        and all(can_retry(each) for each in missing if each.message)
-    )
-    if (has_landed or report.outcome != "failed") and (is_last or not is_worth_it):
-        try:
-            publish(settings, if_changed=True, run_id=report.run_id)
-        except ConnectorError as error:
-            reasons["publishing"] = explain(error)
-    verb = "stopped before" if isinstance(report.error, Stopped) else "did not land"
-    names = ", ".join(each.resource for each in missing) or "everything"
+    is_worth_it = _is_worth_it(report, missing) and not is_last_try(context)
+    reasons = _reasons(report, missing)
+    if not is_worth_it:
+        for done in missing:
+            if dg.AssetCheckKey(KEYS[done.resource], CHECK) in context.selected_asset_check_keys:
+                yield _not_loaded(done, report)
+        if _landed_in(context.run.run_id, context.instance) or report.outcome != "failed":
+            try:
+                recorded = publish_recorded(context, settings, run_id=report.run_id)
+                yield from recorded.without(reasons, account_of(context))
+            except ConnectorError as error:
+                reasons += f" The loaded resources were not published: {explain(error)}"
     raise dg.Failure(
-        description=f"The pull {verb} {names}. "
-        + " ".join(f"{name}: {reason}" for name, reason in reasons.items()),
-        metadata={
-            "not_landed": [each.resource for each in missing],
-            **{f"reason/{name}": reason for name, reason in reasons.items()},
-        },
+        description=reasons,
+        metadata={"not_loaded": [each.resource for each in missing]},
         allow_retries=is_worth_it,
     )
 
 
+def _is_worth_it(report: PullReport, missing: Sequence[ResourceRun]) -> bool:
+    """Return True if all causes may pass without anybody's help."""
+    return (
+        bool(missing)
+        and (report.error is None or isinstance(report.error, TryAgain))
+        and all(can_retry(each) for each in missing if each.message)
+    )
+
+
+def _reasons(report: PullReport, missing: Sequence[ResourceRun]) -> str:
+    """Return the connector's own errors, and the resources that were not loaded."""
+    if report.error is not None:
+        names = ", ".join(each.resource for each in missing)
+        return explain(report.error) + (f" Not loaded: {names}." if names else "")
+    return " ".join(explain_together(missing))
+
+
+def _not_loaded(done: ResourceRun, report: PullReport) -> dg.AssetCheckResult:
+    """Return the failed check of a resource that was not loaded."""
+    return dg.AssetCheckResult(
+        passed=False,
+        check_name=CHECK,
+        asset_key=KEYS[done.resource],
+        description=f"Not loaded. {explain(report.error or done)}",
+    )
+
+
 # -- What Dagster shows ----------------------------------------------------------------------------
-# Of a resource its check, its columns, and the counts, cost and preview of a pull. Nothing
-# personal: counts, moments and the values of `status` alone.
+# The metadata has no personal data, only counts, timestamps and values of `status`.
 
 _STATUS = "status"
 
 
 def _check_of(resource: Declaration, accounts: Accounts) -> dg.AssetCheckSpec:
-    """The check of one resource, of each of the accounts."""
+    """Return the check of a resource."""
     about = (
-        f"The live rows of landing.{resource.name} are as many as the `total` of the last list that"
-        " the API gave (API 4.1)."
+        f"landing.{resource.name} has as many live rows as the API reported in its last list. A"
+        " difference does not stop publishing, because the next pull resolves it. If the resource"
+        " was not loaded, the check fails with the reason."
     )
     return check_of(accounts, dg.AssetCheckKey(KEYS[resource.name], CHECK), about)
 
 
-def _checked(done: ResourceRun, context: dg.AssetExecutionContext) -> dg.AssetCheckResult:
-    """How the check came out; a total that is not known fails it.
+def _checked(done: ResourceRun) -> dg.AssetCheckResult:
+    """Return the check's result; an unknown total fails the check.
 
-    Where the pull is proven all the same, the API changed meanwhile, and failing is a warning.
+    A difference is only a warning if the pull was verified: the API changed during the pull then.
     """
     total = {} if done.total is None else {"total": done.total}
     return dg.AssetCheckResult(
@@ -295,12 +311,12 @@ def _checked(done: ResourceRun, context: dg.AssetExecutionContext) -> dg.AssetCh
         asset_key=KEYS[done.resource],
         severity=dg.AssetCheckSeverity.WARN if done.proven else dg.AssetCheckSeverity.ERROR,
         description=describe_row_difference(done),
-        metadata=by_account(context, {"live": done.live, "pending": done.pending, **total}),
+        metadata={"live": done.live, "pending": done.pending, **total},
     )
 
 
 def _of_table(resource: Declaration) -> dict[str, object]:
-    """What is known of a resource's table before anything has landed."""
+    """Return the metadata of the table that is known without a pull."""
     return {
         "dagster/column_schema": dg.TableSchema([_column(each) for each in columns(resource)]),
         "dagster/table_name": f"landing.{resource.name}",
@@ -311,13 +327,19 @@ def _of_table(resource: Declaration) -> dict[str, object]:
 def _of_pull(
     resource: Declaration, done: ResourceRun, report: PullReport, warehouse: Warehouse
 ) -> dict[str, Any]:
-    """What a pull did with the resource. `waited_seconds` is of the whole run."""
+    """Return what a pull did with the resource; `waited_seconds` covers the whole run."""
     counts = ("requests", "new", "changed", "unchanged", "deleted", "live", "total", "pending")
-    told = {name: getattr(done, name) for name in (*counts, "outcome", "proven", "message")}
-    told |= {"waited_seconds": report.waited_seconds, "run_id": report.run_id}
-    told |= {"dagster/row_count": done.live, "preview": _preview(resource, warehouse)}
+    told = {name: getattr(done, name) for name in (*counts, "outcome", "message")}
+    told |= {
+        "verified": done.proven,
+        "waited_seconds": report.waited_seconds,
+        "run_id": report.run_id,
+        "preview": _preview(resource, warehouse),
+        "dagster/row_count": done.live,
+        "dagster/uri": warehouse.work.absolute().as_uri(),
+    }
     if done.bookmark_after is not None:
-        told["bookmark"] = dg.MetadataValue.timestamp(done.bookmark_after)
+        told["changes_read_until"] = dg.MetadataValue.timestamp(done.bookmark_after)
     return {name: value for name, value in told.items() if value is not None}
 
 
@@ -333,20 +355,20 @@ def _column(column: Column) -> dg.TableColumn:
 
 
 def _preview(resource: Declaration, warehouse: Warehouse) -> dg.MetadataValue | None:
-    """Landed live rows by status, as Markdown; None where there is nothing to count."""
+    """Return the live rows by status as Markdown, None if the resource has no status."""
     if _STATUS not in resource.fields:
         return None
     try:
         counts = warehouse.count_by(resource, _STATUS)
     except ConnectorError:
-        # A preview is a courtesy: what landed has landed without it.
+        # A missing preview must not fail the step.
         return None
     rows = "\n".join(f"| {_code(status)} | {count:,} |" for status, count in counts.items())
     return dg.MetadataValue.md(f"| {_STATUS} | live rows |\n|---|---:|\n{rows}")
 
 
 def _code(status: str | None) -> str:
-    # A status is the API's word; one that it never documented may hold anything.
+    # An undocumented status may contain any characters.
     if status is None:
         return "*none*"
     kept = "".join(c if c.isalnum() or c in "_- " else "?" for c in status)

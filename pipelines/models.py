@@ -7,47 +7,37 @@ What a model is, and how it is built, is the connector's affair.
 
 # Annotations stay as they are, and not text: Dagster reads those of an asset at import.
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
 from connector import (
     CATALOG,
+    Built,
     Checked,
     ConnectorError,
     ModelBuilt,
-    Prepared,
     Project,
-    Published,
-    PublishingRefused,
+    Severity,
     Shown,
-    explain,
     inventory_of,
     load_project,
     prepare,
-    publish,
     query,
 )
-from pipelines import freshness, landing
-from pipelines.accounts import (
-    Account,
-    Accounts,
-    account_of,
-    by_account,
-    check_of,
-    failure_of,
-    keys_asked,
-)
+from pipelines.accounts import Account, Accounts, account_of, check_of, failure_of, keys_asked
+from pipelines.graph import DATA_TEAM, KEYS, code_in
 
 DRAFT_TAG = "connector/draft"
 """The tag of a run that names the draft which its models were built in."""
 
 TOLD_SECONDS_MIN = 1.0
 """From how many seconds on a model is worth a line of the log, which costs more than most."""
-
-PUBLISHED = freshness.PUBLISHED
 
 _PARTS = {"content_type_fields": "content_types"}
 """The resource whose pull lands a table that is no resource's own."""
@@ -65,7 +55,7 @@ def landed_key(table: str) -> dg.AssetKey | None:
     schema, _, name = table.partition(".")
     resource = _PARTS.get(name, name)
     is_landed = schema in ("landing", "history") and resource in CATALOG
-    return landing.KEYS[resource] if is_landed else None
+    return KEYS[resource] if is_landed else None
 
 
 def spec_of(project: Project, name: str) -> dg.AssetSpec:
@@ -74,103 +64,86 @@ def spec_of(project: Project, name: str) -> dg.AssetSpec:
     deps = [key_of(project, each) for each in project.parents[name]]
     for table in project.sources_of(model) if model is not None else ():
         key = landed_key(table)
-        deps += landing.KEYS.values() if key is None else [key]
+        deps += KEYS.values() if key is None else [key]
     return dg.AssetSpec(
         key_of(project, name),
         deps=list(dict.fromkeys(deps)),
-        # Markdown breaks a line after two spaces alone.
-        description="  \n".join(project.node(name).about.splitlines()),
+        description=_paragraphs(project.node(name).about),
         group_name=project.node(name).schema,
         kinds={"csv"} if model is None else {"sql", "duckdb"},
+        owners=DATA_TEAM,
         skippable=True,
-        metadata={"dagster/table_name": project.node(name).table},
+        metadata={
+            "dagster/table_name": project.node(name).table,
+            **code_in(project.node(name).path),
+        },
+    )
+
+
+def _paragraphs(text: str) -> str:
+    """Return the header of a file as Markdown, with a paragraph for each label such as Grain."""
+    paragraphs = re.split(r"\n(?=[A-Z][a-z]+: )", text)
+    return "\n\n".join(
+        re.sub(r"^([A-Z][a-z]+:) ", r"**\1** ", each.replace("\n", " ")) for each in paragraphs
     )
 
 
 # -- Checks ----------------------------------------------------------------------------------------
-# One for each audit, and one for all tests of a model of one severity. Together, since what Dagster
-# writes down of a check costs more than the check itself: 179 of them took as long as all models
-# together. Which test failed, and for which ids, is in the check's metadata.
-
-TESTS = {"error": "tests", "warn": "tests_that_warn"}
-"""The name of the check that has a model's tests, by their severity."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check of an asset: the tests that it has, or one audit."""
+    """A test or audit of the project as a check of an asset."""
 
     key: dg.AssetCheckKey
-    severity: str
-    names: tuple[str, ...]
+    severity: Severity
     about: str
 
+    @property
+    def is_blocking(self) -> bool:
+        """True if `published` must not run when the check fails."""
+        return self.severity == "error"
+
     def spec(self, accounts: Accounts) -> dg.AssetCheckSpec:
-        """The check as Dagster knows it; one of severity error keeps `published` from running."""
-        return check_of(accounts, self.key, self.about, is_blocking=self.severity == "error")
+        """Return the check as Dagster declares it."""
+        return check_of(accounts, self.key, self.about, is_blocking=self.is_blocking)
 
-
-Keys = Mapping[str, dg.AssetKey]
-"""The asset of each seed and model, by name."""
-
-
-def checks_of(project: Project, keys: Keys) -> tuple[Check, ...]:
-    """Every test and audit of the project, each in one check."""
-    tests: dict[dg.AssetCheckKey, list[tuple[str, str, str]]] = {}
-    for test in project.tests:
-        key = dg.AssetCheckKey(_asset(project, keys, test.about), TESTS[test.severity])
-        tests.setdefault(key, []).append((test.severity, test.name, test.sentence))
-    joined = (
-        Check(key, each[0][0], tuple(name for _, name, _ in each), " ".join(s for _, _, s in each))
-        for key, each in tests.items()
-    )
-    audits = (
-        Check(
-            dg.AssetCheckKey(_asset(project, keys, audit.about), audit.name),
-            audit.severity,
-            (audit.name,),
-            audit.sentence,
+    def event(self, done: Checked, account: str | None) -> dg.AssetCheckEvaluation:
+        """Return the check's result. Its examples are ids, never personal values."""
+        is_error = self.severity == "error"
+        examples = {"examples": ", ".join(done.examples)} if done.examples else {}
+        return dg.AssetCheckEvaluation(
+            self.key.asset_key,
+            self.key.name,
+            passed=done.passed,
+            severity=dg.AssetCheckSeverity.ERROR if is_error else dg.AssetCheckSeverity.WARN,
+            description=self.about,
+            metadata={"failing_rows": done.failing, **examples},
+            blocking=self.is_blocking,
+            partition=account,
         )
-        for audit in project.audits
-    )
-    return (*joined, *audits)
 
 
-def _asset(project: Project, keys: Keys, about: str) -> dg.AssetKey:
-    """The asset that a test or audit belongs to. One of a source table belongs to the first model
-    that reads it: what landed is judged in the step that builds on it.
+def checks_of(project: Project) -> dict[str, Check]:
+    """Return every test and audit of the project by name."""
+    return {
+        each.name: Check(
+            dg.AssetCheckKey(_asset(project, each.about), each.name), each.severity, each.sentence
+        )
+        for each in project.checks
+    }
+
+
+def _asset(project: Project, about: str) -> dg.AssetKey:
+    """Return the asset that a test or audit belongs to.
+
+    A test of a source table belongs to the first model that reads the table, because the step that
+    builds the model runs the test.
     """
     if about in project.parents:
-        return keys[about]
+        return key_of(project, about)
     readers = (m for m in project.models.values() if about in project.sources_of(m))
-    return keys[next((each.name for each in readers), project.order[0])]
-
-
-def results_of(checks: Iterable[Check], done: Iterable[Checked]) -> Iterator[dg.AssetCheckResult]:
-    """How the checks came out; one of which nothing was run has no result."""
-    by_name = {each.name: each for each in done}
-    for check in checks:
-        run = [by_name[name] for name in check.names if name in by_name]
-        if run:
-            yield _result(check, run)
-
-
-def _result(check: Check, run: list[Checked]) -> dg.AssetCheckResult:
-    failed = [each for each in run if not each.passed]
-    told: dict[str, Any] = {"run": len(run), "failing": sum(each.failing for each in failed)}
-    for each in failed:
-        # Examples are ids alone.
-        ids = f": {', '.join(each.examples)}" if each.examples else ""
-        told[f"failed/{each.name}"] = f"{each.failing} rows{ids}"
-    is_error = check.severity == "error"
-    return dg.AssetCheckResult(
-        passed=not failed,
-        asset_key=check.key.asset_key,
-        check_name=check.key.name,
-        severity=dg.AssetCheckSeverity.ERROR if is_error else dg.AssetCheckSeverity.WARN,
-        description=" ".join(each.about for each in failed) or check.about,
-        metadata=told,
-    )
+    return key_of(project, next((each.name for each in readers), project.order[0]))
 
 
 # -- Figures ---------------------------------------------------------------------------------------
@@ -233,13 +206,13 @@ FIGURES: Mapping[str, tuple[str, str]] = {
 """The main figure of each mart: its name, and the aggregate that it is."""
 
 
-def figures_of(made: Prepared) -> dict[str, dict[str, float]]:
-    """The main figure of each mart that was built, by its name; none where it is null."""
-    names = [each.name for each in made.built.models if each.name in FIGURES]
+def figures_of(built: Built, file: Path) -> dict[str, dict[str, float]]:
+    """Return the main figure of each mart that was built, without those that are null."""
+    names = [each.name for each in built.models if each.name in FIGURES]
     if not names:
         return {}
     asked = (f"(SELECT {FIGURES[name][1]} FROM marts.{name})" for name in names)
-    (row,) = query(made.file, f"SELECT {', '.join(asked)}").rows
+    (row,) = query(file, f"SELECT {', '.join(asked)}").rows
     return {
         name: {FIGURES[name][0]: float(value)}
         for name, value in zip(names, row, strict=True)
@@ -277,64 +250,105 @@ class Narrator:
 PROJECT = load_project()
 """The models as shipped; an account's own seeds are read when they are built."""
 
-CHECKS = checks_of(PROJECT, {name: key_of(PROJECT, name) for name in PROJECT.order})
+CHECKS = checks_of(PROJECT)
 """Their tests and audits."""
+
+MODEL_KEYS = {name: key_of(PROJECT, name) for name in PROJECT.order}
+"""The asset of each seed and model."""
+
+LAST_KEYS = tuple(
+    key
+    for name, key in MODEL_KEYS.items()
+    if not any(name in parents for parents in PROJECT.parents.values())
+)
+"""The assets of the models that no other model reads."""
 
 
 def models_of(accounts: Accounts) -> dg.AssetsDefinition:
-    """The models of the accounts."""
+    """Return the assets of the models."""
 
     @dg.multi_asset(
         name="build_models",
-        description="Build the selected models in a draft of the published file, and check them.",
+        description="Build the selected models in one draft of the published file, and run their"
+        " tests. A failed step is retried as a whole, because the draft is one file. To rebuild a"
+        " single model, materialize it together with `published`: the other models are copied from"
+        " the published file.",
         specs=[
             spec_of(PROJECT, name).replace_attributes(partitions_def=accounts.partitions)
             for name in PROJECT.order
         ],
-        check_specs=[each.spec(accounts) for each in CHECKS],
+        check_specs=[each.spec(accounts) for each in CHECKS.values()],
         can_subset=True,
     )
     def models(
         context: dg.AssetExecutionContext, account: dg.ResourceParam[Account]
     ) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
-        """Build and check the selected models; the draft stays for `published`, and the run's tags
-        name it. With models switched off nothing is built, and the assets say so: were they left
-        out, `published` would be skipped.
+        """Build and check the selected models, and name the draft in the run's tags.
 
-        Raises `dagster.Failure`, which names file and line, where a model cannot be built.
+        If models are switched off, the assets are materialized without being built, because Dagster
+        would skip `published` otherwise.
+
+        Raises `dagster.Failure` with file and line if a model cannot be built.
         """
         wanted = keys_asked(context)
-        selected = tuple(name for name in PROJECT.order if key_of(PROJECT, name) in wanted)
+        selected = tuple(name for name in PROJECT.order if MODEL_KEYS[name] in wanted)
         chosen = () if len(selected) == len(PROJECT.order) else selected
         settings = account.settings(account_of(context))
         try:
             made = prepare(settings, select=chosen, watch=Narrator(context.log))
-            shown = {each.name: each for each in inventory_of(PROJECT)}
-            figures = figures_of(made)
+            events = list(events_of(made.built, made.file, account_of(context)))
         except ConnectorError as error:
-            raise failure_of(error) from None
+            raise failure_of(error, context) from None
         context.instance.add_run_tags(context.run.run_id, {DRAFT_TAG: made.publication})
         if settings.models.value == "off":
             off = {"models": f"off (from {settings.models.origin})"}
             for name in selected:
-                yield dg.MaterializeResult(asset_key=key_of(PROJECT, name), metadata=off)
-        for each in made.built.models:
-            # Models of the account's own are built with all others, and are not assets.
-            is_shipped = each.name in PROJECT.parents
-            if is_shipped and key_of(PROJECT, each.name) in context.selected_asset_keys:
-                told = of_model(PROJECT, shown[each.name], each, made)
-                told |= figures.get(each.name, {})
-                yield dg.MaterializeResult(
-                    asset_key=key_of(PROJECT, each.name), metadata=by_account(context, told)
+                yield dg.MaterializeResult(asset_key=MODEL_KEYS[name], metadata=off)
+        for event in events:
+            if isinstance(event, dg.AssetMaterialization):
+                if event.asset_key in context.selected_asset_keys:
+                    yield dg.MaterializeResult(asset_key=event.asset_key, metadata=event.metadata)
+            elif event.asset_check_key in context.selected_asset_check_keys:
+                yield dg.AssetCheckResult(
+                    passed=event.passed,
+                    asset_key=event.asset_key,
+                    check_name=event.check_name,
+                    metadata=event.metadata,
+                    severity=event.severity,
+                    description=event.description,
                 )
-        asked = [each for each in CHECKS if each.key in context.selected_asset_check_keys]
-        for result in results_of(asked, made.built.checks):
-            yield result._replace(metadata=by_account(context, result.metadata))
 
     return models
 
 
-def of_model(project: Project, shown: Shown, built: ModelBuilt, made: Prepared) -> dict[str, Any]:
+Event = dg.AssetMaterialization | dg.AssetCheckEvaluation
+
+
+def events_of(built: Built, file: Path, account: str | None) -> Iterator[Event]:
+    """Yield the events of the shipped models, which are assets, and of their checks.
+
+    Args:
+        built: The build.
+        file: The draft or published file with the models.
+        account: The partition, None if the account has no name.
+    """
+    shown, figures = _inventory(), figures_of(built, file)
+    for model in built.models:
+        if model.name in MODEL_KEYS:
+            told = of_model(PROJECT, shown[model.name], model) | figures.get(model.name, {})
+            yield dg.AssetMaterialization(MODEL_KEYS[model.name], metadata=told, partition=account)
+    for done in built.checks:
+        if done.name in CHECKS:
+            yield CHECKS[done.name].event(done, account)
+
+
+@cache
+def _inventory() -> Mapping[str, Shown]:
+    """Return the shipped models with their columns and lineage, which take seconds to trace."""
+    return {each.name: each for each in inventory_of(PROJECT)}
+
+
+def of_model(project: Project, shown: Shown, built: ModelBuilt) -> dict[str, Any]:
     """What Dagster shows of a model that was built: rows, seconds, columns, their lineage."""
     columns = [dg.TableColumn(e.name, e.type, description=e.about or None) for e in shown.columns]
     count = {} if built.rows is None else {"dagster/row_count": built.rows}
@@ -343,7 +357,6 @@ def of_model(project: Project, shown: Shown, built: ModelBuilt, made: Prepared) 
         "dagster/column_lineage": lineage_of(project, shown),
         "origins": {e.name: [".".join(named) for named in e.origins] for e in shown.columns},
         "seconds": round(built.seconds, 3),
-        "draft": made.publication,
         **count,
     }
 
@@ -361,76 +374,3 @@ def lineage_of(project: Project, shown: Shown) -> dg.TableColumnLineage:
             if key is not None:
                 deps.setdefault(column.name, []).append(dg.TableColumnDep(key, name))
     return dg.TableColumnLineage(deps)
-
-
-# -- Publishing ------------------------------------------------------------------------------------
-# The published file, as the last asset: what landed and what the models made of it, or the reason
-# why analysts keep what they have.
-
-
-def published_of(accounts: Accounts) -> dg.AssetsDefinition:
-    """The published file of each of the accounts."""
-
-    @dg.asset(
-        key=PUBLISHED,
-        group_name="publishing",
-        deps=[*landing.KEYS.values(), *(key_of(PROJECT, name) for name in PROJECT.order)],
-        kinds={"duckdb"},
-        description="`recruitment.duckdb`, the file that analysts open: replaced whole and at"
-        " once, and only where no check that blocks has failed.",
-        partitions_def=accounts.partitions,
-        freshness_policy=freshness.policy_of(accounts),
-        retry_policy=dg.RetryPolicy(max_retries=1, delay=60),
-    )
-    def published(
-        context: dg.AssetExecutionContext, account: dg.ResourceParam[Account]
-    ) -> dg.MaterializeResult[None]:
-        """Publish the draft that this run's models were built in; without one, build it first.
-
-        Without a draft, nothing is published if nothing has changed.
-
-        Raises `dagster.Failure`, which names the checks that failed.
-        """
-        # As the run is now: the tag was written by a step before this one.
-        run = context.instance.get_run_by_id(context.run.run_id)
-        draft = run.tags.get(DRAFT_TAG) if run is not None else None
-        try:
-            settings = account.settings(account_of(context))
-            done = publish(settings, prepared=draft, if_changed=True)
-        except PublishingRefused as error:
-            failure = failure_of(error)
-            raise dg.Failure(
-                description=explain(error),
-                metadata={**failure.metadata, "failed_checks": list(error.failed)},
-                allow_retries=False,
-            ) from None
-        except ConnectorError as error:
-            raise failure_of(error) from None
-        if done.unshared is not None:
-            context.log.warning(f"Not in the lakehouse: {explain(done.unshared)}")
-        return dg.MaterializeResult(metadata=by_account(context, _of_publication(done)))
-
-    return published
-
-
-def _of_publication(done: Published) -> dict[str, Any]:
-    """What Dagster shows of a publication."""
-    row = done.publication
-    told: dict[str, Any] = {
-        "file": done.file,
-        "outcome": row.outcome,
-        "personal": row.personal,
-        "seconds": round(row.seconds or 0.0, 3),
-    }
-    if not done.is_unchanged:
-        told |= {
-            "bytes": row.bytes or 0,
-            "models": row.models,
-            "checks": row.checks,
-            "warnings": ", ".join(row.failed_checks) or "none",
-        }
-    if row.true_of is not None:
-        told["true_of"] = dg.MetadataValue.timestamp(row.true_of)
-    if done.shared is not None:
-        told["lakehouse"] = done.shared.outcome
-    return told

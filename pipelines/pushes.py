@@ -1,10 +1,10 @@
-"""The push of one spreadsheet, as a job with typed configuration; files of the inbox go through it.
+"""The job that pushes one spreadsheet. The inbox sensor starts it for each file.
 
-What becomes of a row is the connector's affair. Nothing that a cell holds is logged or recorded
-here: a problem is told by its row, its column and its code, and the report has the rest.
+Cell values are never logged or recorded here: a problem is shown by its row, column and code, and
+the report has the rest.
 """
 
-# Annotations stay as they are, and not text: Dagster reads those of an op at import.
+# Dagster reads the annotations of an op at import, so they are not postponed here.
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +26,8 @@ from connector import (
     deliver,
     explain,
 )
-from pipelines.accounts import Account, Accounts, account_of, failure_of
+from pipelines.accounts import Account, Accounts, account_of, failure_of, is_last_try
+from pipelines.graph import API_KEYS, INBOX_KEYS
 from pipelines.landing import RETRIES, Narrator
 
 NAME = "push_spreadsheet"
@@ -38,13 +39,13 @@ OP = "push_file"
 PROBLEMS_SHOWN_MAX = 100
 """Problems in the run's table; the report has them all."""
 
-_IN_THE_REPORT = "The report says what it is: look at the row there."
+_IN_THE_REPORT = "Unknown problem: See this row in the report."
 _COLUMNS = (("row", "int"), *((name, "string") for name in ("code", "column", "message", "fix")))
 _SCHEMA = dg.TableSchema([dg.TableColumn(name, kind) for name, kind in _COLUMNS])
 
 
 def _option(name: str, default: Any = None) -> Any:
-    """An option of the command, in its own words."""
+    """Return the field of an option of `connector push`, with the option's own description."""
     return Field(default=default, description=PUSH_OPTIONS[name])
 
 
@@ -87,12 +88,11 @@ class PushConfig(dg.Config):
         default=None, description="Maximum number of API requests, including retries."
     )
     inbox_digest: str | None = Field(
-        default=None,
-        description="Set by the sensor: the SHA-256 of a file in the inbox, which `file` names.",
+        default=None, description="SHA-256 of the file in the inbox. Set by inbox_sensor."
     )
 
     def options(self, folder: Path) -> PushOptions:
-        """What was said, as the command takes it; files are named from the folder."""
+        """Return the options of the command; file names are relative to the folder."""
         said = {name: getattr(self, name) for name in PUSH_OPTIONS}
         said |= {"match": tuple(self.match), "ignore": tuple(self.ignore)}
         said["mapping_file"] = None if self.mapping_file is None else folder / self.mapping_file
@@ -111,20 +111,20 @@ class PushConfig(dg.Config):
 
 
 def push_job_of(accounts: Accounts) -> dg.JobDefinition:
-    """The job that pushes one file, for one of the accounts."""
+    """Return the job that pushes one file of one account."""
 
     @dg.op(
-        description="Check a spreadsheet's rows, say what they would do, and do it where it is"
-        " asked.",
+        description="Check the rows of a spreadsheet and preview the changes. If `apply` is true,"
+        " send them. A retry sends only the rows that were not applied.",
         pool=accounts.pool,
-        # What was applied is in the journal, so that a repeat sends the rest alone.
         retry_policy=RETRIES,
     )
     def push_file(
         context: dg.OpExecutionContext, config: PushConfig, account: dg.ResourceParam[Account]
     ) -> dg.Output[None]:
-        """Push the file. Rows that were refused are warned of; a push that did not end is a
-        `dagster.Failure` that says why.
+        """Push the file, and log warnings for refused rows.
+
+        Raises `dagster.Failure` with the reason if the push was stopped or failed.
         """
         settings, folder = account.settings(account_of(context)), account.folder
         try:
@@ -139,64 +139,75 @@ def push_job_of(accounts: Accounts) -> dg.JobDefinition:
             )
             done = asyncio.run(pushing)
         except ConnectorError as error:
-            raise failure_of(error) from None
+            raise failure_of(error, context) from None
         told = of_push(done)
-        _refuse(done.report, told)
+        for event in _observed(config, told, account_of(context)):
+            context.log_event(event)
+        _refuse(context, done.report, told)
         for warning in _warnings(done):
             context.log.warning(warning)
         return dg.Output(None, metadata=told)
 
     @dg.job(
         name=NAME,
-        description="Push one spreadsheet; without `apply`, say what it would do.",
+        description="Push one spreadsheet to the API. Previews the changes unless `apply` is true.",
         partitions_def=accounts.partitions,
     )
     def push_job() -> None:
-        """One file, one run."""
+        """Push one file per run."""
         push_file()
 
     return push_job
 
 
-def _refuse(report: PushReport, told: dict[str, Any]) -> None:
-    """Raise `dagster.Failure` where the push did not end, with what it came to."""
+def _observed(
+    config: PushConfig, told: dict[str, Any], account: str | None
+) -> Iterator[dg.AssetObservation]:
+    """Yield observations of the inbox that the file was in, and of the resource that it changed."""
+    counts = {name: value for name, value in told.items() if name != "problems_table"}
+    if config.inbox_digest is not None:
+        yield dg.AssetObservation(INBOX_KEYS[config.resource], metadata=counts, partition=account)
+    if config.apply:
+        yield dg.AssetObservation(API_KEYS[config.resource], metadata=counts, partition=account)
+
+
+def _refuse(context: dg.OpExecutionContext, report: PushReport, told: dict[str, Any]) -> None:
+    """Raise `dagster.Failure` if the push was stopped or failed."""
     if report.outcome not in ("stopped", "failed"):
         return
     error = report.error or (report.batch.error if report.batch is not None else None)
-    reason = explain(error) if error is not None else "Look into the run's log."
     raise dg.Failure(
-        description=f"The push {'was stopped' if report.outcome == 'stopped' else 'failed'}."
-        f" {reason}",
+        description=explain(error) if error else "The push failed. See the log of the run.",
         metadata=told,
-        allow_retries=isinstance(error, TryAgain),
+        allow_retries=isinstance(error, TryAgain) and not is_last_try(context),
     )
 
 
 def _warnings(done: DeliveryResult) -> Iterator[str]:
-    """What a person has to look at, in sentences without any cell."""
+    """Yield what a user has to check, in sentences without cell values."""
     report = done.report
     if merged := report.preview.table.merged:
-        yield f"Merged cells, of which only the first has a value: {', '.join(merged)}."
+        yield f"Merged cells {', '.join(merged)}: only the first cell of each has a value."
     for question in report.preview.stopping:
-        yield f"The file waits for an answer ({question.code}). {question.repair}"
+        yield f"The push needs an answer first ({question.code}). {question.repair}"
     if report.exit_status == 3:
         counts = ", ".join(f"{count:,} {name}" for name, count in sorted(report.counts.items()))
-        yield f"Rows need a person's hand: {counts}. Correct the report {report.file} and push it."
+        yield f"Some rows need corrections: {counts}. Correct the report {report.file} and push it."
     if done.put_away is not None and done.put_away.file is None:
-        yield "The file was changed or taken away while it was pushed; what is there now was left."
+        yield "The file in the inbox was changed or removed during the push, so it was not moved."
 
 
 # -- What Dagster shows ----------------------------------------------------------------------------
 
 
 def of_push(done: DeliveryResult) -> dict[str, Any]:
-    """What a push came to: counts, cost, where the report is, and the first of the problems."""
+    """Return the push's counts, requests, report and first problems."""
     report = done.report
     told: dict[str, Any] = {
         "outcome": report.outcome,
         "rows": report.summary.rows,
         "requests": report.requests,
-        "requests_foreseen": report.preview.requests,
+        "requests_planned": report.preview.requests,
         "seconds": round(report.seconds, 3),
         **{f"rows/{name}": count for name, count in report.counts.items()},
         "batch": report.batch.batch if report.batch is not None else None,
@@ -215,7 +226,7 @@ def of_push(done: DeliveryResult) -> dict[str, Any]:
 
 
 def _problem(number: int, code: str, column: str | None) -> dg.TableRecord:
-    """A line of the table. A problem's own words may quote the cell; those of its code cannot."""
+    """Return a row of the table. It has the text of the code, which quotes no cell."""
     message, _, fix = PROBLEMS.get(code, _IN_THE_REPORT).partition(": ")
     told = {"code": code, "column": column or "", "message": message}
     return dg.TableRecord({"row": number, **told, "fix": fix[:1].upper() + fix[1:]})

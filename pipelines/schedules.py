@@ -17,8 +17,8 @@ from dagster._utils.schedules import schedule_execution_time_iterator
 
 from connector import OFF, Settings
 from pipelines.accounts import PARTITION_TAG, Accounts
+from pipelines.graph import KEYS
 from pipelines.jobs import FRESHNESS, INTRADAY, NIGHTLY, PULLING, UNDER_WAY, WEEKLY
-from pipelines.landing import KEYS
 
 FRESHNESS_CRON = "5 * * * *"
 """Every hour, because the ages that the check compares are at least hours long."""

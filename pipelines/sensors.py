@@ -1,10 +1,9 @@
-"""Sensors: the inbox, of which a settled file becomes a run of the push job, and alerts.
+"""Sensors: the inbox sensor starts a push for each new file, and two sensors send alerts.
 
-An account's files are pushed one after another, since it has one pusher; those first that others
-refer to.
+The files of an account are pushed one after another, and resources that others refer to first.
 """
 
-# Annotations stay as they are, and not text: Dagster reads those of a sensor at import.
+# Dagster reads the annotations of a sensor at import, so they are not postponed here.
 import json
 import logging
 import time
@@ -30,13 +29,13 @@ from pipelines.jobs import ENDED, PULLING, UNDER_WAY
 from pipelines.pushes import PushConfig
 
 LOOK_SECONDS = 30
-"""The least time between two looks, both of which must find a file the same."""
+"""Seconds between two checks. A file is pushed if two checks find it unchanged."""
 
 RETRY_SECONDS = 900
-"""How long a file waits whose last run did not put it away."""
+"""Seconds until a file is tried again whose last run failed."""
 
 FILE_TAG = "connector/inbox_file"
-"""The tag of a run that says which file it is for, by a digest of its path and contents."""
+"""Tag of a run with the digest of its file's path and contents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +57,8 @@ def inbox_sensor_of(accounts: Accounts) -> dg.SensorDefinition:
         job_name=pushes.NAME,
         minimum_interval_seconds=LOOK_SECONDS,
         default_status=dg.DefaultSensorStatus.STOPPED,
-        description="Push what is put into inbox/RESOURCE/ of the data folder, as its push.toml"
-        " says; without one, preview it.",
+        description="Push each new file in inbox/RESOURCE/ of the data folder, with the options in"
+        " the push.toml of the same folder. Without a push.toml, only preview it.",
     )
     def inbox_sensor(
         context: dg.SensorEvaluationContext, account: dg.ResourceParam[Account]
@@ -120,7 +119,7 @@ def _next(
     tags = {} if name is None else {PARTITION_TAG: name}
     filters = dg.RunsFilter(job_name=pushes.NAME, statuses=UNDER_WAY, tags=tags)
     for run in instance.get_runs(filters, limit=1):
-        return f"Run {run.run_id} is already under way."
+        return f"Run {run.run_id} is already queued or running."
     resting = 0
     for each in waiting:
         before = instance.get_run_records(dg.RunsFilter(tags={FILE_TAG: each.key, **tags}))
@@ -130,8 +129,8 @@ def _next(
             resting += 1
             continue
         return _request(each, len(before), name)
-    rests = f" {resting} rest after a run that failed." if resting else ""
-    return f"No file has settled.{rests}"
+    failed_files = f" Files that wait after a failed run: {resting}." if resting else ""
+    return f"No new files.{failed_files}"
 
 
 def _request(file: WaitingFile, attempt: int, name: str | None) -> dg.RunRequest:
@@ -174,8 +173,8 @@ RUNS_LOOKED_AT = 25
 @dg.sensor(
     minimum_interval_seconds=CHECK_SECONDS,
     default_status=dg.DefaultSensorStatus.STOPPED,
-    description="Check every account for what has failed, goes less well than it should or is"
-    " silent, and send what is due to the webhook and by email.",
+    description="Check every account for failed runs, warnings and missing runs, and send alerts to"
+    " the configured webhook and email addresses.",
 )
 def alerts_sensor(
     context: dg.SensorEvaluationContext, account: dg.ResourceParam[Account]
@@ -186,7 +185,7 @@ def alerts_sensor(
 
 @dg.run_failure_sensor(
     default_status=dg.DefaultSensorStatus.STOPPED,
-    description="Check every account as soon as a run has failed.",
+    description="Check every account for alerts immediately after a run fails.",
 )
 def failure_alerts_sensor(
     context: dg.RunFailureSensorContext, account: dg.ResourceParam[Account]

@@ -52,9 +52,13 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Start the files with the most slow tests first, so that no worker ends long after the others.
 
-    `--dist loadfile` gives a whole file to one worker.
+    `--dist loadfile` gives a whole file to one worker. A test that takes as long as several slow
+    tests has their number as `weight`.
     """
-    slow = Counter(each.path for each in items if each.get_closest_marker("slow"))
+    slow = Counter[Path]()
+    for each in items:
+        if marker := each.get_closest_marker("slow"):
+            slow[each.path] += marker.kwargs.get("weight", 1)
     items.sort(key=lambda each: -slow[each.path])
 
 

@@ -95,8 +95,8 @@ def _print_found(terminal: Terminal, found: PersonLocations) -> None:
     "--release",
     metavar="EMAIL_OR_ID",
     help=(
-        "Remove an erased person from the list of erasures, so that new data of the person "
-        "is loaded and pushed again."
+        "Remove an erased person from the list of erasures. New data of the person is "
+        "then loaded and pushed again."
     ),
 )
 def erase(session: Session, *, person: str | None, applies: bool, release: str | None) -> int:

@@ -140,6 +140,7 @@ def pull(
         given = {"--max-requests": budget, "--reverify": pull_options["scrub_requests"]}
         words = [*resources, *(f"{name}={value}" for name, value in given.items() if value)]
         words += ["--full"] * pull_options["is_full"] + ["--ignore-quota"] * asks_anyway
+        words += ["--quiet"] * session.terminal.is_quiet
         return _pull_all(session, words, parallel)
     return _pull(
         session,
@@ -360,7 +361,7 @@ def _pull_all(session: Session, words: Sequence[str], parallel: int) -> int:
                 if "outcome" in pulls[title] and "message" in error:
                     said.insert(0, f"Error: {error['message']} [{error['code']}]")
                 for line in said:
-                    session.terminal.say(f"{title}: {line}")
+                    session.terminal.relay(title, line)
                 meter.show(title, steps=1)
         except KeyboardInterrupt:
             # Those that have begun keep what has landed, and end by themselves.

@@ -36,7 +36,7 @@ def reader_of(*kinds: type[Any]) -> _Reader:
 def _one_of(*values: Any) -> _Reader:
     def read(value: Any) -> Any:
         if value not in values:
-            raise ValueError("none of the values that are written here")
+            raise ValueError("not a value of this field")
         return value
 
     return read

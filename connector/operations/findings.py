@@ -245,11 +245,16 @@ def _failure(
         reason = f"the API answered {status}" if status else (code or "").replace("_", " ")
     elif status:
         reason = f"{reason}, {status}"
-    action = action or action_of(code)
-    for by_hand, by_schedule in _BY_SCHEDULE.items():
-        action = action.replace(by_hand, by_schedule)
+    action = scheduled(action or action_of(code))
     title = f"{what} ({reason})" if reason else what
     return Trouble(title, said, since, action, tuple(sorted(causes)) or (code or "failed",))
+
+
+def scheduled(action: str) -> str:
+    """Return the action for a user whose schedule runs the command again."""
+    for by_hand, by_schedule in _BY_SCHEDULE.items():
+        action = action.replace(by_hand, by_schedule)
+    return action
 
 
 # -- Pulls -----------------------------------------------------------------------------------------
@@ -348,7 +353,7 @@ def _deletions_refused(s: Snapshot, reached: _Reached) -> Answer:
     title, _, samples = (done.message or "many records are missing").partition(", for example ")
     said = f"The pull kept their rows.{f' Examples: {samples}.' if samples else ''}"
     code = done.error_code or "deletions_refused"
-    return Trouble(title, said, reached.since, action_of(code), (code,))
+    return Trouble(title, said, reached.since, scheduled(action_of(code)), (code,))
 
 
 def _anomalies(s: Snapshot, reached: _Reached) -> Answer:
@@ -430,7 +435,9 @@ def _push_failed(s: Snapshot) -> Answer:
         action = "Push the same file again: it continues where it stopped."
         return Trouble("push interrupted", batch, last.begun_at, action, ("interrupted",))
     found = _failure("push failed", last.ended_at, last)
+    # No schedule sends a file again.
     found = replace(found, happened=f"{batch} {found.happened}".rstrip())
+    found = replace(found, action=action_of(last.error_code))
     return found if last.outcome == "failed" else False
 
 
@@ -527,7 +534,7 @@ def _silent(s: Snapshot) -> Answer:
 def of_files(error: WarehouseError) -> Trouble:
     """Return the problem of a work file or a ledger."""
     title, (said, _) = "the account's files cannot be used", own_words(str(error))
-    return Trouble(title, said, action=error.action, causes=(error.code,))
+    return Trouble(title, said, action=scheduled(error.action), causes=(error.code,))
 
 
 def _over_once_recorded(s: Snapshot, code: str) -> Answer:

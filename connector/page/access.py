@@ -245,7 +245,9 @@ def read_passwords(path: Path) -> dict[str, str]:
 def add_person(path: Path, name: str, password: str) -> None:
     """Give a person a password, in place of one that they had. Raises `SettingsError`."""
     if not name.isprintable() or ":" in name or not name.strip():
-        raise Misused(f"{name!r} is no name", action="Leave out colons and hidden characters.")
+        raise Misused(
+            f"{name!r} is not a valid name", action="Leave out colons and hidden characters."
+        )
     known = read_passwords(path) if path.exists() else {}
     known[name.strip()] = PasswordHasher().hash(password)
     with naming_file_errors(path), replacing(path) as file:

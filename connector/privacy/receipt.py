@@ -117,7 +117,7 @@ MENTIONED_BEFORE = "Mentioned in earlier versions and pushes of others, which ar
 KEPT = (
     "The rows of records: ids, states, dates, sources, and what is paid for bookings.",
     "Counts and sums in the models.",
-    "The hashes of this receipt, by which the connector recognizes the person.",
+    "The hashes of this receipt. The connector recognizes the person by them.",
 )
 """Data that stays; docs/PERSONAL_DATA.md says why."""
 

@@ -214,7 +214,7 @@ def check_columns(project: Project, shapes: Shapes) -> None:
         there = {each.name for each in shapes.get(table, ())}
         if there and column not in there:
             raise ModelInvalid(
-                f"{what} is of the column {column}, and {table} has none of that name",
+                f"{what} names the column {column}, but {table} has no such column",
                 path=path,
                 line=line,
                 action=f"Name one of its columns: {', '.join(sorted(there))}.",

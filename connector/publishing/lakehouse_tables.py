@@ -68,7 +68,7 @@ def bring_up(
     for each in table.columns:
         if each.name.lower() == ACCOUNT:
             raise LakehouseDiffers(
-                f"{table} has a column of its own that is called {each.name}",
+                f"{table} already has a column named {each.name}",
                 action="Rename the column: the lakehouse has a column of that name.",
             )
     if held is None:

@@ -17,7 +17,8 @@ from textwrap import shorten
 from typing import Literal, Protocol
 
 import duckdb
-from jinja2 import Environment, TemplateSyntaxError, nodes
+from jinja2 import StrictUndefined
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from connector.errors import ModelFailed, ModelInvalid, ModelsCircular, UnknownName
 
@@ -113,16 +114,14 @@ class Building(Protocol):
 
 
 # -- Template --------------------------------------------------------------------------------------
-# Of Jinja, three words may stand in double braces, and nothing else:
+# Jinja's double braces, in which three words are known. Statements and comments are refused.
 #
 #     select id, status from {{ source('landing', 'jobs') }}
 #     select job_id from {{ ref('stg_jobs') }}
 #     {{ config(materialized='view') }}        {{ config(severity='warn') }} in an audit
 
-_JINJA = Environment(keep_trailing_newline=True)  # noqa: S701 # it parses, and renders no page
-_NAMES = {"ref": 1, "source": 2, "config": 0}
-"""How many names each word takes."""
-
+_JINJA = ImmutableSandboxedEnvironment(undefined=StrictUndefined)
+_BRACES = re.compile(r"\{\{(.*?)\}\}|\{\{.*|\{%.*?(?:%\}|\Z)|\{#.*?(?:#\}|\Z)", re.DOTALL)
 _OPTIONS: Mapping[str, tuple[str, ...]] = {
     "materialized": ("table", "view"),
     "severity": ("error", "warn"),
@@ -145,16 +144,16 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Text of a file, in parts with their lines: plain SQL, or what stands in braces."""
+    """Text of a file, in parts: plain SQL, and the uses of the braces."""
 
     text: str
     path: Path
-    parts: tuple[tuple[int, str | Call], ...]
+    parts: tuple[str | Call, ...]
 
     @property
     def calls(self) -> tuple[Call, ...]:
         """The uses of the braces, in order."""
-        return tuple(part for _, part in self.parts if isinstance(part, Call))
+        return tuple(part for part in self.parts if isinstance(part, Call))
 
     def names(self, word: str) -> tuple[str, ...]:
         """What the file refers to by this word, each once, in order."""
@@ -169,78 +168,49 @@ class Template:
 
         A line of it is the same line of the file, so that DuckDB's errors name the file's line.
         """
-        text = ""
-        for line, part in self.parts:
-            text += "\n" * (line - 1 - text.count("\n"))
-            if isinstance(part, str):
-                text += part
-            elif part.word != "config":
-                text += table(part)
-        return text
+        sql = [part for part in self.parts if isinstance(part, str) or part.word != "config"]
+        return "".join(part if isinstance(part, str) else table(part) for part in sql)
 
 
 def read_template(text: str, path: Path) -> Template:
-    """Find what stands in braces. Raises `ModelInvalid` for what may not."""
-    try:
-        for _, token, _ in _JINJA.lex(text):
-            if token in ("block_begin", "comment_begin", "raw_begin"):
-                raise _refused(text, path)
-        found = [node for each in _JINJA.parse(text).find_all(nodes.Output) for node in each.nodes]
-    except TemplateSyntaxError:
-        raise _refused(text, path) from None
-    parts: list[tuple[int, str | Call]] = []
-    for node in found:
-        part = node.data if isinstance(node, nodes.TemplateData) else _read_call(node)
-        if part is None:
-            raise _refused(text, path)
-        parts.append((node.lineno, part))
-    return Template(text, path, tuple(parts))
+    """Evaluate what is in braces. Raises `ModelInvalid` for what may not be there."""
+    parts, ended = list[str | Call](), 0
+    for braces in _BRACES.finditer(text):
+        begun = text.rfind("\n", 0, braces.start()) + 1
+        line = text.count("\n", 0, begun) + 1
+        try:
+            call = _JINJA.compile_expression(braces[1], undefined_to_none=False)(**_words(line))
+            if not isinstance(call, Call):
+                raise TypeError("the braces are not a call of one of the words")
+        except Exception:  # whatever the expression raises, it is not allowed
+            shown = shorten(" ".join(braces.group().split()), 120, placeholder=" ...")
+            raise ModelInvalid(
+                f"these braces are not allowed: {shown}",
+                path=path,
+                line=line,
+                column=braces.start() - begun + 1,
+                action="Write plain SQL with {{ ref('model') }}, {{ source('schema', 'table') }}"
+                " and {{ config(materialized='table' or 'view') }}, in an audit"
+                " {{ config(severity='error' or 'warn') }}.",
+            ) from None
+        parts += [text[ended : braces.start()], call, "\n" * braces.group().count("\n")]
+        ended = braces.end()
+    return Template(text, path, (*parts, text[ended:]))
 
 
-def _read_call(node: nodes.Expr) -> Call | None:
-    """The call, if it is one of the three words with plain texts."""
-    if not (isinstance(node, nodes.Call) and isinstance(node.node, nodes.Name)):
-        return None
-    word, count = node.node.name, _NAMES.get(node.node.name)
-    names = [each.value for each in node.args if isinstance(each, nodes.Const)]
-    options = {k.key: k.value.value for k in node.kwargs if isinstance(k.value, nodes.Const)}
-    is_plain = len(node.args) == len(names) and len(node.kwargs) == len(options)
-    is_allowed = all(value in _OPTIONS.get(key, ()) for key, value in options.items())
-    if node.dyn_args or node.dyn_kwargs or not (is_plain and is_allowed) or count != len(names):
-        return None
-    if any(not isinstance(each, str) for each in names) or (options and word != "config"):
-        return None
-    return Call(word, ".".join(names), options, node.lineno)
+def _words(line: int) -> dict[str, Callable[..., Call]]:
+    """The words of the braces on that line."""
 
+    def config(**options: str) -> Call:
+        if any(value not in _OPTIONS[key] for key, value in options.items()):
+            raise ValueError("not an allowed value")
+        return Call("config", "", options, line)
 
-_BRACES = re.compile(r"\{\{.*?(?:\}\}|\Z)|\{%.*?(?:%\}|\Z)|\{#.*?(?:#\}|\Z)", re.DOTALL)
-
-
-def _refused(text: str, path: Path) -> ModelInvalid:
-    """Return the error for the first braces in the text that are not allowed."""
-    spans = list(_BRACES.finditer(text))
-    culprit = next((each for each in spans if not _is_allowed(each.group())), spans[0])
-    begun = text.rfind("\n", 0, culprit.start()) + 1
-    shown = " ".join(culprit.group().split())
-    return ModelInvalid(
-        f"these braces are not allowed: {shorten(shown, 120, placeholder=' ...')}",
-        path=path,
-        line=text.count("\n", 0, begun) + 1,
-        column=culprit.start() - begun + 1,
-        action="Write plain SQL with {{ ref('model') }}, {{ source('schema', 'table') }} and "
-        "{{ config(materialized='table' or 'view') }}, in an audit {{ config(severity='error' or "
-        "'warn') }}.",
-    )
-
-
-def _is_allowed(braces: str) -> bool:
-    try:
-        found = [
-            node for each in _JINJA.parse(braces).find_all(nodes.Output) for node in each.nodes
-        ]
-    except TemplateSyntaxError:
-        return False
-    return len(found) == 1 and isinstance(found[0], nodes.Expr) and _read_call(found[0]) is not None
+    return {
+        "ref": lambda name: Call("ref", name, {}, line),
+        "source": lambda schema, table: Call("source", f"{schema}.{table}", {}, line),
+        "config": config,
+    }
 
 
 # -- Declared --------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ _UNREPEATED = {
     NOT_READ: f"Run the same command again. If it fails again: {RecordUnreadable.action}",
     "the API has no record": "Check the ids: the API has no records with these ids.",
     "gone from the API": "Nothing to do: the records are marked as deleted.",
-    "not landed": "Check the ids, or run 'connector pull', which loads the parent records first.",
+    "not loaded": "Check the ids, or run 'connector pull', which loads the parent records first.",
 }
 """Actions of reasons for which the same command would end in the same way, by how they begin."""
 

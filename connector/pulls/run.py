@@ -347,7 +347,7 @@ class _PullRun:
                     reasons.append(pulled.reason)
         if unknown:
             named = ", ".join(sorted(unknown))
-            reasons.append(f"not landed, so the parent record is unknown: {named}")
+            reasons.append(f"not loaded, so the parent record is unknown: {named}")
         tally.reason = "; ".join(reasons) or engine.ONLY_THESE
 
     async def _proven_at(self, streams: tuple[Stream, ...]) -> datetime | None:

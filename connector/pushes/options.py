@@ -62,7 +62,10 @@ _UNCONFIRMED = PushOption(
     POLICIES,
 )
 _MARKER = PushOption(
-    "Text field in which a marker is written, so that a lost create is recognized with certainty.",
+    (
+        "Text field for a marker, which identifies a created record with certainty if the "
+        "answer is lost."
+    ),
     shown="FIELD",
 )
 _CLEAR = PushOption("Text that empties a field. Blank cells change nothing.", shown="TOKEN")

@@ -137,7 +137,7 @@ def read_keyring(entry: object) -> str:
     except keyring.errors.NoKeyringError:
         raise ValueError("cannot be read: this machine has no keyring for this user") from None
     except keyring.errors.KeyringLocked:
-        raise ValueError("cannot be read: the keyring is locked, and nobody unlocked it") from None
+        raise ValueError("cannot be read: the keyring is locked") from None
     except keyring.errors.KeyringError as error:
         raise ValueError(f"cannot be read: the keyring failed ({type(error).__name__})") from None
     if found is None:
@@ -162,6 +162,6 @@ def _check_pair(layers: Layers, outer: list[RawValue], inner: list[RawValue]) ->
         said += f" {file_address.origin}"
     raise SettingsError(
         said,
-        action="Set the address and the key in the same place, so that the key is not sent to "
-        "the wrong address.",
+        action="Set the address and the key in the same place. This keeps the key from being "
+        "sent to a wrong address.",
     )

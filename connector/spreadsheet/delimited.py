@@ -585,7 +585,7 @@ def _unquoted(line: str, delimiter: str) -> Iterator[str]:
 
 
 def _damaged(source: SourceFile, line: int, error: str) -> DamagedSpreadsheet:
-    what = f"the cells cannot be told apart: {error}"
+    what = f"the cells cannot be separated: {error}"
     if "unexpected end" in error or "field larger" in error:
         what = 'a quote (") opens a cell that is not closed'
     elif "expected after" in error:

@@ -213,9 +213,9 @@ class _MapReader:
         for key, value in document.items():
             if is_redacted(value):
                 raise Misused(
-                    f"the mapping {self._path}: {key} holds {MARK}, which stands for what an"
-                    " erasure removed and is never sent",
-                    action="Write the whole value or heading, or take the line out.",
+                    f"the mapping {self._path}: {key} contains {MARK}, the mark of an"
+                    " erased value, which is never sent",
+                    action="Enter the complete value or heading, or remove the line.",
                 )
         resource = document.get("resource")
         if resource not in tuple(CATALOG):

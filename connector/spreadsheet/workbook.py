@@ -186,7 +186,7 @@ class _SheetScan:
         """The row and column of a reference such as B12, from 0."""
         found = _REFERENCE.match(reference)
         if not found:
-            raise DamagedSpreadsheet(f"{self._where}: {reference[:20]!r} is no place of a cell")
+            raise DamagedSpreadsheet(f"{self._where}: {reference[:20]!r} is not a cell reference")
         column = 0
         for each in found.group(1):
             column = column * 26 + ord(each) - ord("A") + 1

@@ -19,21 +19,25 @@ T = TypeVar("T")
 
 _RUN = "The run (`sync.runs.run_id`)."
 _RESOURCE = "The resource, by the name of its table in `landing`."
-_PARENT = "The content type whose items are meant; null for every other resource."
-_CODE = "The code of what ended it early (docs/ERRORS.md); null where nothing did."
-_MESSAGE = "What ended it early, in a sentence; null where nothing did."
+_PARENT = "Content type of the items; null for other resources."
+_CODE = "Error code if it ended early (docs/ERRORS.md), else null."
+_MESSAGE = "Error message if it ended early, else null."
 _BATCH = "The pushed file's batch (`push.batches.batch`)."
-_NUMBER = "The row of the file, as a spreadsheet counts: the headings are 1."
-_STEP = "Which write of the row it was: `create`, `update` or `convert`."
-_CHANGE = "The number of the journal's last change of it; greater is later."
+_NUMBER = "Row number in the spreadsheet; the headings are row 1."
+_STEP = "Write of the row: `create`, `update` or `convert`."
+_CHANGE = "Number of the last change in the journal; a greater number is later."
 
 OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "sync.schema_version": (
-        "The layout of the file: one row.",
-        {"version BIGINT": "Number of the layout; older versions of the connector refuse it."},
+        "Format of the file: one row.",
+        {
+            "version BIGINT": (
+                "Version of the format; older versions of the connector refuse a greater one."
+            )
+        },
     ),
     "sync.folder": (
-        "The data folder that the file belongs to: one row.",
+        "Data folder of the file: one row.",
         {
             "folder VARCHAR": "Random name of the data folder; `ledger.sqlite` has the same.",
             "address VARCHAR": "Address of the workspace whose records are in the file.",
@@ -41,123 +45,128 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         },
     ),
     "sync.runs": (
-        "One row per run: how it ended, what it cost.",
+        "One row per run, with its outcome and requests.",
         {
-            "run_id VARCHAR": "The run: its beginning to the second (UTC), and chance.",
-            "command VARCHAR": "What was run: `pull`, `push`, `dagster` and so on.",
-            "started_at TIMESTAMPTZ": "When it began.",
-            "ended_at TIMESTAMPTZ": "When it ended; null while it is under way.",
-            "outcome VARCHAR": "How it ended: `done`, `partial`, `stopped`, `failed` or "
-            "`interrupted`; null while it is under way.",
-            "seconds DOUBLE": "How long it took.",
-            "waited_seconds DOUBLE": "How long its requests waited for the rate limit, added up.",
-            "requests BIGINT": "Requests that were sent, retries among them.",
-            "rate_limited BIGINT": "Answers with the status 429.",
+            "run_id VARCHAR": "Id of the run: its start time (UTC) and random characters.",
+            "command VARCHAR": "Command of the run: `pull`, `push`, `dagster` and so on.",
+            "started_at TIMESTAMPTZ": "Start time.",
+            "ended_at TIMESTAMPTZ": "End time; null while it is running.",
+            "outcome VARCHAR": "Outcome: `done`, `partial`, `stopped`, `failed` or "
+            "`interrupted`; null while it is running.",
+            "seconds DOUBLE": "Duration.",
+            "waited_seconds DOUBLE": "Total time that its requests waited for the rate limit.",
+            "requests BIGINT": "Number of requests, including retries.",
+            "rate_limited BIGINT": "Responses with status 429.",
             "error_code VARCHAR": _CODE,
             "message VARCHAR": _MESSAGE,
-            "budget BIGINT": "The most requests that the run was given; null: no limit.",
-            "month_share DOUBLE": "Its requests as a part of the month's; null where the plan's "
-            "figure is not set.",
+            "budget BIGINT": "Maximum number of requests; null if there is no limit.",
+            "month_share DOUBLE": "Requests divided by `monthly_requests`; null if that is "
+            "not set.",
         },
     ),
     "sync.run_resources": (
-        "One row per run and resource: rows by fate, requests by kind.",
+        "One row per run and resource, with records by change and requests by kind.",
         {
             "run_id VARCHAR": _RUN,
             "resource VARCHAR": _RESOURCE,
-            "outcome VARCHAR": "How the resource ended: `done`, `partial`, `stopped`, `failed`, "
-            "`skipped`, or `not_started` where the run ended before its turn.",
-            "proven BOOLEAN": "Whether the landing equals the API up to `bookmark_after`.",
-            "requests BIGINT": "Requests that were sent for it, retries among them.",
-            "lists BIGINT": "Those of the requests that read a page of a list.",
-            "details BIGINT": "Those of the requests that read one record whole.",
-            "new BIGINT": "Records that landed for the first time.",
-            "changed BIGINT": "Records that landed differently from before.",
-            "unchanged BIGINT": "Records that were read and were as before.",
-            "deleted BIGINT": "Records that were found to be deleted.",
-            "live BIGINT": "Landed rows that are not deleted, after the run.",
-            "total BIGINT": "How many records the last list said there are; null where none was "
-            "read.",
-            "pending BIGINT": "Records that still wait to be read whole.",
-            "bookmark_before TIMESTAMPTZ": "Up to which server time the resource was proven "
-            "before the run.",
-            "bookmark_after TIMESTAMPTZ": "Up to which server time it is proven after the run.",
+            "outcome VARCHAR": "Outcome: `done`, `partial`, `stopped`, `failed`, `skipped`, "
+            "or `not_started` if the run ended before this resource.",
+            "proven BOOLEAN": "True if the records are verified until `bookmark_after`.",
+            "requests BIGINT": "Number of requests for the resource, including retries.",
+            "lists BIGINT": "Requests that read a page of a list.",
+            "details BIGINT": "Requests that read one record.",
+            "new BIGINT": "New records.",
+            "changed BIGINT": "Changed records.",
+            "unchanged BIGINT": "Records that were read and had not changed.",
+            "deleted BIGINT": "Records that were found deleted.",
+            "live BIGINT": "Loaded records that are not deleted, after the run.",
+            "total BIGINT": "Number of records in the API by its last list; null if no list "
+            "was read.",
+            "pending BIGINT": "Records that must still be read.",
+            "bookmark_before TIMESTAMPTZ": "Server time until which the resource was "
+            "verified before the run.",
+            "bookmark_after TIMESTAMPTZ": (
+                "Server time until which the resource is verified after the run."
+            ),
             "error_code VARCHAR": _CODE,
-            "message VARCHAR": "Why it is not proven, or what ended it early.",
-            "sweeps BIGINT DEFAULT 0": "Those of the requests that looked for deleted and missing "
-            "records.",
-            "scrubs BIGINT DEFAULT 0": "Those of the requests that read again what seemed "
-            "unchanged.",
-            "waited_seconds DOUBLE DEFAULT 0": "Waits for the rate limit, added up over requests "
-            "that waited side by side.",
-            "rate_limited BIGINT DEFAULT 0": "Answers with the status 429.",
-            "lateness_seconds DOUBLE": "How late a write may become visible, by all that was seen "
-            "so far.",
-            "oldest_read_at TIMESTAMPTZ": "When the live row was last read whose last reading is "
-            "longest ago.",
-            "anomalies JSON DEFAULT '{}'": "The run's events (sync.events) by kind, deletions "
-            "left out.",
-            "month_share DOUBLE": "The requests as a part of the month's; null where the plan's "
-            "figure is not set.",
+            "message VARCHAR": "Reason why it is not verified, or why it ended early.",
+            "sweeps BIGINT DEFAULT 0": "Requests that searched for deleted and missing records.",
+            "scrubs BIGINT DEFAULT 0": "Requests that re-verified records.",
+            "waited_seconds DOUBLE DEFAULT 0": "Total time that requests waited for the rate "
+            "limit.",
+            "rate_limited BIGINT DEFAULT 0": "Responses with status 429.",
+            "lateness_seconds DOUBLE": "Lateness: the longest time until a change becomes "
+            "visible, as observed so far.",
+            "oldest_read_at TIMESTAMPTZ": "Time of the oldest reading among the live records.",
+            "anomalies JSON DEFAULT '{}'": "Number of the run's events (sync.events) by "
+            "kind, without deletions.",
+            "month_share DOUBLE": "Requests divided by `monthly_requests`; null if that is "
+            "not set.",
         },
     ),
     "sync.bookmarks": (
-        "Per stream, up to which server time the landing is proven.",
+        (
+            "One row per stream (a resource or the items of a content type): until when it "
+            "is verified."
+        ),
         {
             "resource VARCHAR": _RESOURCE,
             "parent VARCHAR": _PARENT,
-            "proven_at TIMESTAMPTZ": "The server time up to which the stream is proven landed "
-            "(R); null while it never was.",
-            "lateness_seconds DOUBLE": "How late a write may become visible (L): proven is what "
-            "has an `updated_at` of at most `proven_at` less this.",
-            "opened_at TIMESTAMPTZ": "The server time at which a pass began that has not ended.",
-            "load_page BIGINT": "Pages of the list that a first load has landed; null outside of "
-            "one.",
-            "verify_page BIGINT": "Pages that a first load has looked at again; null outside of "
-            "one.",
-            "is_sorted BOOLEAN": "Whether the API was always seen to sort as it was asked to.",
-            "run_id VARCHAR": "The run that wrote it (`sync.runs.run_id`).",
-            "scrubbed_to TIMESTAMPTZ": "The `created_at` up to which the scrub of lists has come "
-            "in its round; null at a round's beginning.",
-            "total_offset BIGINT DEFAULT 0": "By how many the list's rows exceed its own total; "
-            "null while that was not measured, so that the total proves nothing.",
-            "alarms BIGINT DEFAULT 0": "Walks in a row that found the list out of order.",
-            "late_seconds_seen DOUBLE DEFAULT 0": "The latest that a write was ever seen to "
-            "become visible.",
-            "listed BIGINT": "The list's total when it was last believed.",
-            "closed_by VARCHAR": "The record whose clean reading closed the last proven walk.",
-            "closed_floor TIMESTAMPTZ": "The `updated_at` down to which the last proven walk "
-            "reached.",
-            "clock_ahead_seconds DOUBLE": "How far the server's clock was ahead of ours when it "
-            "was proven.",
+            "proven_at TIMESTAMPTZ": "Server time until which the stream is verified (R); "
+            "null if never.",
+            "lateness_seconds DOUBLE": "Lateness (L): records with `updated_at` up to "
+            "`proven_at` less this time are verified.",
+            "opened_at TIMESTAMPTZ": (
+                "Server time at which an unfinished pull of the stream started."
+            ),
+            "load_page BIGINT": "Pages that a first load has loaded; null if there is no "
+            "first load.",
+            "verify_page BIGINT": "Pages that a first load has checked again; null if there "
+            "is no first load.",
+            "is_sorted BOOLEAN": "True if the API always sorted lists as requested.",
+            "run_id VARCHAR": "Run that wrote the row (`sync.runs.run_id`).",
+            "scrubbed_to TIMESTAMPTZ": "The `created_at` until which the current round of "
+            "re-verification has come; null at the start of a "
+            "round.",
+            "total_offset BIGINT DEFAULT 0": "Number of listed records beyond the list's own "
+            "total; null if not measured.",
+            "alarms BIGINT DEFAULT 0": ("Number of pulls in a row that found the list unsorted."),
+            "late_seconds_seen DOUBLE DEFAULT 0": "Longest observed time until a change "
+            "became visible.",
+            "listed BIGINT": "Last accepted total of the list.",
+            "closed_by VARCHAR": "Record that ended the last verified reading of the list.",
+            "closed_floor TIMESTAMPTZ": "The `updated_at` down to which the last verified "
+            "reading went.",
+            "clock_ahead_seconds DOUBLE": "Difference of the server's clock to this "
+            "machine's clock at the last verification.",
         },
     ),
     "sync.queue": (
-        "Records that must be read, or read again, and why.",
+        "Records that must be read or read again, with the reason.",
         {
             "resource VARCHAR": _RESOURCE,
             "parent VARCHAR": _PARENT,
-            "id VARCHAR": "The record that waits to be read whole.",
-            "reason VARCHAR": "Why it must be read, or read again.",
-            "created_at TIMESTAMPTZ": "The record's own `created_at`, as the list showed it.",
-            "error_code VARCHAR": "The code of the error of the last attempt to read it "
-            "(docs/ERRORS.md); null if no attempt failed.",
-            "error VARCHAR": "The same, in a part of a sentence.",
-            "failed_runs BIGINT DEFAULT 0": "Number of runs in which reading it failed.",
-            "failed_since TIMESTAMPTZ": "When reading it first failed.",
-            "run_id VARCHAR": "The last run in which reading it failed (`sync.runs.run_id`).",
+            "id VARCHAR": "Record that must be read.",
+            "reason VARCHAR": "Reason for reading it.",
+            "created_at TIMESTAMPTZ": "The record's `created_at`.",
+            "error_code VARCHAR": "Error code of the last failed attempt (docs/ERRORS.md); "
+            "null if no attempt failed.",
+            "error VARCHAR": "Error message of the last failed attempt.",
+            "failed_runs BIGINT DEFAULT 0": "Number of runs in which the reading failed.",
+            "failed_since TIMESTAMPTZ": "Time of the first failed attempt.",
+            "run_id VARCHAR": "Last run in which the reading failed (`sync.runs.run_id`).",
         },
     ),
     "sync.events": (
-        "Deletions, unknown fields and values, and anything else to look up.",
+        "Events of pulls: deletions, unknown fields and values, and other findings.",
         {
             "run_id VARCHAR": _RUN,
-            "seen_at TIMESTAMPTZ": "When it was noticed.",
+            "seen_at TIMESTAMPTZ": "Time of the event.",
             "resource VARCHAR": _RESOURCE,
             "parent VARCHAR": _PARENT,
-            "id VARCHAR": "The record that it is about; null where it is about none.",
-            "kind VARCHAR": "What was noticed; docs/PULL.md explains each kind.",
-            "detail VARCHAR": "What is to be known of it, such as the name of an unknown field.",
+            "id VARCHAR": "Record of the event, or null.",
+            "kind VARCHAR": "Kind of the event; docs/PULL.md explains each kind.",
+            "detail VARCHAR": "Details, such as the name of an unknown field.",
         },
     ),
     "sync.quota": (
@@ -166,163 +175,163 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         {
             "cycle_begins DATE": "The first day of the billing cycle that the day belongs to.",
             "day DATE": "The day, in UTC.",
-            "command VARCHAR": "What spent them: `pull`, `push` and so on.",
-            "kind VARCHAR": "The operation; unsettled: counted beforehand for a run that is under "
-            "way or was cut off.",
-            "requests BIGINT": "Requests that were sent.",
+            "command VARCHAR": "Command: `pull`, `push` and so on.",
+            "kind VARCHAR": "Operation; `unsettled` requests were reserved by a running or "
+            "interrupted run.",
+            "requests BIGINT": "Number of requests.",
         },
     ),
     "sync.publications": (
-        "One row per attempt to publish; the latest is the file's own, where this is a published "
-        "one.",
+        "One row per attempt to publish. In the published file, the latest row is its own.",
         {
-            "publication VARCHAR": "The attempt: its beginning to the second (UTC), and chance.",
-            "started_at TIMESTAMPTZ": "When it began.",
-            "ended_at TIMESTAMPTZ": "When it ended; null while it is under way.",
-            "true_of TIMESTAMPTZ": "The newest moment that a resource is proven up to "
-            '(sync.bookmarks); "now" in the models.',
-            "run_id VARCHAR": "The last run whose rows it shows (`sync.runs.run_id`).",
-            "outcome VARCHAR": "published, unchanged (nothing to publish; only the latest such row "
-            "is kept), refused (checks that block have failed), failed or interrupted.",
-            "models BIGINT": "Models and seeds in the file.",
-            "checks BIGINT": "Tests and audits that were run.",
-            "failed_checks VARCHAR[]": "Names of the checks that failed. Where the outcome is "
-            "published, they are warnings.",
-            "failed_rows BIGINT[]": "Number of rows that each failed check found.",
-            "failed_samples VARCHAR[]": "Id of one record that each failed check found; null "
-            "where it names none.",
-            "unfilled_seeds VARCHAR[]": "Seeds that nobody has begun to fill in. Their checks are "
-            "not among the failed ones.",
-            "unfilled_rows BIGINT[]": "Number of values in the data that each of these seeds does "
-            "not name.",
-            "personal VARCHAR": "What became of personal fields: keep, drop or hash.",
-            "time_zone VARCHAR": "The account's time zone, in which the models' days are.",
+            "publication VARCHAR": (
+                "Id of the attempt: its start time (UTC) and random characters."
+            ),
+            "started_at TIMESTAMPTZ": "Start time.",
+            "ended_at TIMESTAMPTZ": "End time; null while it is running.",
+            "true_of TIMESTAMPTZ": "Latest time until which a resource is verified "
+            '(sync.bookmarks); the models use it as "now".',
+            "run_id VARCHAR": "Last run whose records it contains (`sync.runs.run_id`).",
+            "outcome VARCHAR": "published, unchanged (nothing to publish; only the latest "
+            "such row is kept), refused (a blocking check failed), failed "
+            "or interrupted.",
+            "models BIGINT": "Number of models and seeds.",
+            "checks BIGINT": "Number of tests and audits.",
+            "failed_checks VARCHAR[]": "Names of the failed checks; warnings if the outcome "
+            "is published.",
+            "failed_rows BIGINT[]": "Number of rows found by each failed check.",
+            "failed_samples VARCHAR[]": "Id of one record found by each failed check, or null.",
+            "unfilled_seeds VARCHAR[]": "Seeds that are not filled in. Their checks do not "
+            "count as failed.",
+            "unfilled_rows BIGINT[]": "Number of values that each of these seeds lacks.",
+            "personal VARCHAR": "Personal fields: keep, drop or hash.",
+            "time_zone VARCHAR": "Time zone of the account, used for days in the models.",
             "error_code VARCHAR": _CODE,
-            "message VARCHAR": "Why it was refused or has failed, in a sentence; null where it "
-            "was not.",
-            "bytes BIGINT": "Size of the file; null in the file itself, which cannot know it.",
-            "fingerprint VARCHAR": "Hash of the records, models, seeds and settings that the file "
-            "was made of. A pull that finds the same hash publishes nothing.",
-            "seconds DOUBLE": "How long it took.",
+            "message VARCHAR": "Error message if it was refused or failed, else null.",
+            "bytes BIGINT": "Size of the file; null in the published file itself.",
+            "fingerprint VARCHAR": "Hash of the file's records, models, seeds and settings. "
+            "A pull with the same hash publishes nothing.",
+            "seconds DOUBLE": "Duration.",
         },
     ),
     "sync.lakehouse": (
-        "One row per attempt to bring a published file to the shared lakehouse.",
+        "One row per attempt to publish to the shared lakehouse.",
         {
-            "started_at TIMESTAMPTZ": "When it began.",
-            "ended_at TIMESTAMPTZ": "When it ended.",
-            "outcome VARCHAR": "published, unchanged (the lakehouse had the file, or a "
-            "newer one) or failed.",
-            "publication VARCHAR": "The file (`sync.publications.publication`); null where it "
-            "failed.",
-            "snapshot BIGINT": "The snapshot of the lakehouse that shows it.",
+            "started_at TIMESTAMPTZ": "Start time.",
+            "ended_at TIMESTAMPTZ": "End time.",
+            "outcome VARCHAR": "published, unchanged (the lakehouse already had the file or "
+            "a newer one) or failed.",
+            "publication VARCHAR": "Published file (`sync.publications.publication`); null "
+            "if it failed.",
+            "snapshot BIGINT": "Snapshot of the lakehouse.",
             "tables BIGINT": "Number of tables with rows of the account.",
             "inserted BIGINT": "Number of rows written.",
-            "removed BIGINT": "Number of rows that they replaced.",
-            "error_code VARCHAR": "The code of what kept it from being done (docs/ERRORS.md).",
-            "message VARCHAR": "The same, in a sentence.",
+            "removed BIGINT": "Number of replaced rows.",
+            "error_code VARCHAR": "Error code (docs/ERRORS.md).",
+            "message VARCHAR": "Error message.",
         },
     ),
     "sync.erased": (
-        "One row per record that tells of nobody any more, since the person was erased.",
+        "One row per record whose personal data was erased.",
         {
             "resource VARCHAR": _RESOURCE,
-            "id VARCHAR": "The record; its row stays, so that counts are as before.",
-            "erasure VARCHAR": "The erasure, by the name of its receipt.",
-            "erased_at TIMESTAMPTZ": "When the person was taken out of it.",
+            "id VARCHAR": "Id of the record; its anonymous row is kept for statistics.",
+            "erasure VARCHAR": "Id of the erasure, which is the name of its receipt.",
+            "erased_at TIMESTAMPTZ": "Time of the erasure.",
         },
     ),
     "push.batches": (
-        "One row per pushed file: on which terms, how its last run ended, what all its runs cost.",
+        (
+            "One row per pushed file, with its options, the outcome of its last run, and the "
+            "requests of all runs."
+        ),
         {
-            "batch VARCHAR": "The batch: one file, pushed on one set of terms, however often it "
-            "was resumed.",
+            "batch VARCHAR": "Id of the batch: one file with one set of options, including "
+            "continued runs.",
             "resource VARCHAR": _RESOURCE,
-            "mode VARCHAR": "What was asked for: `create`, `update`, `upsert` or `convert`.",
-            "file VARCHAR": "The file's name, without its folder.",
+            "mode VARCHAR": "Mode: `create`, `update`, `upsert` or `convert`.",
+            "file VARCHAR": "Name of the file, without its folder.",
             "digest VARCHAR": "SHA-256 of the file.",
-            "terms JSON": "The options that it was pushed with.",
-            "run_id VARCHAR": "The last run that worked on it.",
-            "begun_at TIMESTAMPTZ": "When its rows were first written down.",
-            "ended_at TIMESTAMPTZ": "When its last run ended; null while one is under way.",
-            "outcome VARCHAR": "How its last run ended.",
+            "terms JSON": "Options of the push.",
+            "run_id VARCHAR": "Last run of the batch.",
+            "begun_at TIMESTAMPTZ": "Time when its rows were first written to the journal.",
+            "ended_at TIMESTAMPTZ": "End of its last run; null while it is running.",
+            "outcome VARCHAR": "Outcome of its last run.",
             "error_code VARCHAR": _CODE,
             "message VARCHAR": _MESSAGE,
-            "requests BIGINT": "Requests that its writes cost, all runs together.",
-            "seconds DOUBLE": "How long its runs took, all together.",
-            "change BIGINT": "The number of the journal's last change of it; greater is later, in "
-            "all tables alike.",
-            "prepared_by VARCHAR": "Who prepared it for another person, on the import page.",
-            "sent_by VARCHAR": "Who sent it from the import page; null for other ways.",
-            "undone_by VARCHAR": "Who took it back last, on the import page.",
+            "requests BIGINT": "Number of requests of all runs.",
+            "seconds DOUBLE": "Duration of all runs.",
+            "change BIGINT": "Number of the last change in the journal; a greater number is "
+            "later, in all tables.",
+            "prepared_by VARCHAR": (
+                "User who prepared the import on the import page for approval."
+            ),
+            "sent_by VARCHAR": "User who sent the import on the import page, else null.",
+            "undone_by VARCHAR": "User who last undid the import on the import page.",
         },
     ),
     "push.rows": (
-        "One row per row of a pushed file: how it stands, and the record that it made or changed.",
+        "One row per row of a pushed file, with its state and its record.",
         {
             "batch VARCHAR": _BATCH,
-            "number BIGINT": "The row as a spreadsheet counts: the headings are 1.",
-            "operation VARCHAR": "What the row is to do: `create`, `update` or `convert`; null "
-            "where it was refused before that was known.",
-            "state VARCHAR": "Where it stands in the table of states (docs/HOW_A_PUSH_WORKS.md).",
-            "outcome VARCHAR": "What the report calls it.",
-            "code VARCHAR": "Why, by a code that docs/PUSH.md and docs/ERRORS.md explain; null "
-            "where it went well.",
-            "record_id VARCHAR": "The record that it made or changed.",
-            "updated_at TIMESTAMPTZ": "The record's own, as the API showed it after the row's "
-            "last write.",
+            "number BIGINT": "Row number in the spreadsheet; the headings are row 1.",
+            "operation VARCHAR": "Operation: `create`, `update` or `convert`; null if the "
+            "row was rejected before.",
+            "state VARCHAR": "State of the row (docs/HOW_A_PUSH_WORKS.md).",
+            "outcome VARCHAR": "Outcome in the report.",
+            "code VARCHAR": "Code of the problem (docs/PUSH.md, docs/ERRORS.md), or null.",
+            "record_id VARCHAR": "Created or changed record.",
+            "updated_at TIMESTAMPTZ": "The record's `updated_at` after the row's last write.",
             "same_batch VARCHAR": "With same_number: the row that this one repeats, or ends as.",
             "same_number BIGINT": "With same_batch: the row that this one repeats, or ends as.",
-            "undone_at TIMESTAMPTZ": "When it was undone; null where it was not.",
-            "moved_at TIMESTAMPTZ": "When it came to stand as it does.",
+            "undone_at TIMESTAMPTZ": "Time of the undo, or null.",
+            "moved_at TIMESTAMPTZ": "Time of the last change of state.",
             "change BIGINT": _CHANGE,
         },
     ),
     "push.attempts": (
-        "One row per attempt at a write, whatever came of it.",
+        "One row per attempt to write a row.",
         {
             "batch VARCHAR": _BATCH,
             "number BIGINT": _NUMBER,
-            "attempt BIGINT": "Counts the row's attempts from 1.",
+            "attempt BIGINT": "Number of the attempt, from 1.",
             "step VARCHAR": _STEP,
-            "method VARCHAR": "The request's method.",
-            "path VARCHAR": "The request's path.",
-            "body JSON": "What was sent, personal data included, as the landing has them; the "
-            "ledger keeps its bytes.",
-            "intended_at TIMESTAMPTZ": "When the intent was on the disk, before a byte left.",
-            "sent_after TIMESTAMPTZ": "The server's time before it was sent.",
-            "ended_at TIMESTAMPTZ": "When its fate was written down; null where nobody knows it "
-            "yet.",
-            "fate VARCHAR": "accepted, refused, limited, unsent (both without effect), or lost: "
-            "nobody knows.",
-            "reason VARCHAR": "Why it was refused or lost, by a code; null where it was accepted.",
+            "method VARCHAR": "HTTP method.",
+            "path VARCHAR": "Path of the request.",
+            "body JSON": "Body of the request, with personal data; the ledger keeps its "
+            "exact bytes.",
+            "intended_at TIMESTAMPTZ": ("Time when the attempt was on disk, before it was sent."),
+            "sent_after TIMESTAMPTZ": "Server time before it was sent.",
+            "ended_at TIMESTAMPTZ": "Time when the result was recorded; null if it is unknown.",
+            "fate VARCHAR": "accepted, refused, limited or unsent (no effect), or lost (unknown).",
+            "reason VARCHAR": "Code of the reason if it was refused or lost, else null.",
             "change BIGINT": _CHANGE,
         },
     ),
     "push.problems": (
-        "What is told of a row, in the order of place.",
+        "Problems of the rows of pushes.",
         {
             "batch VARCHAR": _BATCH,
             "number BIGINT": _NUMBER,
-            "place BIGINT": "The problem's place among those of its row, from 0.",
-            "code VARCHAR": "What is wrong, by a code that docs/PUSH.md explains.",
-            "message VARCHAR": "What is wrong, in a sentence.",
-            "field VARCHAR": "The field that it is about; null where it is about the row.",
-            "column VARCHAR": "The file's heading of that field; null where it has none.",
-            "received VARCHAR": "What the row asked for.",
-            "found VARCHAR": "What the API shows in its place.",
-            "allowed VARCHAR": "What would be right.",
-            "fix VARCHAR": "What to write instead, or to do.",
+            "place BIGINT": "Position of the problem in its row, from 0.",
+            "code VARCHAR": "Code of the problem (docs/PUSH.md).",
+            "message VARCHAR": "Message of the problem.",
+            "field VARCHAR": "Field with the problem; null if it concerns the whole row.",
+            "column VARCHAR": "Heading of the field in the file, or null.",
+            "received VARCHAR": "Value in the row.",
+            "found VARCHAR": "Value in the API.",
+            "allowed VARCHAR": "Allowed values.",
+            "fix VARCHAR": "How to fix it.",
         },
     ),
     "push.before_images": (
-        "Records as they were before a row's step: before an update, or as they were created.",
+        "Records before an update, or as created.",
         {
             "batch VARCHAR": _BATCH,
             "number BIGINT": _NUMBER,
             "step VARCHAR": _STEP,
-            "record JSON": "The record, as the API showed it.",
-            "noted_at TIMESTAMPTZ": "When it was kept.",
+            "record JSON": "The record as returned by the API.",
+            "noted_at TIMESTAMPTZ": "Time when it was saved.",
             "change BIGINT": _CHANGE,
         },
     ),

@@ -23,7 +23,15 @@ from connector.catalog import CATALOG, subjects_of
 from connector.catalog.resource import Declaration
 from connector.catalog.value import MARK
 from connector.ledger.identifiers import PHONE_DIGITS
-from connector.ledger.person import Mention, Person, find_mentions, owned_groups, removed_fields
+from connector.ledger.person import (
+    Mention,
+    Person,
+    find_mentions,
+    owned_groups,
+    removed_fields,
+    without_person,
+)
+from connector.ledger.suppression import SuppressionFilter, SuppressionList
 from connector.warehouse.duckdb_file import literal, quoted
 from connector.warehouse.published_file import open_queries
 from connector.warehouse.queries import staged_table
@@ -85,18 +93,6 @@ def find_by_name(connection: duckdb.DuckDBPyConnection, name: str) -> Iterator[R
                     yield resource.name, record
 
 
-def every_version(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every version of every record that the file holds, with its resource."""
-    for resource in CATALOG.values():
-        for schema in _SCHEMAS:
-            name = f"{schema}.{quoted(resource.name)}"
-            rows = connection.execute(f"SELECT DISTINCT _record::VARCHAR FROM {name}")
-            while batch := rows.fetchmany(_BATCH):
-                for (record,) in batch:
-                    if record is not None:
-                        yield resource.name, json.loads(record)
-
-
 def known_rows(path: Path, person: Person) -> Counter[str]:
     """Rows with an identifier of the person, by published table. Raises a `WarehouseError`."""
     found: Counter[str] = Counter()
@@ -124,6 +120,30 @@ def is_identifier(column: str, person: Person) -> Iterator[str]:
     number = rf"regexp_full_match({name}, '\+?[0-9 ()./-]{{7,20}}')"
     for each in _is_one_of(_phone(name), person.phones):
         yield f"({number} AND {each})"
+
+
+def remove_listed_persons(
+    connection: duckdb.DuckDBPyConnection, suppressed: SuppressionList, erasure: str, at: datetime
+) -> bool:
+    """Take everybody on the list of erased people out of every table; True if the file changed."""
+    noticing = SuppressionFilter(suppressed)
+    for resource, record in every_version(connection):
+        without_person(CATALOG[resource], record, noticing)
+    if noticing.met:
+        remove_person(connection, noticing.as_person(), CurrentErasure(erasure, at))
+    return bool(noticing.met)
+
+
+def every_version(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every version of every record that the file holds, with its resource."""
+    for resource in CATALOG.values():
+        for schema in _SCHEMAS:
+            name = f"{schema}.{quoted(resource.name)}"
+            rows = connection.execute(f"SELECT DISTINCT _record::VARCHAR FROM {name}")
+            while batch := rows.fetchmany(_BATCH):
+                for (record,) in batch:
+                    if record is not None:
+                        yield resource.name, json.loads(record)
 
 
 def remove_person(

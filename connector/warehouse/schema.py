@@ -69,46 +69,51 @@ _PARENT = Column("_content_type_id", "VARCHAR", "The content type (`content_type
 
 OWN_COLUMNS = _named(
     {
-        "_record JSON": "The answer as received, with whatever it held beyond the columns.",
-        "_hydrated_at TIMESTAMPTZ": "The server's time of the detail that the row shows; null "
-        "while it was only listed.",
-        "_seen_at TIMESTAMPTZ": "The server's time of the last answer that showed it.",
-        "_deleted_at TIMESTAMPTZ": "When the API first said that it is gone; null if live.",
-        "_run_id VARCHAR": "The run that landed what the row shows (`sync.runs.run_id`).",
+        "_record JSON": "The record as received, with fields that have no column.",
+        "_hydrated_at TIMESTAMPTZ": "Server time at which the record was read; null if it "
+        "was only listed.",
+        "_seen_at TIMESTAMPTZ": "Server time of the last answer with the record.",
+        "_deleted_at TIMESTAMPTZ": (
+            "Time when the API first reported the record as deleted; null if it is live."
+        ),
+        "_run_id VARCHAR": "Run that loaded the row (`sync.runs.run_id`).",
     }
 )
 
 HISTORY_COLUMNS = _named(
     {
-        "_record JSON": "The detail as received; where lists alone showed the version, the list "
-        "item, without values that stand in for one that lists cannot show.",
-        "_version BIGINT": "Counts the record's versions from 1, without a gap.",
-        "_valid_from TIMESTAMPTZ": "The best single moment of its beginning: `updated_at`, where "
-        "that lies between `_began_after` and `_began_before`; `_began_after` where it is "
-        "earlier, and else when an answer first showed it.",
-        "_valid_to TIMESTAMPTZ": "The best single moment of its end: the next version's "
-        "`_valid_from`, or when a deletion was first known. Null for the one version that is open "
-        "while the record lives.",
-        "_observed_from TIMESTAMPTZ": "The server's time of the first answer that showed it: a "
-        "detail, or a list where lists alone showed it. Server clocks show whole seconds, so the "
-        "answer was made within the second that begins here.",
-        "_observed_to TIMESTAMPTZ": "The server's time of the last answer that showed it; the "
-        "second that begins here.",
-        "_began_after TIMESTAMPTZ": "It began after this moment, when the record was last seen "
-        "otherwise (a first version: not before it, the record's creation), and before "
-        "`_began_before`.",
-        "_began_before TIMESTAMPTZ": "The end of the second in which an answer first showed it.",
-        "_ended_after TIMESTAMPTZ": "It ended after this moment, when it was last seen, and "
-        "before `_ended_before`; null while it is open.",
-        "_ended_before TIMESTAMPTZ": "The end of the second in which the next version was first "
-        "seen, or the record known to be gone; null while open.",
-        "_ended_by VARCHAR": "How it ended: `change` or `deletion`; null while it is open.",
-        "_changed VARCHAR[]": "Names of the fields that changed from the version before, "
-        "documented or not, `_deleted_at` first where the record had been deleted; null for a "
-        "first version.",
-        "_hydrated_at TIMESTAMPTZ": "When a detail first showed it whole; null while it was seen "
-        "in lists alone, and then fields that lists do not show are null: nobody knows them.",
-        "_run_id VARCHAR": "The run that read what the row shows (`sync.runs.run_id`).",
+        "_record JSON": "The record as received. If the version was only listed, the list item.",
+        "_version BIGINT": "Number of the version, from 1.",
+        "_valid_from TIMESTAMPTZ": "Best estimate of the version's start: `updated_at` if it "
+        "is between `_began_after` and `_began_before`, else the "
+        "nearest observed time.",
+        "_valid_to TIMESTAMPTZ": "Best estimate of the version's end: `_valid_from` of the "
+        "next version, or the time when the deletion was found. "
+        "Null for the current version.",
+        "_observed_from TIMESTAMPTZ": "Server time (whole seconds) of the first answer with "
+        "this version.",
+        "_observed_to TIMESTAMPTZ": "Server time (whole seconds) of the last answer with "
+        "this version.",
+        "_began_after TIMESTAMPTZ": "The version began after this time, when the record was "
+        "last read with other values (first version: the "
+        "record's creation).",
+        "_began_before TIMESTAMPTZ": (
+            "The version began before this time, the end of the second of the first answer with it."
+        ),
+        "_ended_after TIMESTAMPTZ": "The version ended after this time, when it was last "
+        "read; null for the current version.",
+        "_ended_before TIMESTAMPTZ": "The version ended before this time; null for the "
+        "current version.",
+        "_ended_by VARCHAR": (
+            "End of the version: `change` or `deletion`; null for the current version."
+        ),
+        "_changed VARCHAR[]": "Names of the fields that changed from the previous version, "
+        "`_deleted_at` first if the record had been deleted; null for "
+        "the first version.",
+        "_hydrated_at TIMESTAMPTZ": "Time when the version was first read in full. Null if "
+        "it was only listed; fields that lists do not contain "
+        "are then null.",
+        "_run_id VARCHAR": "Run that read the row (`sync.runs.run_id`).",
     }
 )
 

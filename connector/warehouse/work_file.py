@@ -16,11 +16,9 @@ from pathlib import Path
 import duckdb
 
 from connector.atomic_files import create, sync_folder
-from connector.catalog import CATALOG
 from connector.errors import WarehouseError, WorkLost
 from connector.ledger.identity import Identity
-from connector.ledger.person import Person, without_person
-from connector.ledger.suppression import SuppressionFilter, SuppressionList
+from connector.ledger.suppression import SuppressionList
 from connector.warehouse.contents import fingerprint
 from connector.warehouse.duckdb_file import (
     LOG_ENDINGS,
@@ -35,7 +33,6 @@ from connector.warehouse.duckdb_file import (
     quoted,
     transaction,
 )
-from connector.warehouse.persons import CurrentErasure, every_version, remove_person
 from connector.warehouse.published_file import query
 from connector.warehouse.pull_commands import Event
 from connector.warehouse.runs import (
@@ -276,16 +273,19 @@ def _restore_tables(published: Path, fresh: Path) -> None:
         with transaction(connection):
             for schema in _foreign_schemas(connection):
                 connection.execute(f"DROP SCHEMA {quoted(schema)} CASCADE")
-        erased = _erased_person(connection, published.parent)
+        is_reduced = False
         with transaction(connection):
-            if erased is not None:
-                remove_person(connection, erased, CurrentErasure(TAKEN_BACK, now))
+            if suppressed := SuppressionList.of(published.parent):
+                # Only folders with erased people need the code that finds them.
+                from connector.warehouse.persons import remove_listed_persons  # noqa: PLC0415
+
+                is_reduced = remove_listed_persons(connection, suppressed, TAKEN_BACK, now)
             detail = (
                 "the work file was missing. Records and history were restored from "
                 f"{published.name} (data as of {true_of})"
             )
             write_notice(connection, Event(TAKEN_BACK, detail), now)
-    if erased is not None:
+    if is_reduced:
         compact(fresh)
 
 
@@ -333,14 +333,3 @@ def _foreign_schemas(connection: duckdb.DuckDBPyConnection) -> list[str]:
         f"AND NOT internal AND schema_name NOT IN ({own})"
     ).fetchall()
     return [name for (name,) in rows]
-
-
-def _erased_person(connection: duckdb.DuckDBPyConnection, folder: Path) -> Person | None:
-    """Everybody on the list of erased people whom the file still has, as one person."""
-    suppressed = SuppressionList.of(folder)
-    if suppressed is None:
-        return None
-    noticing = SuppressionFilter(suppressed)
-    for resource, record in every_version(connection):
-        without_person(CATALOG[resource], record, noticing)
-    return noticing.as_person() if noticing.met else None

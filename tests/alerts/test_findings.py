@@ -10,13 +10,22 @@ from typing import Any
 
 import pytest
 
-from connector.errors import NotAWarehouse
+from connector.errors import DiskFull, NotAWarehouse
+from connector.errors_api import AnswerBroken, TryAgain, Unreachable
 from connector.ledger.alert_states import AlertRecord
 from connector.ledger.journal_reads import PushHealth, PushRun, UnknownRows
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger, LedgerStatus
 from connector.ledger.quota import MonthUse, Period
-from connector.operations.findings import JobRun, Snapshot, Trouble, look, own_words, sight_of
+from connector.operations.findings import (
+    JobRun,
+    Snapshot,
+    Trouble,
+    look,
+    own_words,
+    scheduled,
+    sight_of,
+)
 from connector.settings.values import read_age
 from connector.warehouse.runs import Publication, ResourceRun, Run, RunHealth
 from tests.alerts.agency import DONE, START, Agency, Clock, settings_of
@@ -224,6 +233,14 @@ def test_pushes(pushed: PushHealth, expected: list[str]) -> None:
     assert expected == bad(pushes=pushed, quota=month_of(None))
 
 
+def test_a_push_is_not_repeated_by_the_next_pull() -> None:
+    failed = PushHealth((batch(1, "failed", error_code="no_answer", message="no answer"),))
+    found = seen(pushes=failed)["push_failed"]
+
+    assert found is not None
+    assert TryAgain.action == found.action
+
+
 # -- quota, clock, silence ------------------------------------------------------------------------
 
 
@@ -299,6 +316,13 @@ def test_a_file_that_cannot_be_read_is_reported_and_the_rest_stays_unknown(tmp_p
     assert None is sight["settings_wrong"]
     assert sight["files_unusable"] is not None
     assert NotAWarehouse.action == sight["files_unusable"].action
+
+
+def test_no_action_asks_to_run_the_command_that_a_schedule_runs() -> None:
+    for action in (TryAgain.action, Unreachable.action, AnswerBroken.action, DiskFull.action):
+        assert "ommand again" in action
+        assert "ommand again" not in scheduled(action)
+        assert "next pull" in scheduled(action)
 
 
 def test_a_job_is_reported_only_if_the_connector_recorded_nothing() -> None:

@@ -14,8 +14,10 @@ from pathlib import Path
 import dagster as dg
 
 from pipelines.accounts import Account, Accounts
-from pipelines.landing import KEYS, landing_of
-from pipelines.models import models_of, published_of
+from pipelines.graph import KEYS
+from pipelines.landing import landing_of
+from pipelines.models import models_of
+from pipelines.publishing import published_of
 from pipelines.schedules import schedules_of
 from pipelines.sensors import inbox_sensor_of
 

@@ -12,8 +12,8 @@ import pytest
 
 from connector import CATALOG
 from pipelines.definitions import definitions
+from pipelines.graph import API_KEYS, INBOX_KEYS, KEYS, LAKEHOUSE, LANDING, PUBLISHED, REPORT
 from pipelines.jobs import nightly_pull_job
-from pipelines.landing import GROUP, KEYS
 from tests.pipelines.running import instance_in, nightly_pull
 
 ROOT = Path(__file__).parents[2]
@@ -45,15 +45,39 @@ def test_definitions_load_without_settings_and_without_warnings() -> None:
 
 def test_every_resource_is_an_asset_with_a_check() -> None:
     specs = {
-        spec.key: spec for spec in definitions.resolve_all_asset_specs() if spec.group_name == GROUP
+        spec.key: spec
+        for spec in definitions.resolve_all_asset_specs()
+        if spec.group_name == LANDING
     }
     keys = definitions.resolve_asset_graph().asset_check_keys
-    checked = {key.asset_key for key in keys if key.asset_key.path[0] == GROUP}
+    checked = {key.asset_key for key in keys if key.asset_key.path[0] == LANDING}
 
     assert {dg.AssetKey(["landing", name]) for name in CATALOG} == set(specs) == checked
     for name, resource in CATALOG.items():
         assert resource.about == specs[KEYS[name]].description
-        assert {"duckdb"} == specs[KEYS[name]].kinds
+        assert {"api", "python", "duckdb"} == specs[KEYS[name]].kinds
+
+
+def test_graph_begins_at_the_inbox_and_ends_at_the_report() -> None:
+    graph = definitions.resolve_asset_graph()
+
+    def parents(key: dg.AssetKey) -> set[dg.AssetKey]:
+        return set(graph.get(key).parent_keys)
+
+    assert {INBOX_KEYS["candidates"]} == parents(API_KEYS["candidates"])
+    assert {API_KEYS["candidates"]} == parents(KEYS["candidates"])
+    assert {PUBLISHED} == parents(REPORT) == parents(LAKEHOUSE)
+    assert {*API_KEYS.values(), *INBOX_KEYS.values(), REPORT, LAKEHOUSE} == (
+        graph.external_asset_keys
+    )
+
+
+def test_every_asset_has_an_owner_and_every_asset_of_ours_its_code() -> None:
+    graph = definitions.resolve_asset_graph()
+
+    assert [] == [node.key for node in graph.asset_nodes if not node.owners]
+    for key in graph.materializable_asset_keys:
+        assert "dagster/code_references" in graph.get(key).metadata
 
 
 @pytest.mark.slow

@@ -9,8 +9,8 @@ import dagster as dg
 
 from pipelines.accounts import Account
 from pipelines.definitions import define
-from pipelines.freshness import PUBLISHED, data_is_fresh, result_of
-from pipelines.landing import KEYS
+from pipelines.freshness import data_is_fresh, result_of
+from pipelines.graph import KEYS, PUBLISHED
 from tests.alerts.agency import Agency, Clock, settings_of
 
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
@@ -52,7 +52,7 @@ def test_the_check_asks_when_the_data_was_proven(tmp_path: Path) -> None:
     assert "globex: Not verified for more than" in said
     assert "initech: billing_day is 99" in said
     assert "acme" not in said
-    assert {"proven_up_to/acme", "proven_up_to/globex"} == set(found.metadata)
+    assert {"verified_until/acme", "verified_until/globex"} == set(found.metadata)
     assert "globex" not in str(young.description)
 
 
@@ -65,4 +65,4 @@ def test_the_check_passes_where_all_is_young(tmp_path: Path) -> None:
         (check,) = result.get_asset_check_evaluations()
 
     assert check.passed
-    assert {"proven_up_to"} == set(check.metadata)
+    assert {"verified_until"} == set(check.metadata)

@@ -10,7 +10,8 @@ import dagster as dg
 from connector import CATALOG, Warehouse, columns
 from connector.sandbox.server import Sandbox
 from connector.warehouse.published_file import query
-from pipelines.landing import CHECK, KEYS
+from pipelines.graph import KEYS
+from pipelines.landing import CHECK
 from tests.pipelines.running import COUNTS, KEY, account, landing, run
 
 CHECK_ALONE = dg.AssetSelection.checks(dg.AssetCheckKey(KEYS["jobs"], CHECK))
@@ -30,8 +31,8 @@ def test_every_asset_is_materialized_with_what_landed(tmp_path: Path) -> None:
         told = ran.materialized[name].metadata
         counts = ("new", "changed", "deleted", "live", "total", "pending")
         assert [count, 0, 0, count, count, 0] == [told[each].value for each in counts]
-        assert ("done", True) == (told["outcome"].value, told["proven"].value)
-        moment = datetime.fromtimestamp(float(str(told["bookmark"].value)), UTC)
+        assert ("done", True) == (told["outcome"].value, told["verified"].value)
+        moment = datetime.fromtimestamp(float(str(told["changes_read_until"].value)), UTC)
         assert moment <= datetime.now(UTC)
         landed = query(Warehouse(tmp_path).work, f"SELECT count(*) FROM landing.{name}")
         assert ((count,),) == landed.rows
@@ -92,8 +93,9 @@ def test_missing_scope_fails_after_the_others_landed(tmp_path: Path) -> None:
         ran = run(account(sandbox.base_url, tmp_path))
 
     assert not ran.success
-    assert set(COUNTS) - {"leads"} == set(ran.materialized) == set(ran.checks)
-    assert ran.reason.startswith("The pull did not land leads. leads: skipped: ")
+    assert set(COUNTS) - {"leads"} == set(ran.materialized) - {"published"}
+    assert {"leads", "published"} == {name for name, each in ran.checks.items() if not each.passed}
+    assert ran.reason.startswith("leads skipped: ")
     assert "Give the key the scope 'leads.read', or exclude this resource." in ran.reason
 
 
@@ -112,8 +114,8 @@ def test_spent_month_is_said_to_have_stopped_the_run(tmp_path: Path) -> None:
         ran = run(account(sandbox.base_url, tmp_path))
 
     assert not ran.success
-    assert {"jobs"} == set(ran.materialized)
-    assert ran.reason.startswith("The pull stopped before ")
+    assert {"jobs", "published"} == set(ran.materialized)
+    assert " Not loaded: candidates, " in ran.reason
     assert "Run the same command again" in ran.reason
 
 

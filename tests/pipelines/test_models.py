@@ -17,8 +17,8 @@ from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.pull_commands import Commit, Found
 from connector.warehouse.warehouse import Warehouse
-from pipelines import landing
 from pipelines.accounts import Account
+from pipelines.graph import KEYS
 from pipelines.models import CHECKS, DRAFT_TAG, FIGURES, PROJECT, figures_of, key_of
 from tests.pipelines.running import UNNAMED, models
 
@@ -58,28 +58,24 @@ def deps(name: str) -> set[dg.AssetKey]:
 
 def test_each_model_is_an_asset_made_of_its_refs() -> None:
     assert {key_of(PROJECT, name) for name in PROJECT.order} == set(models.keys)
-    assert {landing.KEYS["jobs"]} == deps("stg_jobs") == deps("stg_job_versions")
-    assert {landing.KEYS["content_types"]} == deps("content_columns")
-    assert set(landing.KEYS.values()) == deps("as_of")
+    assert {KEYS["jobs"]} == deps("stg_jobs") == deps("stg_job_versions")
+    assert {KEYS["content_types"]} == deps("content_columns")
+    assert set(KEYS.values()) == deps("as_of")
     assert set() == deps("people")
     assert {key_of(PROJECT, name) for name in PROJECT.parents["fct_placements"]} == deps(
         "fct_placements"
     )
     assert "marts" == spec("fct_placements").group_name
     description = spec("fct_placements").description or ""
-    assert PROJECT.models["fct_placements"].about == description.replace("  \n", "\n")
-    assert "  \nGrain: one row per placement.  \nExcluded: " in description
+    assert "\n\n**Grain:** one row per placement.\n\n**Excluded:** drafts, " in description
+    assert "\n" not in description.replace("\n\n", "")
 
 
-def test_each_check_is_in_one_asset_check() -> None:
-    names = [name for each in CHECKS for name in each.names]
-    severities = {each.name: each.severity for each in PROJECT.checks}
+def test_each_test_is_an_asset_check_of_its_name() -> None:
+    blocking = {each.name: each.severity == "error" for each in PROJECT.checks}
 
-    assert sorted(severities) == sorted(names)
-    assert [each.spec(UNNAMED).blocking for each in CHECKS] == [
-        {"error"} == {severities[name] for name in each.names} for each in CHECKS
-    ]
-    assert {each.key for each in CHECKS} == set(models.check_keys)
+    assert blocking == {each.key.name: each.spec(UNNAMED).blocking for each in CHECKS.values()}
+    assert {each.key for each in CHECKS.values()} == set(models.check_keys)
 
 
 def test_a_run_records_rows_columns_lineage_and_checks(folder: Path) -> None:
@@ -112,15 +108,15 @@ def test_a_run_records_rows_columns_lineage_and_checks(folder: Path) -> None:
         lead_id.asset_key,
         lead_id.column_name,
     )
-    assert {dg.AssetCheckKey(key_of(PROJECT, "stg_leads"), "tests")} < set(checks)
+    assert {dg.AssetCheckKey(key_of(PROJECT, "stg_leads"), "unique_landing_leads_id")} < set(checks)
     assert ["unmapped_lead_statuses"] == [k.name for k, each in checks.items() if not each.passed]
     assert run is not None
-    assert {leads["draft"].value} == {run.tags[DRAFT_TAG]}
+    assert run.tags[DRAFT_TAG]
 
 
 def test_every_main_figure_is_of_a_mart(folder: Path) -> None:
     made = prepare(account(folder).settings(None))
-    figures = figures_of(made)
+    figures = figures_of(made.built, made.file)
 
     assert set(FIGURES) <= {each.name for each in PROJECT.models.values() if each.schema == "marts"}
     assert set(figures) < set(FIGURES)
@@ -155,15 +151,12 @@ def test_a_check_that_blocks_fails_the_step(folder: Path) -> None:
         resources={"account": account(folder)},
         raise_on_error=False,
     )
-    (failed,) = (
-        each
-        for each in result.get_asset_check_evaluations()
-        if each.asset_key == key_of(PROJECT, "stg_leads") and each.check_name == "tests"
-    )
+    failed = {e.check_name: e for e in result.get_asset_check_evaluations() if not e.passed}
 
     assert not result.success
     assert ["build_models"] == [each.step_key for each in result.get_step_failure_events()]
-    assert "1 rows: lead-1" == failed.metadata["failed/unique_landing_leads_id"].value
+    told = failed["unique_landing_leads_id"].metadata
+    assert ("lead-1", 1) == (told["examples"].value, told["failing_rows"].value)
 
 
 def test_models_that_are_off_hold_nothing_up(folder: Path) -> None:

@@ -11,8 +11,8 @@ from connector import CATALOG, Warehouse
 from connector.sandbox.server import Sandbox
 from connector.warehouse.published_file import query
 from connector.warehouse.runs import last_publications
-from pipelines import models
 from pipelines.definitions import definitions
+from pipelines.graph import PUBLISHED
 from pipelines.jobs import nightly_pull_job
 from tests.pipelines.running import COUNTS, KEY, account, landing, published, run
 from tests.publishing.agency import LONG, Agency
@@ -20,11 +20,13 @@ from tests.publishing.agency import LONG, Agency
 
 def test_published_comes_after_everything() -> None:
     job = definitions.resolve_job_def(nightly_pull_job.name)
-    keys = {spec.key for spec in definitions.resolve_all_asset_specs()}
     graph = definitions.resolve_asset_graph()
+    keys = graph.materializable_asset_keys
 
     assert keys == job.asset_layer.executable_asset_keys
-    assert keys - {models.PUBLISHED} == graph.get(models.PUBLISHED).parent_keys
+    assert keys - {PUBLISHED} == dg.AssetSelection.assets(PUBLISHED).upstream().resolve(graph) & (
+        keys - {PUBLISHED}
+    )
 
 
 def test_run_lands_and_publishes_once(tmp_path: Path) -> None:
@@ -86,7 +88,7 @@ def test_run_that_changed_nothing_publishes_nothing(tmp_path: Path) -> None:
                 before = Warehouse(tmp_path).published.stat()
 
     assert ["published", "unchanged"] == [each["outcome"].value for each in told]
-    assert told[0]["true_of"] != told[1]["true_of"]
+    assert told[0]["data_as_of"] != told[1]["data_as_of"]
     assert "models" not in told[1]
     after = Warehouse(tmp_path).published.stat()
     assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)

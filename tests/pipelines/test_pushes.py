@@ -13,6 +13,7 @@ from connector.sandbox.server import Sandbox
 from pipelines import sensors
 from pipelines.accounts import Account
 from pipelines.definitions import definitions
+from pipelines.graph import API_KEYS, INBOX_KEYS
 from pipelines.pushes import NAME
 from tests.pipelines.running import KEY, account, inbox_sensor
 from tests.pipelines.test_secrecy import files_with
@@ -148,7 +149,7 @@ def test_rejected_rows_are_told_and_fail_nothing(
         (line["row"], line["code"], line["column"]) for line in lines
     }
     assert all(line["message"] and line["fix"] for line in lines)
-    assert "Rows need a person's hand: 1 created, 1 invalid." in kept
+    assert "Some rows need corrections: 1 created, 1 invalid." in kept
     assert [] == [each for each in (*PERSONAL, KEY) if each in kept]
     assert [] == files_with(KEY, store.parent)
 
@@ -159,7 +160,7 @@ def test_preview_sends_nothing(sandbox: Sandbox, instance: dg.DagsterInstance, s
     shown = told(pushed(account(sandbox.base_url, store), instance, config))
 
     assert ("previewed", 1, 0, 2) == tuple(
-        shown[name] for name in ("outcome", "rows/create", "requests", "requests_foreseen")
+        shown[name] for name in ("outcome", "rows/create", "requests", "requests_planned")
     )
     assert [] == sandbox.log
 
@@ -193,7 +194,7 @@ def test_refused_key_fails_without_being_shown(
     ran = pushed(account(sandbox.base_url, store, wrong), instance, config)
 
     assert not ran.success
-    assert reason(ran).startswith("The push failed. ")
+    assert "401" in reason(ran)
     assert "generate a new key" in reason(ran)
     assert wrong not in logged(instance, ran)
     assert [] == files_with(wrong, store.parent)
@@ -233,10 +234,17 @@ def test_settled_file_is_pushed_once_and_put_away(
         True,
         True,
     )
-    assert nothing.startswith("No file has settled.")
+    assert nothing.startswith("No new files.")
     assert same is not None
     assert asked.run_key == same.run_key
     assert ("done", 1) == (told(ran)["outcome"], told(ran)["rows/created"])
+    observed = {
+        each.asset_key: each.asset_observation_data.asset_observation.metadata
+        for each in ran.all_events
+        if each.event_type is dg.DagsterEventType.ASSET_OBSERVATION
+    }
+    assert {API_KEYS["candidates"], INBOX_KEYS["candidates"]} == set(observed)
+    assert 1 == observed[API_KEYS["candidates"]]["rows/created"].value
     assert 1 == len(sandbox.store.records("candidates"))
     assert {"push.toml", "link.csv", "done"} == {each.name for each in folder.iterdir()}
     kept = [Path(told(ran)[name]) for name in ("put_away", "report")]
@@ -263,7 +271,7 @@ def test_run_that_failed_is_repeated_later(
     assert not failed.success
     assert "no longer exists" in reason(failed)
     assert resting is None
-    assert "1 rest after a run that failed" in skipped
+    assert "Files that wait after a failed run: 1." in skipped
     assert asked.run_key != again.run_key
     assert "previewed" == told(done)["outcome"]
     assert ["done"] == [each.name for each in file.parent.iterdir()]

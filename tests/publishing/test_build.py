@@ -163,7 +163,7 @@ def test_a_test_on_a_missing_column_is_refused(small: Small) -> None:
         ("{name: jobs, ", "{name: jbos, "),
     ):
         path = small.replace("marts/schema.yml", old, new)
-        with pytest.raises(ModelInvalid, match="has none of that name") as caught:
+        with pytest.raises(ModelInvalid, match="has no such column") as caught:
             small.build()
 
         assert path == caught.value.path

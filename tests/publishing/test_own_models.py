@@ -272,7 +272,7 @@ WRONG: dict[str, tuple[str, str, type[Exception], str]] = {
         "schema.yml",
         SCHEMA.replace("people", "stages").replace("candidate_id", "candidat_id"),
         ModelInvalid,
-        "has none of that name",
+        "has no such column",
     ),
 }
 

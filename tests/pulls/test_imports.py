@@ -20,7 +20,10 @@ try:
 finally:
     print("\\n".join(sys.modules), file=sys.stderr)
 """
-OPTIONAL = ("connector.publishing.lakehouse", "connector.privacy", "connector.publishing.mask")
+OPTIONAL = (
+    *("connector.publishing.lakehouse", "connector.publishing.mask"),
+    *("connector.privacy", "connector.warehouse.persons"),
+)
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ import sys
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
+import pip
 from packaging.requirements import Requirement
 
 BIN = Path(sys.executable).parent
@@ -20,7 +21,9 @@ BIN = Path(sys.executable).parent
 _PROGRAMS = {
     "python3": f"""\
 [ "$1 $2" = "-m venv" ] || exec {sys.executable} "$@"
-{sys.executable} -m venv --without-pip "$3" && ln -s ROOT/tools/pip "$3/bin/pip"
+{sys.executable} -m venv --without-pip "$3"
+ln -s ROOT/tools/pip "$3/bin/pip"
+ln -s {Path(pip.__file__).parent} "$(echo "$3"/lib/python*/site-packages)/pip"
 """,
     "pip": f"""\
 venv=$(dirname "$(dirname "$0")")
@@ -28,7 +31,7 @@ case " $* " in
   *" --require-hashes "*) for lock in "$@"; do :; done
     exec {sys.executable} {__file__} "$venv" "$lock" ;;
 esac
-exec {sys.executable} -m pip --disable-pip-version-check --quiet --python "$venv/bin/python" "$@"
+exec "$venv/bin/python" -m pip --disable-pip-version-check --quiet "$@"
 """,
     "install": """\
 for each in "$@"; do

@@ -240,7 +240,7 @@ def test_page_is_short_and_each_block_of_it_is_run() -> None:
     assert len(run) == GUIDE.count("```sh\n")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(weight=10)
 def test_every_command_of_the_guide_works(tmp_path: Path) -> None:
     with Sandbox(seed=9, counts={"jobs": 3, "candidates": 5}) as api:
         server = Server(tmp_path, api.base_url)

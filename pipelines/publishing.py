@@ -1,0 +1,181 @@
+"""The published file: the asset, and how a publication is recorded from whichever step makes it."""
+
+# Dagster reads the annotations of an asset at import, so they are not postponed here.
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+
+from connector import (
+    ConnectorError,
+    Published,
+    PublishingRefused,
+    Settings,
+    Warehouse,
+    explain,
+    explain_together,
+    publish,
+)
+from pipelines import freshness
+from pipelines.accounts import Account, Accounts, account_of, check_of, failure_of
+from pipelines.graph import DATA_TEAM, KEYS, LAKEHOUSE, PUBLISHED, PUBLISHING, code_in
+from pipelines.models import DRAFT_TAG, LAST_KEYS, Event, Narrator, events_of
+
+COMPLETE = dg.AssetCheckKey(PUBLISHED, "latest_pull_is_complete")
+"""It blocks so that Dagster's retry of a run with resources that failed publishes again."""
+
+LOADED = frozenset(("done", "partial"))
+"""Outcomes of a resource whose rows are as the pull wanted them."""
+
+
+def published_of(accounts: Accounts) -> dg.AssetsDefinition:
+    """Return the asset of the published file."""
+
+    @dg.asset(
+        key=PUBLISHED,
+        group_name=PUBLISHING,
+        deps=[*KEYS.values(), *LAST_KEYS],
+        kinds={"python", "duckdb"},
+        owners=DATA_TEAM,
+        metadata=code_in(__file__),
+        description="`recruitment.duckdb`, the file that analysts open. It is replaced as a whole,"
+        " and only if no blocking check failed. If nothing changed, the file stays as it is. Models"
+        " that this step builds are recorded as materializations, too.",
+        check_specs=[
+            check_of(
+                accounts,
+                COMPLETE,
+                "The latest pull loaded every resource that it read. If it fails, the file has"
+                " older rows of the named resources.",
+                is_blocking=True,
+            )
+        ],
+        partitions_def=accounts.partitions,
+        freshness_policy=freshness.policy_of(accounts),
+        retry_policy=dg.RetryPolicy(max_retries=1, delay=60),
+    )
+    def published(
+        context: dg.AssetExecutionContext, account: dg.ResourceParam[Account]
+    ) -> Iterator[dg.MaterializeResult[None] | Event]:
+        """Publish the draft with this run's models, or build the models if there is no draft.
+
+        Raises `dagster.Failure` with the names of the failed checks.
+        """
+        # The context has the run's tags as they were before its first step.
+        run = context.instance.get_run_by_id(context.run.run_id)
+        draft = run.tags.get(DRAFT_TAG) if run is not None else None
+        try:
+            settings = account.settings(account_of(context))
+            recorded = publish_recorded(context, settings, draft=draft)
+            passed, reason = _completeness(settings)
+        except PublishingRefused as error:
+            raise dg.Failure(
+                description=explain(error),
+                metadata={"code": error.code, "failed_checks": list(error.failed)},
+                allow_retries=False,
+            ) from None
+        except ConnectorError as error:
+            raise failure_of(error, context) from None
+        yield from recorded.events
+        yield dg.MaterializeResult(
+            metadata=recorded.metadata,
+            check_results=[
+                dg.AssetCheckResult(
+                    passed=passed,
+                    check_name=COMPLETE.name,
+                    # An error would fail the step, although the file is published.
+                    severity=dg.AssetCheckSeverity.WARN,
+                    description=reason,
+                )
+            ],
+        )
+
+    return published
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A publication as Dagster records it.
+
+    Attributes:
+        metadata: Metadata of the published file.
+        events: Events of the models that were built for it, and of the lakehouse.
+    """
+
+    metadata: Mapping[str, Any]
+    events: Sequence[Event]
+
+    def without(self, reasons: str, account: str | None) -> Iterator[Event]:
+        """Yield all events, for a step that fails because some resources were not loaded."""
+        yield from self.events
+        yield dg.AssetMaterialization(PUBLISHED, metadata=self.metadata, partition=account)
+        yield dg.AssetCheckEvaluation(
+            PUBLISHED,
+            COMPLETE.name,
+            passed=False,
+            description=reasons,
+            blocking=True,
+            partition=account,
+        )
+
+
+def publish_recorded(
+    context: dg.AssetExecutionContext,
+    settings: Settings,
+    *,
+    draft: str | None = None,
+    run_id: str | None = None,
+) -> Recorded:
+    """Publish if anything changed. Raises what `publish` raises.
+
+    Args:
+        context: Context of the step.
+        settings: Settings of the account.
+        draft: Draft of an earlier step, None to build the models here.
+        run_id: The connector's run whose records are published.
+    """
+    done = publish(
+        settings, prepared=draft, if_changed=True, run_id=run_id, watch=Narrator(context.log)
+    )
+    account, events = account_of(context), list[Event]()
+    if done.built is not None:
+        events += events_of(done.built, done.file, account)
+    if done.unshared is not None:
+        context.log.warning(f"Not published to the lakehouse: {explain(done.unshared)}")
+    elif done.shared is not None:
+        told = {"outcome": done.shared.outcome}
+        events.append(dg.AssetMaterialization(LAKEHOUSE, metadata=told, partition=account))
+    return Recorded(_metadata(done), events)
+
+
+def _completeness(settings: Settings) -> tuple[bool, str | None]:
+    """Return True if the latest run loaded all its resources; otherwise the reasons, too."""
+    health = Warehouse(settings.folder).health()
+    ended = tuple(health.resources.values())
+    ids = {run_id for run_id, _ in ended}
+    latest = next((run.run_id for run in health.runs if run.run_id in ids), None)
+    failed = [each for run_id, each in ended if run_id == latest and each.outcome not in LOADED]
+    return not failed, " ".join(explain_together(failed)) or None
+
+
+def _metadata(done: Published) -> dict[str, Any]:
+    """Return what Dagster shows of a publication."""
+    row = done.publication
+    told: dict[str, Any] = {
+        "dagster/uri": done.file.absolute().as_uri(),
+        "file": done.file,
+        "outcome": row.outcome,
+        "personal": row.personal,
+        "seconds": round(row.seconds or 0.0, 3),
+    }
+    if not done.is_unchanged:
+        told |= {
+            "bytes": row.bytes or 0,
+            "models": row.models,
+            "checks": row.checks,
+            "warnings": ", ".join(row.failed_checks) or "none",
+        }
+    if row.true_of is not None:
+        told["data_as_of"] = dg.MetadataValue.timestamp(row.true_of)
+    return told

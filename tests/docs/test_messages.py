@@ -1,0 +1,71 @@
+"""Texts in the code are sentences of at most thirty words, in the words of the field."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tests.repository import ROOT, Repository
+
+OTHER = ("connector/catalog/", "connector/sandbox/", "connector/spreadsheet/word_lists.py")
+"""Texts of the API, and words that people type."""
+
+QUERY = re.compile(r"\b(SELECT|FROM|WHERE|CREATE|INSERT|UPDATE|DELETE|ALTER)\b|\n")
+PRIVATE = re.compile(
+    r"\b(anew|whoever|proven|somebody|once more|meanwhile|of its own|in its place|none of)\b"
+    r"|\b(nothing but|goes on|go on|taken back|landed|ended well|not well|by which|of which)\b"
+    r"|\b(so that|what is meant)\b"
+)
+
+
+def texts(path: str, source: str) -> Iterator[str]:
+    """The texts of a module: no docstrings, messages of assertions and queries."""
+    tree = ast.parse(source)
+    skipped: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr):
+            skipped.add(id(node.value))
+        elif isinstance(node, ast.Assert) and node.msg is not None:
+            skipped |= {id(each) for each in ast.walk(node.msg)}
+        elif isinstance(node, ast.JoinedStr):
+            skipped |= {id(each) for each in ast.walk(node)} - {id(node)}
+    for node in ast.walk(tree):
+        if id(node) in skipped:
+            continue
+        if isinstance(node, ast.JoinedStr):
+            parts = (e.value if isinstance(e, ast.Constant) else "X" for e in node.values)
+            text = "".join(map(str, parts))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            text = node.value
+        else:
+            continue
+        if len(text.split()) > 3 and not QUERY.search(text):
+            yield f"{path}:{node.lineno}: {text}"
+
+
+def problems(text: str) -> list[str]:
+    """Long sentences and words of no other product."""
+    sentences = re.split(r"(?<=[.:?;]) ", text)
+    return [
+        *map(str, PRIVATE.findall(text)),
+        *(each for each in sentences if len(each.split()) > 30),
+    ]
+
+
+def test_texts_are_plain() -> None:
+    found = [
+        text
+        for file in Repository(ROOT).select(".py")
+        if file.path.startswith(("connector/", "pipelines/")) and not file.path.startswith(OTHER)
+        for text in texts(file.path, file.text)
+        if problems(text)
+    ]
+
+    assert [] == found
+
+
+def test_a_private_word_is_noticed() -> None:
+    source = 'say("what has landed is kept", f"{a} is read anew by {b}", "one two three four")'
+
+    assert 2 == len([each for each in texts("a.py", source) if problems(each)])

@@ -258,9 +258,9 @@ class _ReportSheet:
         try:
             return self._cell(row.cells[index], color)
         except _TextTooLong:
+            cell = f"{column_letter(index)}{row.number}"
             raise ReportRefused(
-                f"{self._path}: cell {column_letter(index)}{row.number} of the input has more text than"
-                " a workbook's cell can hold",
+                f"{self._path}: cell {cell} of the input has more text than a workbook's cell can hold",
                 action="Write the report as csv.",
             ) from None
 

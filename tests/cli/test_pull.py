@@ -264,7 +264,7 @@ def test_all_accounts_are_pulled_and_one_that_cannot_be_stops_no_other(tmp_path:
     assert ["umbrella", "done", "0"] == first.row("umbrella")[:3]
     assert ["globex", "failed", "1"] == first.row("globex")[:3]
     assert "globex: Error: http://127.0.0.1:9 cannot be reached" in first.err
-    assert "2 of 3 accounts ended well." in first.err
+    assert "2 of 3 accounts succeeded." in first.err
     # One after another: those that were never pulled come first.
     assert [("globex", 1), ("umbrella", 0), ("acme", 0)] == [
         (name, each["exit_status"]) for name, each in told["accounts"].items()
@@ -293,5 +293,5 @@ def test_pull_warns_once_of_own_models_that_are_not_declared(tmp_path: Path) -> 
     warned = [line for line in first.err.splitlines() if "schema.yml" in line]
     assert [f"Warning: {said}'connector models test' lists them."] == warned
     assert "schema.yml" not in second.err
-    for each in ("own.titles has", "own.titles.id (", "own.titles.title ("):
+    for each in ("own.titles is not listed", "own.titles.id (", "own.titles.title ("):
         assert each in listed.err

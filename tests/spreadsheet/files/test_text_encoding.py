@@ -82,7 +82,7 @@ def test_no_encoding_is_offered_where_a_byte_means_nothing_in_it(tmp_path: Path)
 def test_another_script_in_utf_16_is_offered_and_not_read_as_garbage(tmp_path: Path) -> None:
     rows = [("Билл", "Любляна")] * 10
     content = "".join(f"{a},{b}\n" for a, b in [("имя", "город"), *rows]).encode("utf-16-be")
-    with pytest.raises(EncodingUnknown, match="every NUL byte is where UTF-16") as refused:
+    with pytest.raises(EncodingUnknown, match="its NUL bytes show that it is UTF-16") as refused:
         open_table(text_file(tmp_path, content))
 
     assert ("utf-16-be", ("имя", "город", "Билл")) == (

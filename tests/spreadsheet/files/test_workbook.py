@@ -205,13 +205,13 @@ def test_workbooks_without_rows(
 @pytest.mark.parametrize(
     ("content", "error", "part"),
     [
-        (b"%PDF-1.7\n", NotASpreadsheet, "is a PDF, whatever its name"),
-        (zipped({"content.xml": "<a/>"}), NoRows, "no visible sheet that holds anything"),
+        (b"%PDF-1.7\n", NotASpreadsheet, "is a PDF, although its name says otherwise"),
+        (zipped({"content.xml": "<a/>"}), NoRows, "has no visible sheet with rows"),
         (zipped({"xl/workbook.bin": b"\0"}), NotASpreadsheet, "is an xlsb workbook"),
-        (zipped({"a.txt": b"a"}), NotASpreadsheet, "is a zip and no workbook"),
-        (zipped({"a.txt": b"a"})[:-5], DamagedSpreadsheet, "is cut off"),
-        (zipped({"a.txt": b"a"}) + b"more", DamagedSpreadsheet, "added at its end"),
-        (b"PK\x03\x04" + b"\0" * 10, DamagedSpreadsheet, "is cut off"),
+        (zipped({"a.txt": b"a"}), NotASpreadsheet, "is a zip file, not a workbook"),
+        (zipped({"a.txt": b"a"})[:-5], DamagedSpreadsheet, "is incomplete"),
+        (zipped({"a.txt": b"a"}) + b"more", DamagedSpreadsheet, "extra data at its end"),
+        (b"PK\x03\x04" + b"\0" * 10, DamagedSpreadsheet, "is incomplete"),
     ],
     ids=["text", "ods", "xlsb", "zip", "cut", "more", "short"],
 )

@@ -47,10 +47,10 @@ def test_known_other_names_are_found(heading: str, column: str) -> None:
 @pytest.mark.parametrize(
     ("heading", "column", "reason"),
     [
-        ("Emial", "email", "spelt almost like"),
+        ("Emial", "email", "spelling is close to"),
         ("Salary", "expected_salary", "any of them"),
         ("Candidate surname as in passport", "last_name", "has the words of"),
-        ("Contract type", "employment_type", "often called so"),
+        ("Contract type", "employment_type", "this name is often used for it"),
     ],
 )
 def test_likeness_is_suggested_and_not_used(heading: str, column: str, reason: str) -> None:

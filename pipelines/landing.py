@@ -26,11 +26,11 @@ from connector import (
     Settings,
     TryAgain,
     Warehouse,
+    can_retry,
     columns,
-    difference,
+    describe_row_difference,
     explain,
     explain_together,
-    may_repeat,
     pull,
     settle,
 )
@@ -55,7 +55,7 @@ CHECK = "matches_api_total"
 """The check of each resource: the table has as many live rows as the API reports."""
 
 RETRY_TAG = "dagster/retry_number"
-"""The tag of a run that Dagster began by itself in the place of one that was cut off."""
+"""Tag of a run that Dagster started to replace an interrupted one."""
 
 
 class PullConfig(dg.Config):
@@ -112,7 +112,7 @@ class Narrator:
         name, done, rows = progress.batch or progress.resource, progress.ended, progress.pending
         if progress.waits_until is not None:
             moment = f"{progress.waits_until:%H:%M:%S} UTC"
-            self._progress.tell(f"Waiting until {moment} for the API's limit", logging.INFO)
+            self._progress.tell(f"Waiting until {moment}", logging.INFO)
         elif progress.until is not None:
             moment = f"{progress.until:%H:%M:%S} UTC"
             self._log.info(f"{name}: {rows} rows are unconfirmed; next search at {moment}")
@@ -242,7 +242,7 @@ def _fail(
     if not is_worth_it:
         for done in missing:
             if dg.AssetCheckKey(KEYS[done.resource], CHECK) in context.selected_asset_check_keys:
-                yield _not_loaded(done, reasons)
+                yield _not_loaded(done, report)
         if _landed_in(context.run.run_id, context.instance) or report.outcome != "failed":
             try:
                 recorded = publish_recorded(context, settings, run_id=report.run_id)
@@ -261,7 +261,7 @@ def _is_worth_it(report: PullReport, missing: Sequence[ResourceRun]) -> bool:
     return (
         bool(missing)
         and (report.error is None or isinstance(report.error, TryAgain))
-        and all(may_repeat(each) for each in missing if each.message)
+        and all(can_retry(each) for each in missing if each.message)
     )
 
 
@@ -273,36 +273,36 @@ def _reasons(report: PullReport, missing: Sequence[ResourceRun]) -> str:
     return " ".join(explain_together(missing))
 
 
-def _not_loaded(done: ResourceRun, reasons: str) -> dg.AssetCheckResult:
+def _not_loaded(done: ResourceRun, report: PullReport) -> dg.AssetCheckResult:
     """Return the failed check of a resource that was not loaded."""
     return dg.AssetCheckResult(
         passed=False,
         check_name=CHECK,
         asset_key=KEYS[done.resource],
-        description=f"Not loaded. {explain(done) if done.message else reasons}",
+        description=f"Not loaded. {explain(report.error or done)}",
     )
 
 
 # -- What Dagster shows ----------------------------------------------------------------------------
-# Of a resource its check, its columns, and the counts, cost and preview of a pull. Nothing
-# personal: counts, moments and the values of `status` alone.
+# The metadata has no personal data, only counts, timestamps and values of `status`.
 
 _STATUS = "status"
 
 
 def _check_of(resource: Declaration, accounts: Accounts) -> dg.AssetCheckSpec:
-    """The check of one resource, of each of the accounts."""
+    """Return the check of a resource."""
     about = (
-        f"The live rows of landing.{resource.name} are as many as the `total` of the last list that"
-        " the API gave (API 4.1)."
+        f"landing.{resource.name} has as many live rows as the API reported in its last list. A"
+        " difference does not stop publishing, because the next pull resolves it. If the resource"
+        " was not loaded, the check fails with the reason."
     )
     return check_of(accounts, dg.AssetCheckKey(KEYS[resource.name], CHECK), about)
 
 
 def _checked(done: ResourceRun) -> dg.AssetCheckResult:
-    """How the check came out; a total that is not known fails it.
+    """Return the check's result; an unknown total fails the check.
 
-    Where the pull is proven all the same, the API changed meanwhile, and failing is a warning.
+    A difference is only a warning if the pull was verified: the API changed during the pull then.
     """
     total = {} if done.total is None else {"total": done.total}
     return dg.AssetCheckResult(
@@ -310,13 +310,13 @@ def _checked(done: ResourceRun) -> dg.AssetCheckResult:
         check_name=CHECK,
         asset_key=KEYS[done.resource],
         severity=dg.AssetCheckSeverity.WARN if done.proven else dg.AssetCheckSeverity.ERROR,
-        description=difference(done),
+        description=describe_row_difference(done),
         metadata={"live": done.live, "pending": done.pending, **total},
     )
 
 
 def _of_table(resource: Declaration) -> dict[str, object]:
-    """What is known of a resource's table before anything has landed."""
+    """Return the metadata of the table that is known without a pull."""
     return {
         "dagster/column_schema": dg.TableSchema([_column(each) for each in columns(resource)]),
         "dagster/table_name": f"landing.{resource.name}",
@@ -355,20 +355,20 @@ def _column(column: Column) -> dg.TableColumn:
 
 
 def _preview(resource: Declaration, warehouse: Warehouse) -> dg.MetadataValue | None:
-    """Landed live rows by status, as Markdown; None where there is nothing to count."""
+    """Return the live rows by status as Markdown, None if the resource has no status."""
     if _STATUS not in resource.fields:
         return None
     try:
         counts = warehouse.count_by(resource, _STATUS)
     except ConnectorError:
-        # A preview is a courtesy: what landed has landed without it.
+        # A missing preview must not fail the step.
         return None
     rows = "\n".join(f"| {_code(status)} | {count:,} |" for status, count in counts.items())
     return dg.MetadataValue.md(f"| {_STATUS} | live rows |\n|---|---:|\n{rows}")
 
 
 def _code(status: str | None) -> str:
-    # A status is the API's word; one that it never documented may hold anything.
+    # An undocumented status may contain any characters.
     if status is None:
         return "*none*"
     kept = "".join(c if c.isalnum() or c in "_- " else "?" for c in status)

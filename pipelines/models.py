@@ -7,6 +7,7 @@ What a model is, and how it is built, is the connector's affair.
 
 # Annotations stay as they are, and not text: Dagster reads those of an asset at import.
 import logging
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -67,8 +68,7 @@ def spec_of(project: Project, name: str) -> dg.AssetSpec:
     return dg.AssetSpec(
         key_of(project, name),
         deps=list(dict.fromkeys(deps)),
-        # Markdown breaks a line after two spaces alone.
-        description="  \n".join(project.node(name).about.splitlines()),
+        description=_paragraphs(project.node(name).about),
         group_name=project.node(name).schema,
         kinds={"csv"} if model is None else {"sql", "duckdb"},
         owners=DATA_TEAM,
@@ -77,6 +77,14 @@ def spec_of(project: Project, name: str) -> dg.AssetSpec:
             "dagster/table_name": project.node(name).table,
             **code_in(project.node(name).path),
         },
+    )
+
+
+def _paragraphs(text: str) -> str:
+    """Return the header of a file as Markdown, with a paragraph for each label such as Grain."""
+    paragraphs = re.split(r"\n(?=[A-Z][a-z]+: )", text)
+    return "\n\n".join(
+        re.sub(r"^([A-Z][a-z]+:) ", r"**\1** ", each.replace("\n", " ")) for each in paragraphs
     )
 
 
@@ -247,6 +255,13 @@ CHECKS = checks_of(PROJECT)
 
 MODEL_KEYS = {name: key_of(PROJECT, name) for name in PROJECT.order}
 """The asset of each seed and model."""
+
+LAST_KEYS = tuple(
+    key
+    for name, key in MODEL_KEYS.items()
+    if not any(name in parents for parents in PROJECT.parents.values())
+)
+"""The assets of the models that no other model reads."""
 
 
 def models_of(accounts: Accounts) -> dg.AssetsDefinition:

@@ -20,7 +20,7 @@ from connector import (
 from pipelines import freshness
 from pipelines.accounts import Account, Accounts, account_of, check_of, failure_of
 from pipelines.graph import DATA_TEAM, KEYS, LAKEHOUSE, PUBLISHED, PUBLISHING, code_in
-from pipelines.models import DRAFT_TAG, MODEL_KEYS, Event, Narrator, events_of
+from pipelines.models import DRAFT_TAG, LAST_KEYS, Event, Narrator, events_of
 
 COMPLETE = dg.AssetCheckKey(PUBLISHED, "latest_pull_is_complete")
 """It blocks so that Dagster's retry of a run with resources that failed publishes again."""
@@ -35,7 +35,7 @@ def published_of(accounts: Accounts) -> dg.AssetsDefinition:
     @dg.asset(
         key=PUBLISHED,
         group_name=PUBLISHING,
-        deps=[*KEYS.values(), *MODEL_KEYS.values()],
+        deps=[*KEYS.values(), *LAST_KEYS],
         kinds={"python", "duckdb"},
         owners=DATA_TEAM,
         metadata=code_in(__file__),

@@ -14,7 +14,7 @@ from connector.catalog import CATALOG
 from connector.catalog.lead import Lead
 from connector.publishing.publication import prepare
 from connector.warehouse.bookmark import Stream
-from connector.warehouse.duckdb_file import opened
+from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.pull_commands import Commit, Found
 from connector.warehouse.warehouse import Warehouse
 from pipelines.accounts import Account
@@ -67,8 +67,8 @@ def test_each_model_is_an_asset_made_of_its_refs() -> None:
     )
     assert "marts" == spec("fct_placements").group_name
     description = spec("fct_placements").description or ""
-    assert PROJECT.models["fct_placements"].about == description.replace("  \n", "\n")
-    assert "  \nGrain: one row per placement.  \nExcluded: " in description
+    assert "\n\n**Grain:** one row per placement.\n\n**Excluded:** drafts, " in description
+    assert "\n" not in description.replace("\n\n", "")
 
 
 def test_each_test_is_an_asset_check_of_its_name() -> None:
@@ -138,7 +138,7 @@ def test_a_subset_is_built_alone(folder: Path) -> None:
 
 
 def test_a_check_that_blocks_fails_the_step(folder: Path) -> None:
-    with opened(Warehouse(folder).work) as connection:
+    with open_file(Warehouse(folder).work) as connection:
         connection.execute("INSERT INTO landing.leads FROM landing.leads")
 
     @dg.asset(deps=[key_of(PROJECT, "stg_leads")])

@@ -268,15 +268,12 @@ def test_all_accounts_are_pulled_and_one_that_cannot_be_stops_no_other(tmp_path:
     assert ["globex", "failed", "1"] == first.row("globex")[:3]
     assert "globex: Error: http://127.0.0.1:9 cannot be reached" in first.err
     assert "2 of 3 accounts succeeded." in first.err
-<<<<<<< HEAD
-=======
     assert (1, "") == (quiet.status, quiet.out)
     assert {"globex"} == {line.partition(":")[0] for line in quiet.err.splitlines()}
     lines = [json.loads(line) for line in logged.err.splitlines()]
     (failed,) = [line for line in lines if line["level"] == "error"]
     assert ("globex", True) == (failed["account"], "cannot be reached" in failed["message"])
     assert {"acme", "globex", "umbrella", None} == {line.get("account") for line in lines}
->>>>>>> ab4657cb02211d77aff12ff8ec96fb195fe7eece
     # One after another: those that were never pulled come first.
     assert [("globex", 1), ("umbrella", 0), ("acme", 0)] == [
         (name, each["exit_status"]) for name, each in told["accounts"].items()
@@ -305,9 +302,5 @@ def test_pull_warns_once_of_own_models_that_are_not_declared(tmp_path: Path) -> 
     warned = [line for line in first.err.splitlines() if "schema.yml" in line]
     assert [f"Warning: {said}'connector models test' lists them."] == warned
     assert "schema.yml" not in second.err
-<<<<<<< HEAD
-    for each in ("own.titles is not listed", "own.titles.id (", "own.titles.title ("):
-=======
     for each in ("own.titles is", "own.titles.id (", "own.titles.title ("):
->>>>>>> ab4657cb02211d77aff12ff8ec96fb195fe7eece
         assert each in listed.err

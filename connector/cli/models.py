@@ -20,7 +20,7 @@ from connector.cli import session as options
 from connector.cli.session import Command, Follower, Session
 from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError, NothingPublished, count_noun
-from connector.ledger.quota import shown
+from connector.ledger.quota import format_moment
 from connector.publishing.build import check
 from connector.publishing.dictionary import Shown, inventory_of
 from connector.publishing.exports import Exported, export
@@ -441,7 +441,7 @@ def publish(
 
 def _closing(done: Published, exported: Exported | None) -> str:
     row = done.publication
-    moment = "" if row.true_of is None else f", data as of {shown(row.true_of)}"
+    moment = "" if row.true_of is None else f", data as of {format_moment(row.true_of)}"
     size = f"{(row.bytes or 0) / _MEGABYTE:,.1f} MB in {row.seconds or 0:,.1f} s"
     if row.models:
         size = f"{count_noun(row.models, 'model')}, {count_noun(row.checks, 'check')}, {size}"

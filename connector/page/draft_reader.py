@@ -25,9 +25,9 @@ from connector.page.drafts import RECORD, DraftFolder, Edits, ImportDraft
 from connector.page.report_words import report_words
 from connector.page.row_index import TAKEN_BACK, IndexedRow, RowIndex
 from connector.page.words import language
-from connector.pushes.dry_run import Preview, PushFile, at_its_column, open_file, preview, target_of
-from connector.pushes.file_warnings import saved_before
-from connector.pushes.push import note_seen
+from connector.pushes.dry_run import Preview, PushFile, open_file, preview, target_of, with_column
+from connector.pushes.file_warnings import load_saved_match
+from connector.pushes.push import record_preview
 from connector.settings.model import Settings
 from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.problems import Cell, SheetRow, text_of
@@ -147,7 +147,7 @@ class DraftReader:
         saved, told = asked.saved, None
         if asked.remembers:
             folder = self._settings.folder
-            saved, told = saved_before(folder, asked.resource, headings, asked.saved)
+            saved, told = load_saved_match(folder, asked.resource, headings, asked.saved)
         found = map_headings(headings, opened.target, saved=saved, ignored=asked.ignored)
         return found, told is not None
 
@@ -271,7 +271,7 @@ class DraftReader:
         foreseen = preview(
             self._settings, asked, again=bool(draft.options.get("resend")), table=counted
         )
-        note_seen(self._settings.folder, foreseen, at)
+        record_preview(self._settings.folder, foreseen, at)
         rows.fill(foreseen.results, opened.headings)
         opened.release()
         return CheckedFile(foreseen, rows)
@@ -346,7 +346,7 @@ _PLACE_OPTIONS = (*READ_OPTIONS, "match", "content_type", "clear")
 
 def _ended_row(row: RowRecord, columns: ColumnMap) -> RowResult:
     """How a row of the journal ended, as a report has it."""
-    problems = tuple(at_its_column(each, columns) for each in row.problems)
+    problems = tuple(with_column(each, columns) for each in row.problems)
     code = TAKEN_BACK if row.undone_at is not None else row.code or None
     return RowResult(row.number, row.outcome, problems, code, row.record_id)
 

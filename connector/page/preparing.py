@@ -70,7 +70,7 @@ class PreparingScreens:
         self.drafts = DraftFolder(settings.folder, keep)
         self.reader = DraftReader(settings, self.drafts)
         self._inbox = Inbox(settings.folder)
-        self._inbox_seen = self._inbox.look(None).seen
+        self._inbox_seen = self._inbox.scan(None).seen
 
     # -- Drafts -----------------------------------------------------------------------------------
 
@@ -80,7 +80,7 @@ class PreparingScreens:
 
     def _home(self, call: PageCall, message: str = "") -> Response:
         """The first screen. With a message, the answers of a form that cannot be used are kept."""
-        found = self._inbox.look(self._inbox_seen)
+        found = self._inbox.scan(self._inbox_seen)
         self._inbox_seen = found.seen
         return call.render(
             "home.html",
@@ -161,11 +161,11 @@ class PreparingScreens:
     def begin_inbox(self, call: PageCall) -> Response:
         """Begin an import with a file of the inbox, which is taken out of it."""
         wanted = [call.form.get(name, "") for name in ("resource", "name", "digest")]
-        found = self._inbox.look(self._inbox_seen).waiting
+        found = self._inbox.scan(self._inbox_seen).waiting
         waiting = next((w for w in found if [w.resource, w.name, w.digest] == wanted), None)
         if waiting is None:
             raise PageRefusal("The file is no longer in the inbox.")
-        taken, said = self._inbox.take(*wanted), waiting.orders.options
+        taken, said = self._inbox.claim(*wanted), waiting.orders.options
         options = {n: v for n, v in asdict(said).items() if n not in ("mode", "mapping_file")}
         with taken.path.open("rb") as content:
             draft = self.drafts.begin(

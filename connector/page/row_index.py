@@ -108,7 +108,7 @@ class RowIndex:
             heading = problem.column or ""
             if self._note(kind, place) and (index := columns.get(heading)) is not None:
                 words = self.words.setdefault((problem.code, heading), Counter())
-                cells = self._rows.at(self._row_offsets[place]).cells
+                cells = self._rows.value_at(self._row_offsets[place]).cells
                 word = text_of(cells[index]).strip() if index < len(cells) else ""
                 if word in words or len(words) < DISTINCT_MAX:
                     words[word] += 1
@@ -147,8 +147,8 @@ class RowIndex:
         return len(self._result_offsets)
 
     def _at(self, place: int) -> IndexedRow:
-        row = self._rows.at(self._row_offsets[place])
-        return IndexedRow(row, self._results.at(self._result_offsets[place]))
+        row = self._rows.value_at(self._row_offsets[place])
+        return IndexedRow(row, self._results.value_at(self._result_offsets[place]))
 
     def count(self, kind: Kind) -> int:
         """How many rows are of the kind."""

@@ -18,7 +18,7 @@ from connector.atomic_files import replacing
 from connector.errors import count_noun, naming_file_errors
 from connector.ledger.identifiers import fingerprint_of, make_key
 from connector.ledger.person import Mention
-from connector.ledger.receipts import Listed, MissingReceipt
+from connector.ledger.receipts import ListedHash, MissingReceipt
 from connector.settings.layers import RECEIPTS_FOLDER
 from connector.settings.model import Settings
 from connector.version import program_version
@@ -143,7 +143,7 @@ class Receipt:
     begun_at: datetime
     ended_at: datetime
     key: str
-    hashes: tuple[Listed, ...]
+    hashes: tuple[ListedHash, ...]
     removed: tuple[PersonPlace, ...]
     left: tuple[PersonPlace, ...]
     by_hand: tuple[str, ...]

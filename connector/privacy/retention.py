@@ -16,8 +16,8 @@ from connector.errors import Misused, SettingsError, UnknownName
 from connector.privacy.erase import Erased, erase_all
 from connector.privacy.locate import seed_of
 from connector.settings.model import Settings
-from connector.warehouse.duckdb_file import opened
-from connector.warehouse.persons import overdue
+from connector.warehouse.duckdb_file import open_file
+from connector.warehouse.persons import find_overdue
 from connector.warehouse.warehouse import Warehouse
 
 # -- Rules -----------------------------------------------------------------------------------------
@@ -197,10 +197,10 @@ def retain(
         return Retained(tuple(Due(each, each.cutoff(now()), (), 0, 0) for each in rules))
     warehouse.prepare()
     dues = []
-    with opened(warehouse.work) as connection:
+    with open_file(warehouse.work) as connection:
         for rule in rules:
             cutoff = rule.cutoff(now())
-            found = overdue(connection, rule.resource, rule.field, cutoff, rule.conditions)
+            found = find_overdue(connection, rule.resource, rule.field, cutoff, rule.conditions)
             dues.append(Due(rule, cutoff, found.ids, found.excepted, found.undated))
     if not applies:
         return Retained(tuple(dues))

@@ -23,7 +23,9 @@ from connector.spreadsheet.table import Spreadsheet
 from connector.warehouse.duckdb_file import make_folder
 
 
-def of_warnings(warned: int, table: Spreadsheet, columns: ColumnMap) -> Iterator[FileQuestion]:
+def warning_questions(
+    warned: int, table: Spreadsheet, columns: ColumnMap
+) -> Iterator[FileQuestion]:
     """The questions whether rows with warnings are to be sent, and others left out."""
     filling = {each.heading for each in columns.columns}
     if hidden := [each for each in table.hidden if each in filling]:
@@ -83,7 +85,7 @@ class LostColumns:
         self._empty = {headings.index(each.heading) for each in columns.unmapped}
         self._filled: set[int] = set()
 
-    def through(self) -> Iterator[SheetRow]:
+    def pass_rows(self) -> Iterator[SheetRow]:
         """The table's rows."""
         rows = self._table.rows()
         for row in rows:
@@ -97,9 +99,9 @@ class LostColumns:
                 break
         yield from rows
 
-    def look(self) -> None:
+    def read_sample(self) -> None:
         """Read rows for as long as a column may still have no cell."""
-        for _ in self.through():
+        for _ in self.pass_rows():
             if not self._empty:
                 return
 
@@ -129,7 +131,7 @@ def _map_path(folder: Path, resource: str, headings: Sequence[str]) -> Path:
     return folder / MAPS_FOLDER / f"{resource}-{hashlib.sha256(layout).hexdigest()[:16]}.toml"
 
 
-def saved_before(
+def load_saved_match(
     folder: Path, resource: str, headings: Sequence[str], said: SavedMap | None
 ) -> tuple[SavedMap | None, str | None]:
     """The decisions on a file's columns, with a notice where they are used again."""
@@ -145,7 +147,7 @@ def saved_before(
     return remembered, notice
 
 
-def remember_map(
+def save_match(
     folder: Path, headings: Sequence[str], columns: ColumnMap, said: SavedMap | None
 ) -> None:
     """Keep what a person decided on the columns, for the next such file.

@@ -19,7 +19,7 @@ from connector.catalog.field import AcceptedWhen, AtLeastOneOf, Input, RequiredW
 from connector.catalog.value import Kind
 from connector.ledger.push_plan import Problem
 from connector.ledger.push_states import LandedRecord, RowOutcome, Task
-from connector.ledger.suppression import Suppressed
+from connector.ledger.suppression import SuppressionList
 from connector.spreadsheet.mapping import ColumnMap
 from connector.spreadsheet.matching import (
     ClaimedKeys,
@@ -82,7 +82,7 @@ def check(
     columns: ColumnMap,
     target: PushTarget,
     lookups: Lookups,
-    suppressed: Suppressed | None = None,
+    suppressed: SuppressionList | None = None,
     *,
     meanings: ColumnMeanings | None = None,
 ) -> Iterator[CheckedRow]:
@@ -107,7 +107,7 @@ class _Checking:
         target: PushTarget,
         columns: ColumnMap,
         lookups: Lookups,
-        suppressed: Suppressed | None,
+        suppressed: SuppressionList | None,
         meanings: ColumnMeanings | None,
     ) -> None:
         self._target, self._columns, self._lookups = target, columns, lookups
@@ -363,7 +363,7 @@ def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
     return body
 
 
-def _refuse_erased(resource: str, drafts: Sequence[RowDraft], suppressed: Suppressed) -> None:
+def _refuse_erased(resource: str, drafts: Sequence[RowDraft], suppressed: SuppressionList) -> None:
     """Refuse the rows that name somebody who was erased by id, address or number.
 
     Earlier problems of such a row are taken back, and no cell is shown: problems are kept in the
@@ -375,7 +375,7 @@ def _refuse_erased(resource: str, drafts: Sequence[RowDraft], suppressed: Suppre
             values = {**values, "id": draft.record_id}
         # A telephone number that was typed as a number is one all the same.
         texts = (str(cell) for cell in draft.row.cells if isinstance(cell, str | int) and cell)
-        if suppressed.met_in(resource, values) or suppressed.is_in_row(texts):
+        if suppressed.describes_erased(resource, values) or suppressed.is_in_row(texts):
             draft.problems = (problem_of("person_erased"),)
             # No other problem is reported, as for a row whose cells cannot be matched to columns.
             draft.is_misshapen = True

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from connector.catalog import CATALOG
-from connector.catalog.field_comparison import composed, is_same
+from connector.catalog.field_comparison import is_same, normalize_text
 from connector.ledger.push_plan import Problem
 from connector.ledger.push_states import LandedRecord
 from connector.spreadsheet.cells import ColumnPolicy
@@ -69,7 +69,7 @@ class References:
             if not pending:
                 continue
             resource, by = reference.resource, reference.by
-            has_any = self._lookups.holds(resource)
+            has_any = self._lookups.has_records(resource)
             # An id of something that was never pulled cannot be checked here: the API does it.
             if not has_any and by is None:
                 continue
@@ -300,7 +300,7 @@ def appended(now: Any, text: Any) -> Any:
 
 def _lines_of(text: Any) -> str:
     """The lines of a text that are not blank, without outer blanks."""
-    return "\n".join(line for each in str(text).splitlines() if (line := composed(each)))
+    return "\n".join(line for each in str(text).splitlines() if (line := normalize_text(each)))
 
 
 def _landed_value(column: TargetColumn, landed: LandedRecord) -> tuple[Any, bool]:

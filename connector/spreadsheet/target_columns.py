@@ -45,7 +45,7 @@ class Lookups(Protocol):
     def landed(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedRecord]:
         """The landed state of these ids' records, deleted ones among them."""
 
-    def holds(self, resource: str) -> bool:
+    def has_records(self, resource: str) -> bool:
         """Whether any record of the resource was ever landed."""
 
     def content_fields(self, content_type: str) -> Sequence[ContentTypeField] | None:

@@ -20,7 +20,7 @@ from connector.pulls import run
 from connector.sandbox.faults import Drop, Fault, HtmlPage, Limited, NotJson, Redirect, Status
 from connector.sandbox.server import Sandbox
 from connector.settings.model import load_settings
-from connector.warehouse.duckdb_file import opened
+from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.runs import Run, begin_run
 from tests.alerts.nights import COUNTS, KEY, OTHER_KEY, Account, Night, Step
 
@@ -132,7 +132,7 @@ def command(*words: str, status: int = 0) -> Step:
 
 def killed(a: Account) -> None:
     """The pull's process is killed: its run has no end."""
-    with opened(a.home / "work.duckdb") as connection:
+    with open_file(a.home / "work.duckdb") as connection:
         begin_run(connection, Run("killed", "pull", a.hours()))
 
 

@@ -18,7 +18,7 @@ from connector.pushes.dry_run import PushFile
 from connector.pushes.push import PushReport, PushRunOptions, push
 from connector.sandbox.draw import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
-from connector.warehouse.duckdb_file import opened
+from connector.warehouse.duckdb_file import open_file
 from tests.privacy.populated_agency import traces
 from tests.pulls.landed import pulled, settings_of
 
@@ -60,7 +60,7 @@ class Agency:
 
     def landed(self, resource: str, id: str) -> dict[str, Any]:
         """The landed row of a record."""
-        with opened(self.data / "work.duckdb") as connection:
+        with open_file(self.data / "work.duckdb") as connection:
             sql = f"SELECT * FROM landing.{resource} WHERE id = '{id}'"
             (row,) = connection.execute(sql).to_arrow_table().to_pylist()
         return dict(row)

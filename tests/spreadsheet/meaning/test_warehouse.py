@@ -138,21 +138,21 @@ def test_what_is_not_there_is_said(lookups: WarehouseLookups, tmp_path: Path) ->
     fresh = Warehouse(tmp_path / "fresh")
     fresh.prepare()
     with WarehouseLookups(fresh, folded) as empty:
-        assert not empty.holds("jobs")
+        assert not empty.has_records("jobs")
         assert [()] == list(empty.ids("jobs", ("title",), [("x",)]))
         assert {} == empty.landed("jobs", ["x"])
-    assert lookups.holds("jobs")
+    assert lookups.has_records("jobs")
     with pytest.raises(UnknownName):
         lookups.ids("jobs", ("colour",), [("x",)])
     (tmp_path / "work.duckdb").write_text("no database", encoding="utf-8")
     with pytest.raises(WarehouseError), WarehouseLookups(Warehouse(tmp_path), folded) as broken:
-        broken.holds("jobs")
+        broken.has_records("jobs")
 
 
 def test_file_is_let_go_in_between(pulled_once: Pulled) -> None:
     warehouse = Warehouse(pulled_once.folder)
     with WarehouseLookups(warehouse, folded) as asked:
-        assert asked.holds("jobs")
+        assert asked.has_records("jobs")
         asked.release()
         warehouse.prepare()
         assert asked.content_fields("none") is None

@@ -229,7 +229,7 @@ def read_passwords(path: Path) -> dict[str, str]:
         if path.stat().st_mode & 0o077:
             raise SettingsError(f"other users can open {path}", action=f"Run chmod 600 {path}.")
         if path.stat().st_size > _PASSWORDS_BYTES_MAX:
-            raise SettingsError(f"{path} is too large to be a file of passwords")
+            raise SettingsError(f"{path} is too large for a password file")
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
         raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from error

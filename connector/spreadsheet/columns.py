@@ -74,7 +74,7 @@ def read_headings(path: Path, first_row: Sequence[str], filled: int = 0) -> Colu
     """
     cells = _filled(first_row)
     if not cells:
-        raise HeadingsRefused(f"{path}: row 1 is blank, and the headings must be there")
+        raise HeadingsRefused(f"{path}: row 1 is blank, but must have the headings")
     is_report = is_of_report(cells)
     if is_report:
         cells = [unescape_cell(cell) for cell in cells[: -len(REPORT_HEADINGS)]]
@@ -87,11 +87,11 @@ def read_headings(path: Path, first_row: Sequence[str], filled: int = 0) -> Colu
         )
         raise HeadingsRefused(
             f"{path}: {named}: a report's own columns must be its last six, in their order",
-            action=f"Put them back to the end ({' '.join(REPORT_HEADINGS)}), or delete them all.",
+            action=f"Move them back to the end ({' '.join(REPORT_HEADINGS)}), or delete them all.",
         )
     if not cells:
-        raise HeadingsRefused(f"{path}: there are a report's own columns and no others")
-    return Columns(tuple(_distinct_headings(cells)), is_report)
+        raise HeadingsRefused(f"{path}: the file has only the columns that a report adds")
+    return Columns(tuple(_told_apart(cells)), is_report)
 
 
 def _distinct_headings(cells: Sequence[str]) -> Iterator[str]:
@@ -147,14 +147,14 @@ def normalized_heading(heading: str) -> str:
 # themselves; those that are certain enough to be used stand with the fields, in the catalog.
 
 
-_WHOLE_NAME = "first and last name have columns of their own here"
+_WHOLE_NAME = "first and last name have separate columns here"
 _ANY = "it can be any of them"
 _EITHER = "it can be either"
-_OFTEN = "it is often called so"
-_IN_DAYS = "that field is in days, and people give weeks or months"
-_WITH_TIME = "a time may be needed as well"
-_AN_ID = "that field is an id: map names to ids"
-_NO_FILES = "files cannot be sent: the API takes none"
+_OFTEN = "this name is often used for it"
+_IN_DAYS = "that field is in days, but the heading may mean weeks or months"
+_WITH_TIME = "a time may be needed too"
+_AN_ID = "that field is an ID: map the names to IDs"
+_NO_FILES = "the API does not accept files"
 _RATES = ("expected_day_rate", "current_day_rate", "day_rate_min", "day_rate_max")
 _SALARIES = ("expected_salary", "current_salary", "salary_min", "salary_max", "annual_salary")
 _TYPES = ("employment_type", "booking_type", "customer_type", "contract_type")
@@ -172,7 +172,7 @@ HINTS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "currency": (("salary_currency", "rate_currency"), _EITHER),
     "notice": (("notice_period_days",), _IN_DAYS),
     "noticeperiod": (("notice_period_days",), _IN_DAYS),
-    "experience": (("years_of_experience", "experience_level"), "it can be years or a text"),
+    "experience": (("years_of_experience", "experience_level"), "it can be a number or a text"),
     "type": (_TYPES, _OFTEN),
     "contract": (("employment_type", "contract_type"), _OFTEN),
     "contracttype": (("employment_type",), _OFTEN),

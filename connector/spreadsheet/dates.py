@@ -60,8 +60,8 @@ _TOKENS = {
 _TOKEN = re.compile(f"({'|'.join(_TOKENS)})")
 
 FORMAT_ALLOWED = (
-    "dmy, mdy or ymd for the order; or YYYY, MM or MMM, and DD in any order with signs between"
-    " them, for example DD/MM/YYYY; then hh:mm or hh:mm:ss for a time"
+    "dmy, mdy or ymd; or a pattern of YYYY, MM or MMM, and DD with separators, for "
+    "example DD/MM/YYYY; add hh:mm or hh:mm:ss for a time"
 )
 
 
@@ -96,13 +96,13 @@ class DateFormat:
         tokens, between = parts[1::2], parts[::2]
         kinds = {token[0] for token in tokens}
         if "" in between[1:-1]:
-            raise ValueError("two parts without a sign between them")
+            raise ValueError("two parts without a separator")
         if len(kinds) < len(tokens) or not kinds >= {"Y", "M", "D"}:
-            raise ValueError("not one each of year, month and day")
+            raise ValueError("year, month and day must occur once each")
         if ("h" in kinds) != ("m" in kinds) or ("s" in kinds and "m" not in kinds):
             raise ValueError("half a time")
         if any(re.search(r"[A-SU-Za-z0-9]", each) for each in between):
-            raise ValueError("letters that stand for nothing")
+            raise ValueError("unknown letters")
         pattern = "".join(_TOKENS.get(each) or re.escape(each) for each in parts)
         self._match = re.compile(pattern).fullmatch
         self.has_time = "h" in kinds
@@ -380,8 +380,8 @@ def _utc(moment: datetime, zone: ZoneInfo | None) -> str:
         if moment.replace(fold=1).utcoffset() != moment.utcoffset():
             raise CellError(
                 "clock_change",
-                f"The clocks of {zone.key} change at that time, so the time comes twice or not at"
-                " all.",
+                f"The clocks of {zone.key} change at that time, so the time occurs twice "
+                "or not at all.",
             )
     _plausible(moment.date())
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -112,7 +112,7 @@ def detect_encoding(source: SourceFile, given: str | None) -> TextEncoding:
     # Letters of other scripts have no NUL, but blanks and line ends have.
     perhaps = _utf_16_by_nuls(head, _NULS_LIKELY) if head.count(0) >= _NULS_MIN else None
     if given is marked is patterned is None and perhaps is not None:
-        raise _offer_encoding(source, perhaps, "every NUL byte is where UTF-16 has them")
+        raise _offer(source, perhaps, "its NUL bytes show that it is UTF-16")
     codec = marked or patterned or "utf-8" if given is None else _codec_given(source, given, marked)
     decoding = _FileDecoding(source, codec)
     try:
@@ -140,7 +140,7 @@ def _codec_given(source: SourceFile, given: str, marked: str | None) -> str:
     if not known[name].startswith(marked.removesuffix("-sig")):
         raise EncodingUnknown(
             source.path,
-            f"it begins with the mark of {marked.removesuffix('-sig')}, and {given!r} was given",
+            f"it begins with the mark of {marked.removesuffix('-sig')}, but {given!r} was given",
         )
     return marked
 
@@ -167,10 +167,7 @@ def _offer_encoding(source: SourceFile, offered: str, reason: str) -> EncodingUn
     except UnicodeDecodeError:
         return EncodingUnknown(source.path, f"{reason}, and the file's encoding is not certain")
     return EncodingUnknown(
-        source.path,
-        f"{reason}; {offered} would fit",
-        offered=offered,
-        samples=tuple(decoding.samples),
+        source.path, f"{reason}. {offered} fits", offered=offered, samples=tuple(decoding.samples)
     )
 
 
@@ -182,9 +179,9 @@ def _decoding_error(
     where = f"byte 0x{byte:02X} in line {line}, character {column}"
     if known is not None or codec != "utf-8":
         name = codec.removesuffix("-sig")
-        return EncodingUnknown(source.path, f"{where}, is not {name}, which the file should be in")
+        return EncodingUnknown(source.path, f"{where}, is not valid {name}")
     return EncodingUnknown(
-        source.path, f"{where}, is not UTF-8, and in no other encoding do its words read as words"
+        source.path, f"{where}, is not valid UTF-8, and no other encoding fits the text"
     )
 
 
@@ -283,8 +280,8 @@ def _encoding_question(fitting: Mapping[str, list[str]]) -> FileQuestion:
     )
     return FileQuestion(
         "encoding",
-        f"the text is not UTF-8, and reads in {len(fitting)} ways: {shown}",
-        "Choose the one that reads right with --encoding.",
+        f"the text is not UTF-8 and can be read in {len(fitting)} ways: {shown}",
+        "Choose the correct one with --encoding.",
         choices=tuple(
             (codec, ", ".join(words[n] for n in differing[:_SAMPLES_MAX]))
             for codec, words in fitting.items()
@@ -658,7 +655,7 @@ def detect_delimiter(
             source, encoded, character, _find_headings(source, encoded, character, header_row)
         )
     if not fit.rows and any(fit.first_row):
-        raise NoRows(f"{source.path} has headings and no row below them")
+        raise NoRows(f"{source.path} has headings, but no rows")
     return fit
 
 

@@ -127,7 +127,7 @@ def map_headings(
     saved = saved or SavedMap(resource)
     if saved.resource != resource:
         raise Misused(
-            f"the mapping is for {saved.resource}, and {resource} are pushed",
+            f"the mapping is for {saved.resource}, not for {resource}",
             action=f"Give a mapping for {resource}.",
         )
     by_plain = {normalized_heading(each): each for each in headings}
@@ -294,8 +294,8 @@ def _saved_columns(
             raise UnknownName("column of the file, as the mapping says", name, headings)
         if heading in decided:
             raise Misused(
-                f"the mapping says twice what the column {heading!r} is for",
-                action="Take one of them out.",
+                f"the mapping has two entries for the column {heading!r}",
+                action="Remove one of them.",
             )
         decided[heading] = decision
     return decided
@@ -304,9 +304,8 @@ def _saved_columns(
 def _check_options(options: CellOptions, column: TargetColumn, target: PushTarget) -> None:
     if options.policy == "fill" and column.field.write_only:
         raise Misused(
-            f"the policy of {column.name} is 'fill', and answers never show whether that field is"
-            " empty",
-            action="Say 'overwrite' or 'never'.",
+            f"the policy of {column.name} is 'fill', but the API never returns that field",
+            action="Use 'overwrite' or 'never'.",
         )
     if options.policy == "append" and not column.field.is_long_text:
         raise Misused(
@@ -348,7 +347,7 @@ def _without_duplicates(
         if each.how == "given":
             raise Misused(
                 f"the columns {twin.heading!r} and {each.heading!r} both fill {each.target.key}",
-                action="Ignore one of them, or say in a mapping file which field it fills.",
+                action="Ignore one of them, or set its field in a column mapping.",
             )
         reason = f"column {twin.heading!r} already fills {each.target.key}"
         doubled.append(UnmappedColumn(each.heading, reason))
@@ -364,9 +363,9 @@ def _constants(
         column = _column_named(target, name, "a constant")
         if column.key in filled:
             raise Misused(
-                f"the mapping has a constant for {column.key}, and the column"
-                f" {filled[column.key]!r} fills it as well",
-                action="Ignore the column, or take the constant out.",
+                f"the mapping has a constant for {column.key}, but the column"
+                f" {filled[column.key]!r} also fills it",
+                action="Ignore the column, or remove the constant.",
             )
         filled[column.key] = f"the constant {name}"
         value = _value(text, column, target, f"the constant {name} is {text!r}")
@@ -402,10 +401,7 @@ def _suggestions(heading: str, target: PushTarget) -> Iterator[tuple[str, str]]:
                 None, wanted, normalized_heading(name), autojunk=False
             ).ratio()
             if likeness >= _ALIKE_MIN:
-                scored.append((-likeness, column.name, f"it is spelt almost like {name!r}"))
-            elif (
-                set(heading_words(name)) < set(heading_words(heading))
-                and len(normalized_heading(name)) > 2
-            ):
-                scored.append((-0.5, column.name, f"it has the words of {name!r} and more"))
+                scored.append((-likeness, column.name, f"the spelling is close to {name!r}"))
+            elif set(words(name)) < set(words(heading)) and len(plain(name)) > 2:
+                scored.append((-0.5, column.name, f"it contains the words of {name!r}"))
     yield from ((name, reason) for _, name, reason in sorted(scored))

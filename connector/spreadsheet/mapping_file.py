@@ -72,7 +72,7 @@ def load_map(path: Path) -> SavedMap:
             text = file.read(_BYTES_MAX + 1)
     except FileNotFoundError:
         raise Misused(
-            f"the mapping {path} is not there", action="Check the name and the folder."
+            f"the mapping {path} does not exist", action="Check the name and the folder."
         ) from None
     except OSError as error:
         raise Misused(
@@ -80,12 +80,12 @@ def load_map(path: Path) -> SavedMap:
         ) from error
     try:
         if len(text) > _BYTES_MAX:
-            raise ValueError("it is too large to be one")
+            raise ValueError("it is too large")
         document = tomllib.loads(text.decode())
     except (ValueError, RecursionError) as error:
         raise Misused(
             f"the mapping {path} is not TOML: {error}",
-            action="Correct the line that is named; names with blanks stand in quotes.",
+            action="Correct this line. Names with blanks must be in quotes.",
         ) from error
     return _MapReader(path).read_map(document)
 
@@ -103,7 +103,7 @@ def save_map(path: Path, saved: SavedMap) -> None:
 
 
 def _lines(saved: SavedMap) -> Iterator[str]:
-    yield "# Which column of the file fills which field."
+    yield "# The field of each column of the file."
     yield f"resource = {_text(saved.resource)}"
     if saved.header_row is not None:
         yield f"header_row = {saved.header_row}"
@@ -113,7 +113,7 @@ def _lines(saved: SavedMap) -> Iterator[str]:
     if saved.ignored:
         yield f"ignored = [{', '.join(map(_text, saved.ignored))}]"
     if saved.constants:
-        yield "\n# What every row has."
+        yield "\n# Values of every row."
         yield "[constants]"
         yield from (f"{_key(name)} = {_text(text)}" for name, text in saved.constants.items())
     yield "\n[columns]"
@@ -170,7 +170,7 @@ def _is_date_format(value: Any) -> bool:
     return True
 
 
-CENTURY_ALLOWED = "a year from 1900 to 2100, the first that a year of two digits may mean"
+CENTURY_ALLOWED = "the earliest year for two-digit years, from 1900 to 2100"
 
 
 def is_century(value: Any) -> bool:
@@ -183,9 +183,9 @@ _OPTIONS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "decimal": (lambda value: value in get_args(Decimal), "'.', ','"),
     "timezone": (
         lambda value: isinstance(value, str) and is_timezone(value),
-        "the name of a time zone, as Europe/London",
+        "the name of a time zone, for example Europe/London",
     ),
-    "region": (lambda value: value in REGIONS, "the two letters of a country, as GB"),
+    "region": (lambda value: value in REGIONS, "a two-letter country code, for example GB"),
     "century": (is_century, CENTURY_ALLOWED),
     "month_days": (
         lambda value: type(value) is int and value in range(28, 32),
@@ -274,7 +274,7 @@ class _MapReader:
         for name in table:
             if name not in allowed:
                 raise Misused(
-                    f"the mapping {self._path} has a key that is not known: {before}{name}",
+                    f"the mapping {self._path} has an unknown key: {before}{name}",
                     action=f"Use one of: {', '.join(allowed)}.",
                 )
 

@@ -206,12 +206,12 @@ def _sort_of(column: MappedColumn) -> Sort | None:
 def _question(column: MappedColumn, own: _ColumnProofs, *, is_mixed: bool) -> FileQuestion:
     meanings = _meanings_of(own.sort, own.example).items()
     choices = " or ".join(f"{value} ({_OPTION[own.sort]} {_WORDS[key]})" for key, value in meanings)
-    why = "its other cells are written in both ways" if is_mixed else "no other cell settles it"
+    why = "its other cells do not agree" if is_mixed else "no other cell shows which one is right"
     return FileQuestion(
         "reading",
-        f"column {column.heading!r} can be read in two ways, and {why}:"
+        f"column {column.heading!r} can be read in two ways, because {why}:"
         f" {own.example!r} is {choices}",
-        "Choose with the option that is named.",
+        "Choose with one of these options.",
         stops=False,
         column=column.heading,
         received=own.example,

@@ -82,7 +82,7 @@ def find_ods(source: SourceFile, wanted: str | None) -> OtherSheet:
 def find_xls(source: SourceFile, wanted: str | None) -> OtherSheet:
     """The sheet of a workbook of before 2007. Raises as `find_sheet` does."""
     if source.size > _BYTES_MAX:
-        raise UnsafeWorkbook(f"{source.path} is larger than any workbook of its kind")
+        raise UnsafeWorkbook(f"{source.path} is too large for this file type")
     with source.open() as file:
         content = file.read()
     try:
@@ -297,7 +297,9 @@ class _OdsScan:
         if self._area > AREA_MAX:
             raise UnsafeWorkbook(
                 f"{self._source.path}: the table has more than {AREA_MAX:,} cells",
-                action="Delete the empty rows and columns around it, or save the sheet as csv.",
+                action=(
+                    "Delete the empty rows and columns around the table, or save the sheet as csv."
+                ),
             )
 
 

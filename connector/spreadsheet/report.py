@@ -229,7 +229,7 @@ def new_table(path: Path, what: str) -> Iterator[IO[bytes]]:
     """
     if path.suffix.lower() not in (*TEXT_SUFFIXES, WORKBOOK_SUFFIX):
         raise NotASpreadsheet(
-            f"{path}: {what} is a csv, tsv, txt or xlsx", action="Give a name that ends so."
+            f"{path}: {what} is a csv, tsv, txt or xlsx", action="Choose a name with this ending."
         )
     try:
         with atomic_files.replacing(path) as file:
@@ -307,8 +307,8 @@ def _write(
 ) -> None:
     if path.exists() and path.samefile(table.path):
         raise ReportRefused(
-            f"{path} is the input itself, which is never written over",
-            action="Give the report another name.",
+            f"{path} is the input file, which is never overwritten",
+            action="Choose another name for the report.",
         )
     suffix = path.suffix.lower()
     try:

@@ -86,7 +86,7 @@ def open_source(path: Path) -> SourceFile:
         status = path.stat()
     except FileNotFoundError as error:
         raise NotASpreadsheet(
-            f"{path}: there is no such file", action="Check the name and the folder."
+            f"{path} does not exist", action="Check the name and the folder."
         ) from error
     except OSError as error:
         raise _unreadable(path, error) from error
@@ -157,7 +157,7 @@ _TEXTS: tuple[tuple[bytes, str, str], ...] = (
     (b"<table", "a web page", _AS_XLSX),
     (b"\x89png", "a picture", "Ask for the table as xlsx or csv."),
     (b"\xff\xd8\xff", "a picture", "Ask for the table as xlsx or csv."),
-    (b"begin:vcard", "a card of one person", "Export the contacts as csv."),
+    (b"begin:vcard", "a contact card (vCard)", "Export the contacts as csv."),
 )
 _MAIN: Mapping[str, BookKind] = {"xl/workbook.xml": "xlsx", "content.xml": "ods"}
 
@@ -178,7 +178,9 @@ def kind_of(source: SourceFile) -> Literal["text"] | BookKind:
     head = start.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     for mark, what, action in _TEXTS:
         if head.startswith(mark):
-            raise NotASpreadsheet(f"{source.path} is {what}, whatever its name", action=action)
+            raise NotASpreadsheet(
+                f"{source.path} is {what}, although its name says otherwise", action=action
+            )
     return "text"
 
 
@@ -189,7 +191,9 @@ def _workbook_kind(source: SourceFile, members: list[str]) -> BookKind:
         if part in names:
             return kind
     found = (told for name, told in _OTHERS.items() if name.lower() in names)
-    what, action = next(found, ("a zip and no workbook", "Unpack it, and give the file in it."))
+    what, action = next(
+        found, ("a zip file, not a workbook", "Unpack the file, and use the table.")
+    )
     raise NotASpreadsheet(f"{source.path} is {what}", action=action)
 
 
@@ -250,7 +254,7 @@ def _check_directory(source: SourceFile, file: BinaryIO) -> None:
     file.seek(max(0, source.size - _END.size))
     end = file.read()
     if len(end) != _END.size or not end.startswith(b"PK\x05\x06") or end[-2:] != b"\0\0":
-        raise DamagedSpreadsheet(f"{source.path} is cut off, or something is added at its end")
+        raise DamagedSpreadsheet(f"{source.path} is incomplete, or has extra data at its end")
     length, offset = _END.unpack(end)[5:7]
     rest = source.size - _END.size - length - offset
     if rest:
@@ -262,16 +266,16 @@ def _check_directory(source: SourceFile, file: BinaryIO) -> None:
             length, offset = _END_64.unpack(end_64)[8:10]
             rest = source.size - behind - length - offset
     if length > _DIRECTORY_BYTES_MAX:
-        raise UnsafeWorkbook(f"{source.path} lists more parts than any workbook has")
+        raise UnsafeWorkbook(f"{source.path} has too many parts")
     if rest:
-        raise DamagedSpreadsheet(f"{source.path} has something before or between its parts")
+        raise DamagedSpreadsheet(f"{source.path} has extra data before or between its parts")
 
 
 def _check_declared(source: SourceFile, members: list[zipfile.ZipInfo]) -> None:
     # Readers differ in whether case makes another name.
     names = [member.filename.lower() for member in members]
     if len(names) > _MEMBERS_MAX or len(set(names)) != len(names):
-        raise UnsafeWorkbook(f"{source.path} lists more parts than any workbook has, or one twice")
+        raise UnsafeWorkbook(f"{source.path} has too many parts, or has one twice")
     _workbook_kind(source, names)
     for member in members:
         if member.flag_bits & _IS_ENCRYPTED or member.compress_type not in _METHODS:
@@ -293,7 +297,7 @@ def _too_large(source: SourceFile) -> UnsafeWorkbook:
     return UnsafeWorkbook(
         f"{source.path} is too large: unpacked, it has more than"
         f" {INFLATED_BYTES_MAX / 1e6:,.0f} MB",
-        action="Save the sheet as csv in UTF-8, which can have any size, and use that file.",
+        action="Save the sheet as csv in UTF-8, which has no size limit, and use that file.",
     )
 
 
@@ -359,7 +363,7 @@ def safe_parser(source: SourceFile, name: str) -> expat.XMLParserType:
 
     def refuse(*declared: object) -> None:
         raise UnsafeWorkbook(
-            f"{source.path}: {name!r} declares a document type, as no workbook does"
+            f"{source.path}: {name!r} declares a document type, which is not allowed"
         )
 
     made = expat.ParserCreate()

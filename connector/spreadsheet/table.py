@@ -135,7 +135,7 @@ def open_table(
     """
     source = open_source(path)
     if not source.size:
-        raise NotASpreadsheet(f"{path} is empty", action="Check that it was saved whole.")
+        raise NotASpreadsheet(f"{path} is empty", action="Check that it was saved completely.")
     suffix = path.suffix.lower()
     if suffix not in (*TEXT_SUFFIXES, *BOOK_SUFFIXES):
         raise NotASpreadsheet(
@@ -182,7 +182,7 @@ def _refuse_options(path: Path, what: str, options: Mapping[str, str | None]) ->
     for name, value in options.items():
         if value is not None:
             raise Misused(
-                f"{path} is {what}, and {name} says nothing of it", action=f"Leave out {name}."
+                f"{path} is {what}, which {name} does not apply to", action=f"Leave out {name}."
             )
 
 
@@ -447,8 +447,8 @@ def _quote_problem(number: int, damage: QuoteDamage) -> Problem:
     if first < last:
         return problem_of(
             code,
-            f'A quote (") opens in row {first} and closes in row {last}, so rows {first} to {last}'
-            " cannot be told apart.",
+            f'A quote (") opens in row {first} and closes in row {last}, so rows {first} '
+            f"to {last} cannot be separated.",
             fix=f"Correct the quotes in rows {first} to {last}.",
         )
     if first < number:

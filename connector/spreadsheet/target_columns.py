@@ -336,20 +336,20 @@ def push_target(
     made = target_columns(declared, mode, _content_fields(declared, parent, lookups))
     if mode == "upsert" and not match:
         raise Misused(
-            "--mode upsert was asked for without a field to find records by",
-            action="Say --match FIELD, for example --match email.",
+            "--mode upsert needs a field that identifies records",
+            action="Add --match FIELD, for example --match email.",
         )
     if mode == "create" and match:
         raise Misused(
-            "--match was given, and --mode create looks for no records",
-            action="Leave --match out, or say --mode update or upsert.",
+            "--match cannot be used with --mode create",
+            action="Leave out --match, or use --mode update or upsert.",
         )
     for name in match:
         _check_match(declared, name)
     if clear is not None and not clear.strip():
         raise Misused(
-            "the text that clears a field is blank, and blank cells leave fields alone",
-            action="Give --clear a text that no cell holds otherwise, for example --clear NULL.",
+            "--clear is blank, but blank cells do not change fields",
+            action="Use a text that no other cell contains, for example --clear NULL.",
         )
     cleared = None if clear is None else clear.strip()
     return PushTarget(declared, mode, tuple(dict.fromkeys(match)), cleared, parent, made)
@@ -360,15 +360,10 @@ def _content_fields(
 ) -> Sequence[ContentTypeField]:
     if declared.parent is None:
         if parent is not None:
-            raise Misused(
-                f"a content type was given, and {declared.name} are of none", action="Leave it out."
-            )
+            raise Misused(f"--type cannot be used with {declared.name}", action="Leave it out.")
         return ()
     if parent is None:
-        raise Misused(
-            f"{declared.name} were asked for without their content type",
-            action="Say which content type they are of, by its slug.",
-        )
+        raise Misused(f"{declared.name} need a content type", action="Add --type SLUG.")
     fields = lookups.content_fields(parent)
     if fields is None:
         raise Misused(

@@ -361,7 +361,7 @@ class SheetFile:
         first, last = sheet.start or (0, 0), sheet.end or (-1, -1)
         width = self.outline.columns
         if last[0] >= self.outline.rows or last[1] >= width:
-            raise DamagedSpreadsheet(f"{self.source.path} reads in two ways")
+            raise DamagedSpreadsheet(f"{self.source.path} can be read in two ways")
         values = sheet.iter_rows()
         # Formats of empty cells may reach further to the right than the table.
         within = {column: each for column, each in self.outline.forms.items() if column < width}
@@ -440,9 +440,7 @@ def _refuse_outside(source: SourceFile, relation: Mapping[str, str]) -> None:
     kind = relation.get("Type", "").rpartition("/")[2]
     is_outside = relation.get("TargetMode") == "External" and kind != "hyperlink"
     if is_outside or kind in ("externalLink", "externalLinkPath"):
-        raise UnsafeWorkbook(
-            f"{source.path} takes values from outside itself ({kind}), which are not followed"
-        )
+        raise UnsafeWorkbook(f"{source.path} refers to other files ({kind}), which are not read")
 
 
 def _elements(
@@ -480,7 +478,7 @@ def choose_sheet(
 ) -> str:
     """The only sheet that holds anything, or the only one with known headings."""
     if not filled:
-        raise NoRows(f"{source.path} has no visible sheet that holds anything")
+        raise NoRows(f"{source.path} has no visible sheet with rows")
     if len(filled) == 1:
         return filled[0]
     places = {name: find_place(first_rows(name)) for name in filled}
@@ -492,8 +490,8 @@ def choose_sheet(
         f"{name!r} ({', '.join(filter(None, each.headings[:4]))})" for name, each in places.items()
     )
     raise SheetUnknown(
-        f"{source.path} has {len(filled)} sheets with something in them",
-        action=f"Name one with --sheet: {shown}.",
+        f"{source.path} has {len(filled)} sheets with rows",
+        action=f"Choose one with --sheet: {shown}.",
         names=filled,
     )
 

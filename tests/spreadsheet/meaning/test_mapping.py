@@ -47,10 +47,10 @@ def test_known_other_names_are_found(heading: str, column: str) -> None:
 @pytest.mark.parametrize(
     ("heading", "column", "reason"),
     [
-        ("Emial", "email", "spelt almost like"),
+        ("Emial", "email", "spelling is close to"),
         ("Salary", "expected_salary", "any of them"),
-        ("Candidate surname as in passport", "last_name", "has the words of"),
-        ("Contract type", "employment_type", "often called so"),
+        ("Candidate surname as in passport", "last_name", "contains the words of"),
+        ("Contract type", "employment_type", "this name is often used for it"),
     ],
 )
 def test_likeness_is_suggested_and_not_used(heading: str, column: str, reason: str) -> None:
@@ -147,7 +147,7 @@ def test_policy_fill_is_refused_where_nothing_shows_what_is_there() -> None:
     """A write-only field cannot be only filled, since it may be empty or not."""
     saved = SavedMap("jobs", {"Notes": ("internal_notes", CellOptions(policy="fill"))})
 
-    with pytest.raises(Misused, match=r"never show"):
+    with pytest.raises(Misused, match="never returns that field"):
         map_headings(["Notes"], aimed("jobs", "update"), saved=saved)
 
 

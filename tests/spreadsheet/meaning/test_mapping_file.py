@@ -114,7 +114,7 @@ def test_wrong_mapping_is_named_by_its_key(
 
 
 def test_mapping_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(Misused, match=r"is not there"):
+    with pytest.raises(Misused, match=r"does not exist"):
         load_map(tmp_path / "none.toml")
     with pytest.raises(Misused, match=r"cannot be used"):
         load_map(tmp_path)

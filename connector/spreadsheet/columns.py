@@ -91,7 +91,7 @@ def read_headings(path: Path, first_row: Sequence[str], filled: int = 0) -> Colu
         )
     if not cells:
         raise HeadingsRefused(f"{path}: the file has only the columns that a report adds")
-    return Columns(tuple(_told_apart(cells)), is_report)
+    return Columns(tuple(_distinct_headings(cells)), is_report)
 
 
 def _distinct_headings(cells: Sequence[str]) -> Iterator[str]:

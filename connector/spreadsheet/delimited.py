@@ -112,7 +112,7 @@ def detect_encoding(source: SourceFile, given: str | None) -> TextEncoding:
     # Letters of other scripts have no NUL, but blanks and line ends have.
     perhaps = _utf_16_by_nuls(head, _NULS_LIKELY) if head.count(0) >= _NULS_MIN else None
     if given is marked is patterned is None and perhaps is not None:
-        raise _offer(source, perhaps, "its NUL bytes show that it is UTF-16")
+        raise _offer_encoding(source, perhaps, "its NUL bytes show that it is UTF-16")
     codec = marked or patterned or "utf-8" if given is None else _codec_given(source, given, marked)
     decoding = _FileDecoding(source, codec)
     try:

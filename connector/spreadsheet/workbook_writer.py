@@ -260,7 +260,8 @@ class _ReportSheet:
         except _TextTooLong:
             cell = f"{column_letter(index)}{row.number}"
             raise ReportRefused(
-                f"{self._path}: cell {cell} of the input has more text than a workbook's cell can hold",
+                f"{self._path}: cell {cell} of the input has more text than"
+                " a workbook's cell can hold",
                 action="Write the report as csv.",
             ) from None
 

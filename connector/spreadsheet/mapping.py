@@ -14,11 +14,9 @@ from typing import Any, Literal
 
 from connector.catalog.aliases import EXPORTS
 from connector.catalog.field import AtLeastOneOf
-from connector.client.response_parsing import message_text
 from connector.errors import Misused, UnknownName
-from connector.pulls.outcome import to_json_value
 from connector.spreadsheet.cells import AS_WRITTEN, CellOptions, cell_reader
-from connector.spreadsheet.columns import HINTS, normalized_heading
+from connector.spreadsheet.columns import HINTS, heading_words, normalized_heading
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import CellError
 from connector.spreadsheet.target_columns import PushTarget, TargetColumn
@@ -405,8 +403,8 @@ def _suggestions(heading: str, target: PushTarget) -> Iterator[tuple[str, str]]:
             if likeness >= _ALIKE_MIN:
                 scored.append((-likeness, column.name, f"the spelling is close to {name!r}"))
             elif (
-                set(message_text(name)) < set(message_text(heading))
-                and len(to_json_value(name)) > 2
+                set(heading_words(name)) < set(heading_words(heading))
+                and len(normalized_heading(name)) > 2
             ):
                 scored.append((-0.5, column.name, f"it contains the words of {name!r}"))
     yield from ((name, reason) for _, name, reason in sorted(scored))

@@ -43,7 +43,7 @@ def lakehouse() -> None:
 def publish(session: Session, *, is_for_all: bool, force: bool) -> int:
     """Replace the account's rows in the lakehouse by its published file, in one transaction.
 
-    A file that the lakehouse has already changes nothing. The exit status is 1 if an account could
+    Changes nothing if the lakehouse already has the file. The exit status is 1 if an account could
     not be published; --all publishes the other accounts anyway.
     """
 

@@ -113,7 +113,8 @@ def _print_built(terminal: Terminal, seen: Follower) -> None:
     for each in seen.checks:
         if not each.passed:
             ids = f" ({', '.join(each.examples)})" if each.examples else ""
-            told = f"{count_noun(each.failing, 'row')} in {each.model}{ids}"
+            blocks = "blocks the publication: " if each.severity == "error" else ""
+            told = f"{blocks}{count_noun(each.failing, 'row')} in {each.model}{ids}"
             terminal.warn(f"{each.name}: {told}. {each.about}")
 
 

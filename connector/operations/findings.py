@@ -81,7 +81,7 @@ class Trouble:
 
 
 Answer = Trouble | Literal[False] | None
-"""Answer of a condition: the problem, False if there is none, None if it could not be checked."""
+"""Answer of a condition: the problem, False for no problem, None if it could not be checked."""
 
 
 class Subject(NamedTuple):
@@ -92,8 +92,8 @@ class Subject(NamedTuple):
 
 
 Sight = Mapping[Subject, Trouble | None]
-"""Result of a check: a problem, or None if there is none. A subject that is missing could not be
-checked, and keeps its state.
+"""Result of a check: a problem, or None for no problem. A missing subject could not be checked,
+and keeps its state.
 """
 
 
@@ -361,7 +361,7 @@ def _anomalies(s: Snapshot, reached: _Reached) -> Answer:
     odd = [each for each in events if each.kind not in QUIET_KINDS]
     if not odd:
         return False if reached.done.proven else None
-    # Each field is a cause of its own. Other events report figures that change.
+    # Each field is a separate cause. Other events report figures that change.
     causes = {f"{e.kind} {e.detail}" if e.kind in _FIELD_EVENTS else e.kind for e in odd}
     said = describe_anomalies(reached.done.resource, odd)
     title = "undocumented fields or values"
@@ -696,7 +696,7 @@ def _answers(s: Snapshot) -> Iterator[tuple[Subject, Answer]]:
         reached[resource] = _Reached(done, run, since)
     for push in s.pushes.runs:
         pushes.setdefault(push.resource, push)
-    # With invalid settings, those that could be read may not be all.
+    # With invalid settings, only some of them could be read.
     codes = ("files_unusable", "settings_wrong") if isinstance(s.met, _SETTINGS) else ALERTS
     for code in codes:
         each = ALERTS[code]

@@ -117,5 +117,8 @@ def test_a_check_that_blocks_ends_with_1(tmp_path: Path) -> None:
     built = call(["models", "build"], variables(tmp_path))
 
     assert 1 == built.status
-    assert "unique_landing_leads_id: error: 1 row of landing.leads (lead-1)" in built.err
+    assert (
+        "unique_landing_leads_id: blocks the publication: 1 row in landing.leads (lead-1)"
+        in built.err
+    )
     assert not Warehouse(tmp_path).published.exists()

@@ -179,7 +179,7 @@ def listed_ids(resource: Declaration) -> Steps[tuple[str, ...]]:
 
 
 def _price_first(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
-    """A first load: two looks at every page, every detail, and the walk that follows."""
+    """A first load: two looks at every page, every detail, and the scan that follows."""
     page = yield from ListPage(1, "created_at", "asc")
     live = yield from CountLive()
     queued = yield from CountQueued()

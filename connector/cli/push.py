@@ -29,7 +29,7 @@ from connector.pushes.push import PushReport, PushRunOptions, ReportRows
 from connector.pushes.push import push as run_push
 from connector.pushes.undo_report import GOOD, UndoneRow, UndoReport
 from connector.settings.model import Settings
-from connector.spreadsheet.mapping import saved_from
+from connector.spreadsheet.mapping import to_saved_map
 from connector.spreadsheet.mapping_file import save_map
 from connector.spreadsheet.problems import COLUMN_MISSING
 from connector.spreadsheet.report import GroupKey, ProblemGroup
@@ -222,7 +222,7 @@ def _write_maps(
         path = wanted or file.with_name(f"{file.stem.removesuffix('.report')}.map.toml")
         if wanted is not None or not (has_map or path.exists()):
             row = each.preview.asked.header_row
-            save_map(path, replace(saved_from(columns), header_row=row))
+            save_map(path, replace(to_saved_map(columns), header_row=row))
             written[file] = path
     return written
 

@@ -35,9 +35,9 @@ from connector.ledger.receipts import ListedHash
 from connector.ledger.sqlite_file import check_ledger, continues, end_turns, has_done
 from connector.log import new_id, stamped
 from connector.operations.backup_file import Manifest, read_manifest, unpack
-from connector.privacy.erase import alone, erase_all
+from connector.privacy.erase import erase_all, hold_all_leases
 from connector.privacy.receipt import Receipt
-from connector.privacy.whereis import returned
+from connector.privacy.whereis import find_returned
 from connector.publishing.publication import alone as alone_publishing
 from connector.publishing.publication import publish
 from connector.report.page import REPORT_FILE
@@ -200,7 +200,7 @@ def _carry_out(
         def open_ledger() -> Ledger:
             """Open the ledger that is here, and keep pulls and pushes out."""
             ledger = held.enter_context(Ledger(folder))
-            held.enter_context(alone(ledger, run_id, "restore", now))
+            held.enter_context(hold_all_leases(ledger, run_id, "restore", now))
             return ledger
 
         erased, key = tuple[tuple[ListedHash, str], ...](), None
@@ -232,7 +232,7 @@ def _carry_out(
                 )
             else:
                 erasures.relist_hashes(erased, at)
-            if again := returned(settings):
+            if again := find_returned(settings):
                 # The backup's published file has these people: it is built again from the rest.
                 shutil.rmtree(staging, ignore_errors=True)
                 done = erase_all(settings, again, is_listed=True, has_turn=True, now=now)

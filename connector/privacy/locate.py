@@ -59,7 +59,7 @@ def may_be_id(text: str) -> bool:
     return len(text) >= ID_CHARACTERS_MIN and not any(map(str.isspace, text))
 
 
-def find(settings: Settings, seed: Person, *, is_listed: bool = False) -> LocatedPerson:
+def find_person(settings: Settings, seed: Person, *, is_listed: bool = False) -> LocatedPerson:
     """Return the person with every identifier that is theirs alone.
 
     Raises a `WarehouseError`, and `Misused` if the address belongs to several people; a person who
@@ -79,13 +79,13 @@ def find(settings: Settings, seed: Person, *, is_listed: bool = False) -> Locate
         for resource, record in find_versions(connection, person):
             for group in owned_groups(resource, record, person):
                 if not whole or group.ids == ("id",):
-                    person = _joined(person, _shown(resource, record, group))
+                    person = _join_persons(person, _shown(resource, record, group))
         others = list(find_versions(connection, person))
     others += _journal(settings)
     shared = Person()
     for resource, record in others:
         if not _is_theirs(resource, record, person):
-            shared = _joined(shared, identifiers_of(CATALOG[resource], record))
+            shared = _join_persons(shared, identifiers_of(CATALOG[resource], record))
     if not whole:
         # Nobody else is known by the address that was given.
         shared = shared.without(seed)
@@ -104,8 +104,8 @@ def find_named(settings: Settings, name: str) -> LocatedPerson:
         ids = frozenset(_id(record) for _, record in find_by_name(connection, name))
     if not ids:
         return LocatedPerson(named)
-    found = find(settings, Person(ids=ids))
-    return replace(found, person=_joined(found.person, named))
+    found = find_person(settings, Person(ids=ids))
+    return replace(found, person=_join_persons(found.person, named))
 
 
 def _check_one(whole: Iterable[Record]) -> None:
@@ -151,7 +151,7 @@ def _names(record: Mapping[str, Any], group: DataSubject) -> Iterable[str]:
             yield name
 
 
-def _joined(one: Person, other: Person) -> Person:
+def _join_persons(one: Person, other: Person) -> Person:
     return Person(
         ids=one.ids | other.ids,
         emails=one.emails | other.emails,

@@ -14,9 +14,9 @@ from connector.ledger.journal_persons import JournalMatches, journal_contents
 from connector.ledger.ledger import LEDGER_FILE, Ledger
 from connector.ledger.person import Person, without_person
 from connector.ledger.suppression import SuppressionFilter, SuppressionList, person_of
-from connector.privacy.folder_files import InFiles, search, shown, tables_in
-from connector.privacy.locate import LocatedPerson, find, find_named, may_be_id, seed_of
-from connector.privacy.receipt import FoundRecord, PersonPlace, Whereabouts
+from connector.privacy.folder_files import FileMatches, relative_path, search_files, tables_in
+from connector.privacy.locate import LocatedPerson, find_named, find_person, may_be_id, seed_of
+from connector.privacy.receipt import FoundRecord, PersonLocations, PersonPlace
 from connector.publishing.lakehouse_erasure import InLakehouse, look_for
 from connector.settings.model import Settings
 from connector.spreadsheet.persons import rows_about
@@ -28,7 +28,7 @@ LAKEHOUSE = "lakehouse"
 """Name of the shared lakehouse among the files."""
 
 
-def whereis(settings: Settings, asked: str) -> Whereabouts:
+def locate_person(settings: Settings, asked: str) -> PersonLocations:
     """Everything in the account's folder that holds the person of an address, an id or a name.
 
     A name may be that of several people; then all of them are found. Nothing is changed or sent.
@@ -38,18 +38,18 @@ def whereis(settings: Settings, asked: str) -> Whereabouts:
     if text and "@" not in text:
         named = find_named(settings, text)
         if named.person.ids or not may_be_id(text):
-            return places_of(settings, named)
-    return places_of(settings, find(settings, seed_of(text)))
+            return find_locations(settings, named)
+    return find_locations(settings, find_person(settings, seed_of(text)))
 
 
-def places_of(settings: Settings, located: LocatedPerson) -> Whereabouts:
+def find_locations(settings: Settings, located: LocatedPerson) -> PersonLocations:
     """Everything that holds a located person. Raises a `WarehouseError`."""
     folder, person = settings.folder, located.person
     if not folder.is_dir():
-        return Whereabouts()
+        return PersonLocations()
     with Ledger(folder) as ledger:
         journal = Erasures(ledger).find_person(person) if ledger.exists else JournalMatches()
-    work, files = _in_work(folder, person), search(folder, person)
+    work, files = _in_work(folder, person), search_files(folder, person)
     published = Warehouse(folder).published
     not_reached: list[str] = []
     try:
@@ -65,7 +65,7 @@ def places_of(settings: Settings, located: LocatedPerson) -> Whereabouts:
         *files.places(folder),
         *_places(LAKEHOUSE, dict(sorted(lakehouse.rows.items()))),
     ]
-    return Whereabouts(
+    return PersonLocations(
         records=tuple(
             FoundRecord(*key, tuple(sorted(fields))) for key, fields in sorted(work.fields.items())
         ),
@@ -73,14 +73,14 @@ def places_of(settings: Settings, located: LocatedPerson) -> Whereabouts:
         batches=tuple(sorted(journal.batches)),
         by_hand=tuple(_by_hand(folder, person, journal, files)),
         not_searched=(
-            *(shown(each, folder) for each in files.not_searched),
+            *(relative_path(each, folder) for each in files.not_searched),
             *lakehouse.unreadable,
             *not_reached,
         ),
         in_doubt=len(journal.in_doubt),
         shared=located.shared,
         mentions=tuple(sorted({*work.mentions, *journal.mentions, *files.mentions})),
-        whole_files=tuple(shown(each, folder) for each in files.workbooks),
+        whole_files=tuple(relative_path(each, folder) for each in files.workbooks),
     )
 
 
@@ -97,11 +97,11 @@ def _in_work(folder: Path, person: Person) -> PersonRows:
 
 
 def _by_hand(
-    folder: Path, person: Person, journal: JournalMatches, files: InFiles
+    folder: Path, person: Person, journal: JournalMatches, files: FileMatches
 ) -> Iterator[str]:
     for path in files.by_hand:
         is_named = person.is_named_in(path.stem)
-        name = shown(path.with_name(MARK + path.suffix) if is_named else path, folder)
+        name = relative_path(path.with_name(MARK + path.suffix) if is_named else path, folder)
         yield f"{name} contains data of the person: correct or delete the file."
     here = {each.name for each in files.tables}
     for batch, name in sorted(journal.files.items()):
@@ -123,7 +123,7 @@ def _by_hand(
 Identifier = tuple[Kind, str]
 
 
-def returned(settings: Settings) -> list[Person]:
+def find_returned(settings: Settings) -> list[Person]:
     """Everybody who was erased and is in the account's files again.
 
     Raises a `WarehouseError`.

@@ -34,7 +34,7 @@ from connector.settings.model import Settings
 from connector.spreadsheet.check import BATCH_ROWS, CheckedRow, check
 from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap
-from connector.spreadsheet.matching import ClaimedKeys, comparable
+from connector.spreadsheet.matching import ClaimedKeys, comparison_key
 from connector.spreadsheet.meanings import ColumnMeanings
 from connector.spreadsheet.packed_rows import (
     packed_pair,
@@ -45,7 +45,7 @@ from connector.spreadsheet.packed_rows import (
 from connector.spreadsheet.problems import COLUMN_MISSING, FileQuestion, SheetRow
 from connector.spreadsheet.report import REMEMBERED_MAX, RowResult, Summary
 from connector.spreadsheet.table import Spreadsheet, open_table
-from connector.spreadsheet.target_columns import Lookups, PushTarget, folded, push_target
+from connector.spreadsheet.target_columns import Lookups, PushTarget, comparison_text, push_target
 from connector.spreadsheet.template_sheet import template_columns, write_template
 from connector.warehouse.duckdb_file import make_folder
 from connector.warehouse.lookups import WarehouseLookups
@@ -183,13 +183,13 @@ class _RowIndex:
             values = [task.fields.get(name) for name in fields]
             if None in values:
                 continue
-            first = self._first.claim(comparable(values), task.number)
+            first = self._first.claim(comparison_key(values), task.number)
             if first is not None:
                 self._others.setdefault(first, []).append(task.number)
 
     def rows(self, values: Sequence[Any]) -> tuple[int, ...]:
         """The numbers of the rows that give these values."""
-        first = self._first.first(comparable(values))
+        first = self._first.first(comparison_key(values))
         return () if first is None else (first, *self._others.get(first, ()))
 
 
@@ -451,7 +451,10 @@ def preview(
     if not again:
         _check_unknown(settings.folder, warehouse, table, asked.resource)
     rows = PreviewRows(settings.folder, keeps_tasks=keeps_tasks)
-    with WarehouseLookups(warehouse, folded, seen_at) as landing, Ledger(settings.folder) as ledger:
+    with (
+        WarehouseLookups(warehouse, comparison_text, seen_at) as landing,
+        Ledger(settings.folder) as ledger,
+    ):
         lookups = PlannedLookups(landing, earlier) if earlier else landing
         target = target_of(asked, lookups)
         saved, told = asked.saved, None
@@ -589,7 +592,7 @@ def template(
     warehouse = Warehouse(settings.folder)
     if parent is not None:
         warehouse.prepare()
-    with WarehouseLookups(warehouse, folded) as lookups:
+    with WarehouseLookups(warehouse, comparison_text) as lookups:
         target = push_target(resource, mode, lookups, match=match, parent=parent)
     columns = template_columns(target)
     write_template(path, columns)

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from connector.errors import count_noun
 from connector.settings.layers import MAPS_FOLDER
-from connector.spreadsheet.columns import letter, plain
-from connector.spreadsheet.mapping import EVERY_COLUMN, ColumnMap, saved_from
+from connector.spreadsheet.columns import column_letter, normalized_heading
+from connector.spreadsheet.mapping import EVERY_COLUMN, ColumnMap, to_saved_map
 from connector.spreadsheet.mapping_file import SavedMap, load_map, save_map, with_options
 from connector.spreadsheet.problems import FileQuestion, SheetRow
 from connector.spreadsheet.table import Spreadsheet
@@ -72,7 +72,7 @@ def _covers_rows(merged: str, table: Spreadsheet, filling: Set[str]) -> bool:
     """Whether a merged range has several rows, in a column that fills a field."""
     found = _RANGE(merged)
     first, last = (int(found[2]), int(found[4])) if found else (0, 0)
-    named = {letter(n): each for n, each in enumerate(table.headings)}
+    named = {column_letter(n): each for n, each in enumerate(table.headings)}
     return table.place.first_row < first < last and named.get(found[1] if found else "") in filling
 
 
@@ -127,7 +127,7 @@ class LostColumns:
 
 
 def _map_path(folder: Path, resource: str, headings: Sequence[str]) -> Path:
-    layout = "\n".join(map(plain, headings)).encode()
+    layout = "\n".join(map(normalized_heading, headings)).encode()
     return folder / MAPS_FOLDER / f"{resource}-{hashlib.sha256(layout).hexdigest()[:16]}.toml"
 
 
@@ -158,7 +158,7 @@ def save_match(
     if is_decided or columns.ignored or columns.constants:
         path = _map_path(folder, columns.resource, headings)
         make_folder(path.parent)
-        kept = replace(saved_from(columns), remarks={}, missing=())
+        kept = replace(to_saved_map(columns), remarks={}, missing=())
         save_map(path, kept if said is None else replace(kept, options=said.options))
 
 

@@ -17,7 +17,7 @@ from connector.ledger.push_states import Mode
 from connector.pushes.dry_run import PushFile
 from connector.spreadsheet.cells import CellOptions
 from connector.spreadsheet.contacts import REGIONS
-from connector.spreadsheet.dates import FORMAT_ALLOWED, check_form
+from connector.spreadsheet.dates import FORMAT_ALLOWED, check_date_format
 from connector.spreadsheet.mapping_file import (
     CENTURY_ALLOWED,
     SavedMap,
@@ -218,7 +218,7 @@ def _parse_row_number(said: int | None) -> int | None:
 
 def _parse_date_format(said: str) -> str:
     try:
-        check_form(said)
+        check_date_format(said)
     except ValueError as error:
         raise Misused(
             f"{said!r} is not a date format: {error}", action=f"Give {FORMAT_ALLOWED}."

@@ -18,7 +18,7 @@ from connector.catalog.value import MARK, is_redacted
 from connector.errors import Misused, naming
 from connector.spreadsheet.cells import AS_WRITTEN, CellOptions, ColumnPolicy, Immediately
 from connector.spreadsheet.contacts import REGIONS
-from connector.spreadsheet.dates import FORMAT_ALLOWED, check_form
+from connector.spreadsheet.dates import FORMAT_ALLOWED, check_date_format
 from connector.spreadsheet.numbers import Decimal
 from connector.spreadsheet.texts import is_timezone
 
@@ -87,7 +87,7 @@ def load_map(path: Path) -> SavedMap:
             f"the mapping {path} is not TOML: {error}",
             action="Correct this line. Names with blanks must be in quotes.",
         ) from error
-    return _Reading(path).saved(document)
+    return _MapReader(path).read_map(document)
 
 
 def save_map(path: Path, saved: SavedMap) -> None:
@@ -164,7 +164,7 @@ def _key(name: str) -> str:
 
 def _is_date_format(value: Any) -> bool:
     try:
-        check_form(value)
+        check_date_format(value)
     except (AttributeError, TypeError, ValueError):
         return False
     return True
@@ -202,13 +202,13 @@ _OPTIONS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
 """By option of a column, in their order: whether a value is right, and what is allowed."""
 
 
-class _Reading:
+class _MapReader:
     """A document under way to a mapping; knows the file's name for its errors."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def saved(self, document: dict[str, Any]) -> SavedMap:
+    def read_map(self, document: dict[str, Any]) -> SavedMap:
         self._check_names("", document, _TOP)
         for key, value in document.items():
             if is_redacted(value):

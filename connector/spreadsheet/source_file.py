@@ -60,7 +60,7 @@ class SourceFile:
             raise _unreadable(self.path, error) from error
         if _stamp(os.fstat(file.fileno())) != self.stamp:
             file.close()
-            raise self.changed()
+            raise self.changed_error()
         return file
 
     def digest(self) -> str:
@@ -72,12 +72,12 @@ class SourceFile:
         """Raise `SpreadsheetChanged` unless the file is as it was at first."""
         self.open().close()
 
-    def changed(self) -> SpreadsheetChanged:
+    def changed_error(self) -> SpreadsheetChanged:
         """The error for a file that is not the same any more."""
         return SpreadsheetChanged(f"{self.path} was changed while it was being read")
 
 
-def find(path: Path) -> SourceFile:
+def open_source(path: Path) -> SourceFile:
     """The regular file at `path`. Nothing else is opened: a pipe would wait for ever.
 
     Raises `NotASpreadsheet`, `SpreadsheetError`.
@@ -170,7 +170,7 @@ def kind_of(source: SourceFile) -> Literal["text"] | BookKind:
     with source.open() as file:
         start = file.read(_START_BYTES)
     if start.startswith(_ZIP_MAGIC):
-        with archive(source) as opened:
+        with open_archive(source) as opened:
             return _workbook_kind(source, opened.namelist())
     if start.startswith(_OLE_MAGIC):
         _refuse_encrypted(source)
@@ -197,19 +197,19 @@ def _workbook_kind(source: SourceFile, members: list[str]) -> BookKind:
     raise NotASpreadsheet(f"{source.path} is {what}", action=action)
 
 
-def measure(source: SourceFile) -> None:
+def measure_archive(source: SourceFile) -> None:
     """Inflate everything once and keep nothing.
 
     Raises `UnsafeWorkbook` for sizes beyond measure and for declared entities, and
     `DamagedSpreadsheet`.
     """
-    with archive(source) as opened:
+    with open_archive(source) as opened:
         members = opened.infolist()
         _check_declared(source, members)
         total = 0
         for member in members:
-            prolog = _Prolog(source, member.filename)
-            for piece in _pieces(source, opened, member):
+            prolog = _PrologParser(source, member.filename)
+            for piece in _read_member(source, opened, member):
                 prolog.feed(piece)
                 total += len(piece)
                 if total > INFLATED_BYTES_MAX:
@@ -226,7 +226,7 @@ def _refuse_encrypted(source: SourceFile) -> None:
 
 
 @contextmanager
-def archive(source: SourceFile) -> Iterator[zipfile.ZipFile]:
+def open_archive(source: SourceFile) -> Iterator[zipfile.ZipFile]:
     """The zip, opened; what is wrong with its form is a `DamagedSpreadsheet`."""
     with source.open() as file:
         _check_directory(source, file)
@@ -301,7 +301,7 @@ def _too_large(source: SourceFile) -> UnsafeWorkbook:
     )
 
 
-def _pieces(
+def _read_member(
     source: SourceFile, opened: zipfile.ZipFile, member: zipfile.ZipInfo
 ) -> Iterator[bytes]:
     """A member's bytes as they really are: never more than it declares.
@@ -325,7 +325,7 @@ def _pieces(
         raise DamagedSpreadsheet(f"{source.path}: {member.filename!r} is shorter than it declares")
 
 
-class _Prolog:
+class _PrologParser:
     """Parses a member's XML up to its root; shared texts wholly, to count them."""
 
     def __init__(self, source: SourceFile, name: str) -> None:
@@ -334,7 +334,7 @@ class _Prolog:
         self._texts = self._before_root = 0
         self._has_begun = False
         self._is_done = not name.lower().endswith((".xml", ".rels"))
-        self._parser = parser(source, name)
+        self._parser = safe_parser(source, name)
         self._parser.StartElementHandler = self._start
 
     def feed(self, piece: bytes) -> None:
@@ -358,7 +358,7 @@ class _Prolog:
             raise UnsafeWorkbook(f"{self._where} has too many texts")
 
 
-def parser(source: SourceFile, name: str) -> expat.XMLParserType:
+def safe_parser(source: SourceFile, name: str) -> expat.XMLParserType:
     """A parser of one member's XML that refuses a document type and its entities."""
 
     def refuse(*declared: object) -> None:
@@ -373,7 +373,7 @@ def parser(source: SourceFile, name: str) -> expat.XMLParserType:
     return made
 
 
-def parse(
+def parse_member(
     source: SourceFile,
     opened: zipfile.ZipFile,
     part: str,
@@ -385,7 +385,7 @@ def parse(
     Raises `DamagedSpreadsheet`, `UnsafeWorkbook`.
     """
     with _naming_damage(source):
-        for piece in through(_pieces(source, opened, opened.getinfo(part))):
+        for piece in through(_read_member(source, opened, opened.getinfo(part))):
             reading.Parse(piece)
             yield
         reading.Parse(b"", True)

@@ -14,7 +14,7 @@ from typing import Any, Protocol, get_args
 
 from connector.catalog import CATALOG, REFERENCES, declaration
 from connector.catalog.content import ContentTypeField
-from connector.catalog.field import OPTIONAL, REFUSED, Field, Format, Input
+from connector.catalog.field import OPTIONAL, REFUSED, Field, FieldInput, Format
 from connector.catalog.resource import Declaration
 from connector.catalog.value import Kind
 from connector.errors import Misused, UnknownName
@@ -65,7 +65,7 @@ def natural_key(resource: str, values: Mapping[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def folded(value: Any) -> str:
+def comparison_text(value: Any) -> str:
     """The value as text under which it equals others that mean the same.
 
     Letter case, outer blanks and the composition of accents are aside.
@@ -120,8 +120,8 @@ class TargetColumn:
     name: str
     key: str
     field: Field
-    create: Input
-    update: Input
+    create: FieldInput
+    update: FieldInput
     reference: Reference | None = None
     labels: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
@@ -239,7 +239,7 @@ def _content_column(declared: ContentTypeField, taken: set[str]) -> TargetColumn
     key = str(declared.field_key)
     kind, format = _CONTENT_KINDS.get(declared.field_type or "", (Kind.STRING, None))
     values = _options(declared)
-    create = Input(required=bool(declared.is_required), values=values or None)
+    create = FieldInput(required=bool(declared.is_required), values=values or None)
     field = Field(
         name=key,
         kind=kind,

@@ -13,7 +13,7 @@ from connector.ledger.identifiers import KEY_FILE, identifier_hash, is_in_text, 
 from connector.ledger.person import Mention, Person, find_mentions, without_person
 from connector.ledger.suppression import SuppressionList
 from connector.privacy.locate import seed_of
-from connector.spreadsheet.persons import InTable, remove_rows, rows_about, search_table
+from connector.spreadsheet.persons import TableMatches, remove_rows, rows_about, search_table
 
 ANN = Person(
     ids=frozenset(("c-1",)),
@@ -117,7 +117,7 @@ def test_a_removed_row_leaves_every_other_byte(tmp_path: Path) -> None:
     path.write_bytes(text.encode())
     path.chmod(0o640)
 
-    assert InTable(1, (("row 2", "B"),)) == search_table(path, ANN)
+    assert TableMatches(1, (("row 2", "B"),)) == search_table(path, ANN)
     assert 1 == rows_about(path, ANN)
     remove_rows(path, ANN)
 

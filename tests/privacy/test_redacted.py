@@ -179,7 +179,7 @@ def test_mapping_with_the_mark_is_refused(tmp_path: Path, lines: str) -> None:
     path = tmp_path / "map.toml"
     path.write_text(f'resource = "candidates"\n{lines}\n', encoding="utf-8")
 
-    with pytest.raises(Misused, match=r"map\.toml: (constants|columns) holds \[erased\]"):
+    with pytest.raises(Misused, match=r"map\.toml: (constants|columns) contains \[erased\]"):
         load_map(path)
 
 

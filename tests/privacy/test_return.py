@@ -11,7 +11,7 @@ import pytest
 
 from connector.cli.pull import reasons
 from connector.privacy.erase import erase, release
-from connector.privacy.whereis import whereis
+from connector.privacy.whereis import locate_person
 from connector.pulls.outcome import PullReport
 from connector.pulls.run import pull
 from connector.pushes.dry_run import PushFile
@@ -158,4 +158,4 @@ def test_release_lets_the_person_in_again(agency: Agency) -> None:
 
     assert ["updated"] == [each.outcome for each in report.results]
     assert EMAIL == agency.landed("candidates", agency.id)["email"]
-    assert [agency.id] == [each.id for each in whereis(agency.settings, EMAIL).records]
+    assert [agency.id] == [each.id for each in locate_person(agency.settings, EMAIL).records]

@@ -21,7 +21,7 @@ from connector.errors import (
     SheetUnknown,
 )
 from connector.spreadsheet import workbook
-from connector.spreadsheet.source_file import find
+from connector.spreadsheet.source_file import open_source
 from connector.spreadsheet.table import open_table
 from tests.spreadsheet.files.made import cells_of, parts, sheet_xml, text_row, workbook_file, zipped
 
@@ -276,12 +276,12 @@ def test_plain_rows_are_passed_over_and_judged_alike(
 
     def judged() -> object:
         try:
-            return workbook.find_sheet(find(path), None).outline
+            return workbook.find_sheet(open_source(path), None).outline
         except ConnectorError as error:
             # Where XML is damaged is counted in what is left of it.
             return str(error).partition("damaged")[0]
 
     shortened = judged()
     with monkeypatch.context() as patched:
-        patched.setattr(workbook, "_shortened", lambda pieces, keeps: pieces)
+        patched.setattr(workbook, "_without_plain_rows", lambda pieces, keeps: pieces)
         assert judged() == shortened

@@ -69,7 +69,7 @@ def test_file_wide_manner_holds_for_every_column(tmp_path: Path) -> None:
     [
         ("resource = 'people'", "resource is 'people'", "'candidates'"),
         ("columns = {}", "resource is missing", "'candidates'"),
-        ("resource = 'jobs'\ncolour = 1", "not known: colour", "columns"),
+        ("resource = 'jobs'\ncolour = 1", "unknown key: colour", "columns"),
         ("resource = 'jobs'\ndate_format = '%d'", "date_format is '%d'", "DD/MM/YYYY"),
         ("resource = 'jobs'\ndecimal = ';'", "decimal is ';'", "'.', ','"),
         ("resource = 'jobs'\ntimezone = 'London'", "timezone is 'London'", "Europe/London"),

@@ -64,7 +64,7 @@ def land(folder: Path, count: int) -> None:
     warehouse = Warehouse(folder)
     warehouse.prepare()
     stream = Stream(CATALOG["candidates"])
-    with warehouse.keeping():
+    with warehouse.keep_open():
         for begin in range(0, count, _AT_ONCE):
             numbers = range(begin, min(begin + _AT_ONCE, count))
             records = tuple(Found(Candidate(_raw(number)), _AT) for number in numbers)

@@ -99,7 +99,7 @@ def land(folder: Path) -> Warehouse:
     warehouse = Warehouse(folder)
     warehouse.prepare()
     stream = Stream(CATALOG["candidates"])
-    with warehouse.keeping():
+    with warehouse.keep_open():
         for begin in range(0, LANDED, PER_PAGE_MAX):
             records = (Candidate(_raw(n)) for n in range(begin, begin + PER_PAGE_MAX))
             found = Commit(records=tuple(Found(record, _AT) for record in records))

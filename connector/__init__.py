@@ -45,10 +45,10 @@ if TYPE_CHECKING:
     from connector.publishing.publication import Published as Published
     from connector.publishing.publication import prepare as prepare
     from connector.publishing.publication import publish as publish
-    from connector.pulls.error_hints import difference as difference
+    from connector.pulls.error_hints import can_retry as can_retry
+    from connector.pulls.error_hints import describe_row_difference as describe_row_difference
     from connector.pulls.error_hints import explain as explain
     from connector.pulls.error_hints import explain_together as explain_together
-    from connector.pulls.error_hints import may_repeat as may_repeat
     from connector.pulls.outcome import Progress as Progress
     from connector.pulls.outcome import PullReport as PullReport
     from connector.pulls.outcome import Watch as Watch
@@ -56,9 +56,9 @@ if TYPE_CHECKING:
     from connector.pulls.run import pull as pull
     from connector.pushes.batch import settle as settle
     from connector.pushes.dry_run import Asked as Asked
-    from connector.pushes.inbox import Delivered as Delivered
+    from connector.pushes.inbox import DeliveryResult as DeliveryResult
     from connector.pushes.inbox import Inbox as Inbox
-    from connector.pushes.inbox import Waiting as Waiting
+    from connector.pushes.inbox import WaitingFile as WaitingFile
     from connector.pushes.inbox import deliver as deliver
     from connector.pushes.options import PUSH_OPTIONS as PUSH_OPTIONS
     from connector.pushes.options import PushOptions as PushOptions

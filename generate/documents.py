@@ -15,7 +15,7 @@ from connector.catalog.field import (
     REFUSED,
     AtLeastOneOf,
     Field,
-    Input,
+    FieldInput,
     Personal,
     RequiredWhen,
     Rule,
@@ -148,7 +148,7 @@ def field_table(resource: Declaration, text: str = "") -> Iterator[str]:
     )
 
 
-def _terms(field: Field, terms: Input) -> str:
+def _terms(field: Field, terms: FieldInput) -> str:
     if not terms.accepted:
         return "no"
     word = "required" if terms.required else "optional"

@@ -26,11 +26,11 @@ from connector import (
     Settings,
     TryAgain,
     Warehouse,
+    can_retry,
     columns,
-    difference,
+    describe_row_difference,
     explain,
     explain_together,
-    may_repeat,
     pull,
     settle,
 )
@@ -261,7 +261,7 @@ def _is_worth_it(report: PullReport, missing: Sequence[ResourceRun]) -> bool:
     return (
         bool(missing)
         and (report.error is None or isinstance(report.error, TryAgain))
-        and all(may_repeat(each) for each in missing if each.message)
+        and all(can_retry(each) for each in missing if each.message)
     )
 
 
@@ -310,7 +310,7 @@ def _checked(done: ResourceRun) -> dg.AssetCheckResult:
         check_name=CHECK,
         asset_key=KEYS[done.resource],
         severity=dg.AssetCheckSeverity.WARN if done.proven else dg.AssetCheckSeverity.ERROR,
-        description=difference(done),
+        description=describe_row_difference(done),
         metadata={"live": done.live, "pending": done.pending, **total},
     )
 

@@ -18,7 +18,7 @@ from connector import (
     PROBLEMS,
     PUSH_OPTIONS,
     ConnectorError,
-    Delivered,
+    DeliveryResult,
     Manner,
     PushOptions,
     PushReport,
@@ -183,7 +183,7 @@ def _refuse(context: dg.OpExecutionContext, report: PushReport, told: dict[str, 
     )
 
 
-def _warnings(done: Delivered) -> Iterator[str]:
+def _warnings(done: DeliveryResult) -> Iterator[str]:
     """Yield what a user has to check, in sentences without cell values."""
     report = done.report
     if merged := report.preview.table.merged:
@@ -200,7 +200,7 @@ def _warnings(done: Delivered) -> Iterator[str]:
 # -- What Dagster shows ----------------------------------------------------------------------------
 
 
-def of_push(done: Delivered) -> dict[str, Any]:
+def of_push(done: DeliveryResult) -> dict[str, Any]:
     """Return the push's counts, requests, report and first problems."""
     report = done.report
     told: dict[str, Any] = {

@@ -18,7 +18,7 @@ from connector import (
     ConnectorError,
     Inbox,
     JobRun,
-    Waiting,
+    WaitingFile,
     check_alerts,
     configured_accounts,
     explain,
@@ -90,7 +90,7 @@ def look(
     from being looked at.
     """
     try:
-        found = Inbox(account.settings(name).folder).look(seen)
+        found = Inbox(account.settings(name).folder).scan(seen)
     except dg.Failure as failure:
         return Looked(str(failure.description), seen)
     return Looked(_next(instance, found.waiting, name), found.seen, tuple(found.refused))
@@ -113,7 +113,7 @@ def _reasons(looks: dict[str | None, Looked]) -> str:
 
 
 def _next(
-    instance: dg.DagsterInstance, waiting: Iterable[Waiting], name: str | None
+    instance: dg.DagsterInstance, waiting: Iterable[WaitingFile], name: str | None
 ) -> dg.RunRequest | str:
     """A run for the first file whose turn it is, or why there is none."""
     tags = {} if name is None else {PARTITION_TAG: name}
@@ -133,7 +133,7 @@ def _next(
     return f"No new files.{failed_files}"
 
 
-def _request(file: Waiting, attempt: int, name: str | None) -> dg.RunRequest:
+def _request(file: WaitingFile, attempt: int, name: str | None) -> dg.RunRequest:
     orders = file.orders
     said = {name: getattr(orders.options, name) for name in PUSH_OPTIONS}
     said["mapping_file"] = None if said["mapping_file"] is None else str(said["mapping_file"])

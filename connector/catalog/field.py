@@ -71,7 +71,7 @@ def the_person(about: str) -> DataSubject:
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
+class FieldInput:
     """Use of a field in a request body: accepted, required, with which values."""
 
     accepted: bool = True
@@ -79,14 +79,14 @@ class Input:
     values: tuple[str, ...] | None = None
 
 
-OPTIONAL = Input()
-REQUIRED = Input(required=True)
-REFUSED = Input(accepted=False)
+OPTIONAL = FieldInput()
+REQUIRED = FieldInput(required=True)
+REFUSED = FieldInput(accepted=False)
 
 
-def only(*values: str, required: bool = False) -> Input:
+def only(*values: str, required: bool = False) -> FieldInput:
     """Input of a field that a request body takes with these values only."""
-    return Input(required=required, values=values)
+    return FieldInput(required=required, values=values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +141,8 @@ class Field:
     nullable: bool
     values: tuple[str, ...]
     item_values: tuple[str, ...]
-    create: Input
-    update: Input
+    create: FieldInput
+    update: FieldInput
     listed: bool
     write_only: bool
     sortable: bool
@@ -218,12 +218,12 @@ class Attribute:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class FieldArguments:
     """Arguments of `field()`, until the class and its annotations are known."""
 
     about: str
-    create: Input
-    update: Input
+    create: FieldInput
+    update: FieldInput
     listed: bool
     write_only: bool
     sortable: bool
@@ -238,8 +238,8 @@ class Draft:
 def field(
     about: str,
     *,
-    create: Input = OPTIONAL,
-    update: Input = OPTIONAL,
+    create: FieldInput = OPTIONAL,
+    update: FieldInput = OPTIONAL,
     listed: bool = False,
     write_only: bool = False,
     sortable: bool = False,
@@ -260,7 +260,7 @@ def field(
     field that is not personal itself. `lines`: a text has one line or may have many (default: prose
     may have many, any other text has one).
     """
-    return Draft(
+    return FieldArguments(
         about,
         create,
         update,
@@ -296,7 +296,7 @@ def shown(
     )
 
 
-def settle(name: str, draft: Draft, annotation: Any) -> Field:
+def make_field(name: str, draft: FieldArguments, annotation: Any) -> Field:
     """Make the field from the arguments of `field()` and from its annotation."""
     nullable = False
     if get_origin(annotation) in (Union, types.UnionType):

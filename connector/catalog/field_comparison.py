@@ -30,14 +30,14 @@ def is_same(field: Field, sent: Any, shown: Any) -> bool:
     if one is None or other is None:
         return bool(sent == shown)
     if isinstance(one, str):
-        one, other = composed(one), composed(str(other))
+        one, other = normalize_text(one), normalize_text(str(other))
         return one.casefold() == other.casefold() if field.format == "email" else one == other
     if isinstance(one, datetime):
         return other in (one, *(_cut(one, unit) for unit in _UNITS))
     return bool(one == other)
 
 
-def composed(text: str) -> str:
+def normalize_text(text: str) -> str:
     """Return the text without outer blanks, with each accented letter as one character.
 
     Two encodings of the same letters (NFC and NFD) are equal, as they are where rows are matched.
@@ -45,7 +45,7 @@ def composed(text: str) -> str:
     return (text if text.isascii() else normalize("NFC", text)).strip()
 
 
-def differing(
+def differing_fields(
     resource: Declaration, sent: Mapping[str, Any], shown: Mapping[str, Any]
 ) -> tuple[str, ...]:
     """Names of the sent fields that an answer shows with another value.
@@ -59,7 +59,7 @@ def differing(
     )
 
 
-def lacking(
+def missing_fields(
     resource: Declaration, wanted: Mapping[str, Any], detail: Mapping[str, Any]
 ) -> tuple[str, ...]:
     """Names of the fields that a detail does not have as wanted.
@@ -100,4 +100,4 @@ def _is_value(value: Any, shown: Any, key: str) -> bool:
     if isinstance(value, list) or isinstance(other, list):
         return bool(value == other)
     # A content value has no declared type (API 2.7): its text is what both sides agree on.
-    return value == other or composed(str(value)) == composed(str(other))
+    return value == other or normalize_text(str(value)) == normalize_text(str(other))

@@ -35,12 +35,12 @@ from connector.catalog.aliases import SHARED_ALIASES
 from connector.catalog.field import (
     Attribute,
     DataSubject,
-    Draft,
     Field,
+    FieldArguments,
+    FieldInput,
     Filter,
-    Input,
     Rule,
-    settle,
+    make_field,
     shown,
 )
 from connector.catalog.value import Uuid
@@ -71,9 +71,9 @@ class Record:
     def __init_subclass__(cls) -> None:
         hints = get_type_hints(cls)
         fields = dict(cls.fields_declared)
-        drafts = {n: d for n, d in vars(cls).items() if isinstance(d, Draft)}
+        drafts = {n: d for n, d in vars(cls).items() if isinstance(d, FieldArguments)}
         for name, draft in drafts.items():
-            fields[name] = settle(name, draft, hints[name])
+            fields[name] = make_field(name, draft, hints[name])
             setattr(cls, name, Attribute(fields[name]))
         cls.fields_declared = types.MappingProxyType(fields)
 
@@ -164,8 +164,8 @@ class Declaration:
             raise UnknownName(f"field of {self.name}", name, self.fields)
         return self.fields[name]
 
-    def bodies(self, operation: Literal["create", "update"]) -> Iterator[tuple[Field, Input]]:
-        """The fields that a request body of that operation takes, each with its `Input`."""
+    def bodies(self, operation: Literal["create", "update"]) -> Iterator[tuple[Field, FieldInput]]:
+        """The fields that a request body of that operation takes, each with its `FieldInput`."""
         for each in self.fields.values() if operation in self.operations else ():
             taken = each.create if operation == "create" else each.update
             if taken.accepted:

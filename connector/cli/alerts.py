@@ -15,7 +15,7 @@ from connector.cli import session as options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError, NotDelivered, SettingsError, count_noun
-from connector.ledger.quota import shown
+from connector.ledger.quota import format_moment
 from connector.operations.alert_check import AlertCheck, check_alerts, present_alerts, trial_message
 from connector.operations.alerts import messages_of
 from connector.operations.delivery import sinks_of
@@ -151,7 +151,7 @@ def _rows(check: AlertCheck) -> Iterator[tuple[object, ...]]:
             state = "open"
         elif subject in due and not check.delivered:
             state = "due"
-        yield name, ALERTS[each.code].kind, each.code, each.about, state, shown(each.since)
+        yield name, ALERTS[each.code].kind, each.code, each.about, state, format_moment(each.since)
 
 
 # -- For other commands ----------------------------------------------------------------------------
@@ -163,7 +163,7 @@ def lines(what: AlertCheck) -> Iterator[str]:
     for message, _ in messages_of(told, what.account):
         about = f"{', '.join(message.about)}: " if message.about else ""
         said = f"{message.title}. {message.happened}".rstrip()
-        yield f"Alert since {shown(message.since)}: {about}{said} [{message.code}]"
+        yield f"Alert since {format_moment(message.since)}: {about}{said} [{message.code}]"
 
 
 def as_json(proof: Proof | None, what: AlertCheck) -> dict[str, object]:

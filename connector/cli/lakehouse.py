@@ -10,7 +10,7 @@ import click
 from connector.cli import session as options
 from connector.cli.session import Command, Session
 from connector.errors import ConnectorError, Misused, count_noun
-from connector.ledger.quota import shown
+from connector.ledger.quota import format_moment
 from connector.publishing.lakehouse_connection import LakehouseAccount
 from connector.publishing.lakehouse_erasure import remove as run_remove
 from connector.publishing.lakehouse_publication import LakePublication, publish_and_record
@@ -43,7 +43,7 @@ def lakehouse() -> None:
 def publish(session: Session, *, is_for_all: bool, force: bool) -> int:
     """Replace the account's rows in the lakehouse by its published file, in one transaction.
 
-    A file that the lakehouse has already changes nothing. The exit status is 1 if an account could
+    Changes nothing if the lakehouse already has the file. The exit status is 1 if an account could
     not be published; --all publishes the other accounts anyway.
     """
 
@@ -91,14 +91,15 @@ def status(session: Session) -> int:
     terminal.print_object(found.as_json())
     rows = []
     for each in found.entries:
-        true_of = None if each.true_of is None else shown(each.true_of)
-        published = (each.account, shown(each.published_at), true_of, each.personal)
+        true_of = None if each.true_of is None else format_moment(each.true_of)
+        published = (each.account, format_moment(each.published_at), true_of, each.personal)
         rows.append((*published, each.tables, each.rows))
     terminal.print_table(STANDING_COLUMNS, rows)
     first, last = found.snapshots[0], found.snapshots[-1]
     terminal.say(
         f"{found.data}: {count_noun(found.files, 'file')}, {found.bytes / _MEGABYTE:,.1f} MB;"
-        f" snapshots {first[0]} ({shown(first[1])}) to {last[0]} ({shown(last[1])})."
+        f" snapshots {first[0]} ({format_moment(first[1])}) to"
+        f" {last[0]} ({format_moment(last[1])})."
     )
     return 0
 

@@ -20,7 +20,7 @@ from connector.cli import session as options
 from connector.cli.session import Command, Follower, Session
 from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError, NothingPublished, count_noun
-from connector.ledger.quota import shown
+from connector.ledger.quota import format_moment
 from connector.publishing.build import check
 from connector.publishing.dictionary import Shown, inventory_of
 from connector.publishing.exports import Exported, export
@@ -113,7 +113,8 @@ def _print_built(terminal: Terminal, seen: Follower) -> None:
     for each in seen.checks:
         if not each.passed:
             ids = f" ({', '.join(each.examples)})" if each.examples else ""
-            told = f"{count_noun(each.failing, 'row')} in {each.model}{ids}"
+            blocks = "blocks the publication: " if each.severity == "error" else ""
+            told = f"{blocks}{count_noun(each.failing, 'row')} in {each.model}{ids}"
             terminal.warn(f"{each.name}: {told}. {each.about}")
 
 
@@ -441,7 +442,7 @@ def publish(
 
 def _closing(done: Published, exported: Exported | None) -> str:
     row = done.publication
-    moment = "" if row.true_of is None else f", data as of {shown(row.true_of)}"
+    moment = "" if row.true_of is None else f", data as of {format_moment(row.true_of)}"
     size = f"{(row.bytes or 0) / _MEGABYTE:,.1f} MB in {row.seconds or 0:,.1f} s"
     if row.models:
         size = f"{count_noun(row.models, 'model')}, {count_noun(row.checks, 'check')}, {size}"

@@ -16,7 +16,7 @@ from connector.cli import session as options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError, Misused
-from connector.ledger.quota import shown
+from connector.ledger.quota import format_moment
 from connector.operations.backup import make_backup
 from connector.operations.backup_file import check_backup, newest_backup
 from connector.operations.doctor import FOLDERS, Check, Examination, diagnose
@@ -258,7 +258,7 @@ def restore(
         whose = found.account or "the unnamed account"
         terminal.print_line(
             f"The backup is complete: {len(found.entries)} files of {whose}, made at "
-            f"{shown(found.made_at)} by version {found.version}."
+            f"{format_moment(found.made_at)} by version {found.version}."
         )
         return 0
     settings = session.load()
@@ -272,7 +272,7 @@ def restore(
 
 def _print_restored(terminal: Terminal, done: Restored) -> None:
     ledger = "the existing ledger was kept" if done.keeps_ledger else "the ledger was restored"
-    made_at = shown(done.manifest.made_at)
+    made_at = format_moment(done.manifest.made_at)
     terminal.print_line(
         f"Restored {len(done.manifest.entries)} files of the backup made at {made_at}; {ledger}."
     )

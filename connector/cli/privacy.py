@@ -11,12 +11,12 @@ from connector.cli import session as options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.errors import Misused, count_noun
-from connector.privacy.erase import Erased
+from connector.privacy.erase import ErasureResult
 from connector.privacy.erase import erase as run_erase
 from connector.privacy.erase import release as run_release
-from connector.privacy.receipt import Whereabouts
-from connector.privacy.retention import retain
-from connector.privacy.whereis import whereis as run_whereis
+from connector.privacy.receipt import PersonLocations
+from connector.privacy.retention import apply_retention
+from connector.privacy.whereis import locate_person as run_whereis
 
 # -- Whereis ---------------------------------------------------------------------------------------
 
@@ -44,7 +44,7 @@ def whereis(session: Session, *, person: str) -> int:
     return 0
 
 
-def _print_found(terminal: Terminal, found: Whereabouts) -> None:
+def _print_found(terminal: Terminal, found: PersonLocations) -> None:
     """Print the places of a person, and notes on them."""
     if found.is_nothing:
         terminal.say("The account's folder contains no data of this person.")
@@ -142,7 +142,7 @@ def erase(session: Session, *, person: str | None, applies: bool, release: str |
     return done.exit_status
 
 
-def _print_erased(terminal: Terminal, done: Erased) -> None:
+def _print_erased(terminal: Terminal, done: ErasureResult) -> None:
     """Print the receipts, and say where they are kept."""
     if not done.receipts:
         terminal.say("The account's folder contains no data of this person: nothing was erased.")
@@ -181,7 +181,7 @@ def retention(session: Session, *, applies: bool, limit: int | None) -> int:
     are due by each rule and changes nothing. People with a placement are never due. Erases as
     'connector erase' does, with one receipt for all.
     """
-    done = retain(session.load(), applies=applies, most=limit)
+    done = apply_retention(session.load(), applies=applies, most=limit)
     terminal = session.terminal
     terminal.print_object(done.as_json())
     rows = [

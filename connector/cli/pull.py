@@ -27,7 +27,7 @@ from connector.cli.session import Command, Follower, Session
 from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError, Misused, closed, count_noun
 from connector.errors_api import Stopped
-from connector.ledger.quota import Month, requests_left
+from connector.ledger.quota import MonthUse, requests_left
 from connector.log import shortened
 from connector.operations.findings import ALERTS
 from connector.operations.verify import VerifyReport
@@ -39,7 +39,7 @@ from connector.pulls.cost_estimate import plan as run_plan
 from connector.pulls.error_hints import (
     action_of,
     describe_anomalies,
-    difference,
+    describe_row_difference,
     explain,
     explain_together,
 )
@@ -140,6 +140,7 @@ def pull(
         given = {"--max-requests": budget, "--reverify": pull_options["scrub_requests"]}
         words = [*resources, *(f"{name}={value}" for name, value in given.items() if value)]
         words += ["--full"] * pull_options["is_full"] + ["--ignore-quota"] * asks_anyway
+        words += ["--quiet"] * session.terminal.is_quiet
         return _pull_all(session, words, parallel)
     return _pull(
         session,
@@ -254,7 +255,7 @@ def reasons(report: PullReport) -> Iterator[str]:
         ]
     )
     for name, each in report.resources.items():
-        if each.outcome == "done" and (differs := difference(each)):
+        if each.outcome == "done" and (differs := describe_row_difference(each)):
             yield differs
         if erased := each.anomalies.get("suppressed"):
             yield (
@@ -325,7 +326,7 @@ def _cost(report: PullReport | VerifyReport) -> str:
     return f"{count_noun(report.requests, 'request')} in {report.seconds:,.1f} s"
 
 
-def _share(requests: int, month: Month | None) -> str:
+def _share(requests: int, month: MonthUse | None) -> str:
     limit = month.limit if month is not None else None
     return f"{requests / limit:.1%} of the month's quota" if limit else ""
 
@@ -360,7 +361,7 @@ def _pull_all(session: Session, words: Sequence[str], parallel: int) -> int:
                 if "outcome" in pulls[title] and "message" in error:
                     said.insert(0, f"Error: {error['message']} [{error['code']}]")
                 for line in said:
-                    session.terminal.say(f"{title}: {line}")
+                    session.terminal.relay(title, line)
                 meter.show(title, steps=1)
         except KeyboardInterrupt:
             # Those that have begun keep what has landed, and end by themselves.
@@ -490,7 +491,7 @@ def _print_plan(terminal: Terminal, report: PlanReport) -> None:
         )
 
 
-def _about(requests: int, month: Month | None) -> str:
+def _about(requests: int, month: MonthUse | None) -> str:
     share = _share(requests, month)
     return f"about {count_noun(requests, 'request')}{f', {share}' if share else ''}"
 

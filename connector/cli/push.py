@@ -29,7 +29,7 @@ from connector.pushes.push import PushReport, PushRunOptions, ReportRows
 from connector.pushes.push import push as run_push
 from connector.pushes.undo_report import GOOD, UndoneRow, UndoReport
 from connector.settings.model import Settings
-from connector.spreadsheet.mapping import saved_from
+from connector.spreadsheet.mapping import to_saved_map
 from connector.spreadsheet.mapping_file import save_map
 from connector.spreadsheet.problems import COLUMN_MISSING
 from connector.spreadsheet.report import GroupKey, ProblemGroup
@@ -222,7 +222,7 @@ def _write_maps(
         path = wanted or file.with_name(f"{file.stem.removesuffix('.report')}.map.toml")
         if wanted is not None or not (has_map or path.exists()):
             row = each.preview.asked.header_row
-            save_map(path, replace(saved_from(columns), header_row=row))
+            save_map(path, replace(to_saved_map(columns), header_row=row))
             written[file] = path
     return written
 
@@ -325,11 +325,11 @@ _HINTS: Mapping[str, str] = {
     "ambiguous_number": "--decimal dot or comma sets the separator for all numbers.",
     "decimal_sign": "--decimal dot or comma sets the separator for all numbers.",
     "two_digit_year": "--century 1930 reads the years as 1930 to 2029.",
-    "unknown_value": "A column map (--mapping) can translate values.",
-    "value_not_accepted": "A column map (--mapping) can translate values.",
-    "says_nothing": "To import the word itself, keep it in a column map (--mapping).",
-    "number_in_text": "If no digit is lost, set whole_numbers = true in a column map (--mapping).",
-    "no_time_zone": "A column map (--mapping) can set the time zone of a column.",
+    "unknown_value": "A column mapping (--mapping) can translate values.",
+    "value_not_accepted": "A column mapping (--mapping) can translate values.",
+    "says_nothing": "To import the word itself, keep it in a column mapping (--mapping).",
+    "number_in_text": "If no digit is lost, add whole_numbers = true to a column mapping.",
+    "no_time_zone": "A column mapping (--mapping) can set the time zone of a column.",
     "record_unknown": "If the record is new, run 'connector pull' first.",
     "record_not_read": "Run 'connector pull' first.",
     "reference_unknown": "If the record is new, run 'connector pull' first.",

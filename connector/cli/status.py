@@ -22,7 +22,7 @@ from connector.errors import ConnectorError, SettingsError, count_noun
 from connector.ledger.erasures import Erasures
 from connector.ledger.lease import Lease
 from connector.ledger.ledger import Ledger, LedgerStatus, allowance_of
-from connector.ledger.quota import requests_left, shown
+from connector.ledger.quota import format_moment, requests_left
 from connector.ledger.receipts import RECEIPT_MISSING_ACTION, MissingReceipt
 from connector.operations.alert_check import AlertCheck, open_alerts, present_alerts
 from connector.operations.findings import Proof, proof_of
@@ -297,7 +297,7 @@ def _resource_row(each: StreamState, found: AccountStatus) -> Sequence[object]:
     return (
         *(each.resource, each.live, each.listed_only, each.deleted, each.pending),
         None if last is None else last.total,
-        None if proven_at is None else shown(proven_at),
+        None if proven_at is None else format_moment(proven_at),
         None if proven_at is None else age(now - proven_at),
         None if oldest is None else age(now - oldest),
         "not started" if each.resource in found.not_started else outcome,
@@ -306,7 +306,7 @@ def _resource_row(each: StreamState, found: AccountStatus) -> Sequence[object]:
 
 def _run_row(run: Run, outcome: str) -> Sequence[object]:
     seconds = None if run.seconds is None else f"{run.seconds:.1f}"
-    started = shown(run.started_at)
+    started = format_moment(run.started_at)
     return (run.run_id, run.command, started, outcome, seconds, run.requests, run.rate_limited)
 
 
@@ -320,7 +320,7 @@ def _print_publications(terminal: Terminal, found: AccountStatus) -> None:
         since = age(found.now - found.published_at)
         said = _said_of(found.published)
         if found.unchanged_at is not None:
-            said += f"; no changes until {shown(found.unchanged_at)}"
+            said += f"; no changes until {format_moment(found.unchanged_at)}"
         terminal.print_line(f"Published {since} ago: {found.warehouse.published}{said}")
         if found.published is not None and found.published.unfilled_seeds:
             terminal.print_line(_unfilled(found.published, found.warehouse.folder))
@@ -351,7 +351,7 @@ def _said_of(row: Publication | None) -> str:
     """What the published file says of itself."""
     if row is None or row.true_of is None:
         return ""
-    said = f", data as of {shown(row.true_of)}"
+    said = f", data as of {format_moment(row.true_of)}"
     if row.models:
         failed = f", {len(row.failed_checks)} of them with a warning" if row.failed_checks else ""
         said += f", {row.models} models, {row.checks} checks{failed}"
@@ -378,7 +378,7 @@ def _of_month(found: AccountStatus) -> Iterator[str]:
     for each in found.under_way:
         owner = each.owner
         yield (
-            f"Running: {each.name} since {shown(each.since)}, process {owner.pid} "
+            f"Running: {each.name} since {format_moment(each.since)}, process {owner.pid} "
             f"({owner.command}) on {owner.host}, {count_noun(each.requests, 'request')} "
             "so far."
         )
@@ -395,9 +395,9 @@ def _of_month(found: AccountStatus) -> Iterator[str]:
     yield f"{said}."
     if standing.exhaustion is not None:
         yield (
-            f"The API reported at {shown(standing.exhaustion.noted_at)} that the monthly "
+            f"The API reported at {format_moment(standing.exhaustion.noted_at)} that the monthly "
             "quota is used up. No requests are sent before "
-            f"{shown(standing.exhaustion.until)}."
+            f"{format_moment(standing.exhaustion.until)}."
         )
 
 
@@ -573,7 +573,7 @@ def _account_cells(line: AccountLine | ConnectorError) -> Sequence[object]:
     else:
         outcome = outcome or ("never pulled" if line.last is None else "not finished")
         alerts = ", ".join(each.code for each in line.watched.standing)
-    return (*(each and shown(each) for each in moments), outcome, *told.values(), alerts)
+    return (*(each and format_moment(each) for each in moments), outcome, *told.values(), alerts)
 
 
 def _account_json(line: AccountLine | ConnectorError) -> dict[str, object]:
@@ -608,7 +608,7 @@ def _check(session: Session, max_age: Age | None, *, is_for_all: bool) -> int:
     found = [(each, tuple(_problems(each, now, max_age))) for each in accounts]
     is_ok = not any(problems for _, problems in found)
     checked = [{"account": each.name, "ok": not e, "problems": e} for each, e in found]
-    terminal.print_object({"ok": is_ok, "at": shown(now), "accounts": checked})
+    terminal.print_object({"ok": is_ok, "at": format_moment(now), "accounts": checked})
     for account, problems in found:
         terminal.print_line(f"{account.title}: {' '.join(problems) or 'OK'}")
     return 0 if is_ok else 1

@@ -194,6 +194,15 @@ class Terminal:
         else:
             self._mark("Warning:", "yellow", text)
 
+    def relay(self, account: str, line: str) -> None:
+        """Print a line that the process of an account printed on standard error."""
+        if self.form != "json":
+            self._write(self._err, f"{account}: {neutralise(line)}\n")
+        elif line.startswith("{"):
+            self._write(self._err, f"{neutralise(line)}\n")
+        else:
+            self._log_line("error", line, account=account)
+
     def log(self, text: str) -> None:
         """Say what the log has to say: one object, or lines for people."""
         for line in (text,) if self.form == "json" else text.splitlines():

@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from connector.catalog.field import Field
-from connector.catalog.field_comparison import differing
+from connector.catalog.field_comparison import differing_fields
 from connector.catalog.resource import Declaration
 from connector.catalog.value import Kind
 
@@ -59,11 +59,11 @@ def misfit_of_create(
         return "a record without a readable created_at, which may be an older record"
     if sent_at is not None and created_at < sent_at - timedelta(seconds=EARLIER_SECONDS):
         return "a record that was created before the request"
-    others = contradicting(resource, sent, record)
+    others = contradicting_fields(resource, sent, record)
     return f"a record with another {', '.join(others)}" if others else None
 
 
-def contradicting(
+def contradicting_fields(
     resource: Declaration, sent: Mapping[str, Any], shown: Mapping[str, Any]
 ) -> tuple[str, ...]:
     """Names of the sent fields that show that the record is another one.
@@ -76,7 +76,7 @@ def contradicting(
     key = next((each for each in keys if all(sent.get(name) for name in each)), ())
     return tuple(
         name
-        for name in differing(resource, sent, shown)
+        for name in differing_fields(resource, sent, shown)
         if _contradicts(resource.field(name), sent[name], shown[name], is_key=name in key)
     )
 

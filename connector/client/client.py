@@ -20,20 +20,20 @@ from typing import Any, Protocol, Self, TypeVar
 from pydantic import SecretStr
 
 from connector.catalog import CATALOG
-from connector.client.connection import Connections
+from connector.client.connection import HttpSession
 from connector.client.endpoint import Endpoint, RecordEndpoint
 from connector.client.rate_limiter import (
     RESET_SECONDS_MAX,
     Go,
+    QuotaExhausted,
     RateHeaders,
     RateLimiter,
-    Spent,
     Ticket,
     Wait,
     seconds_to,
 )
 from connector.client.request import Observer, Request
-from connector.client.response import Answer, rate_headers, retry_after, served_at
+from connector.client.response import Response, rate_headers, retry_after, served_at
 from connector.client.response_parsing import error_of
 from connector.errors import Misused, SettingsError
 from connector.errors_api import (
@@ -77,28 +77,28 @@ class Limits:
 class RequestMeter(Protocol):
     """Counts the month's requests, each before it leaves."""
 
-    async def pay(self, request: Request) -> None:
+    async def reserve(self, request: Request) -> None:
         """Count an attempt, which leaves once this returns; if it raises, nothing is sent."""
 
-    def heard(self, status: int, served_at: datetime | None) -> None:
+    def record_response(self, status: int, served_at: datetime | None) -> None:
         """Note an answer; `served_at` is the server's clock, None if it gave no time."""
 
-    def spent(self, request: Request, resets_at: float | None) -> QuotaSpent:
+    def quota_error(self, request: Request, resets_at: float | None) -> QuotaSpent:
         """Error to raise when the API says that the month is spent, until a Unix time."""
 
 
-class Unmetered:
+class NullRequestMeter:
     """Meter that does not count the month's requests."""
 
-    async def pay(self, request: Request) -> None:
+    async def reserve(self, request: Request) -> None:
         """Do nothing."""
 
-    def heard(self, status: int, served_at: datetime | None) -> None:
+    def record_response(self, status: int, served_at: datetime | None) -> None:
         """Do nothing."""
 
-    def spent(self, request: Request, resets_at: float | None) -> QuotaSpent:
+    def quota_error(self, request: Request, resets_at: float | None) -> QuotaSpent:
         """Error with what the answer says, and nothing of the month's count."""
-        message = f"{request.where} was not sent: the monthly quota is used up"
+        message = f"{request.path_of} was not sent: the monthly quota is used up"
         return QuotaSpent(message, resets_at=_shown(resets_at))
 
 
@@ -147,7 +147,7 @@ class Client:
         self.limits = limits or Limits()
         self.rate: RateHeaders | None = None
         """Rate headers of the last answer that had any (API 8.3); None before that."""
-        self._connections = Connections(
+        self._connections = HttpSession(
             self.base_url,
             _key(secret),
             count=connections,
@@ -157,7 +157,7 @@ class Client:
             proxy=proxy,
         )
         self._slots, self._answered = asyncio.Semaphore(connections), asyncio.Event()
-        self._observer, self._meter = observer or Observer(), meter or Unmetered()
+        self._observer, self._meter = observer or Observer(), meter or NullRequestMeter()
         self._clock, self._sleep, self._chance = clock, sleep, chance
         self._waiting, self._waiting_since = 0, 0.0
 
@@ -189,14 +189,14 @@ class Client:
         """Close the connections. A closed client cannot be used again."""
         await self._connections.aclose()
 
-    async def send(self, request: Request) -> Answer:
+    async def send(self, request: Request) -> Response:
         """Send one request and return its successful answer; every failure is raised.
 
         A read is repeated while it may succeed; a write only if it was certainly not applied.
         """
         return await self._repeated(request, lambda _, answer: answer)
 
-    async def read(self, request: Request, reader: Callable[[Request, Answer], T]) -> T:
+    async def read(self, request: Request, reader: Callable[[Request, Response], T]) -> T:
         """Send a read and return what `reader` makes of its answer.
 
         An answer that `reader` finds unreadable is requested again, as after a 502.
@@ -204,7 +204,7 @@ class Client:
         assert request.is_read, request
         return await self._repeated(request, reader)
 
-    async def _repeated(self, request: Request, reader: Callable[[Request, Answer], T]) -> T:
+    async def _repeated(self, request: Request, reader: Callable[[Request, Response], T]) -> T:
         attempts = _Attempts()
         while True:
             try:
@@ -214,7 +214,7 @@ class Client:
                 spent = self._clock() - attempts.begun_at
                 if seconds is None or spent + seconds >= self.limits.retry_seconds_max:
                     raise
-            self._observer.holds_back(seconds, "retry")
+            self._observer.on_hold(seconds, "retry")
             await self._sleep(seconds)
 
     def _seconds_to_repeat(
@@ -237,13 +237,13 @@ class Client:
             return None
         return max(backoff, asked or 0.0)
 
-    async def _attempt(self, request: Request, attempts: _Attempts) -> Answer:
+    async def _attempt(self, request: Request, attempts: _Attempts) -> Response:
         async with self._slots:
-            ticket = await self._permission(request, attempts)
-            answer: Answer | None = None
+            ticket = await self._wait_for_permission(request, attempts)
+            answer: Response | None = None
             has_left = False
             try:
-                await self._meter.pay(request)
+                await self._meter.reserve(request)
                 sent_at = self._clock()
                 # Time spent waiting before the first attempt does not count against a second one.
                 attempts.begun_at = sent_at if attempts.count == 0 else attempts.begun_at
@@ -257,9 +257,9 @@ class Client:
                     raise
                 finally:
                     status = answer.status if answer is not None else None
-                    self._observer.answered(request, status, self._clock() - sent_at)
+                    self._observer.on_response(request, status, self._clock() - sent_at)
             finally:
-                self._give_back(ticket, answer, has_left)
+                self._return_ticket(ticket, answer, has_left)
         if not 200 <= answer.status < 300:
             reset_in_seconds = self.limiter.resets_in(self._clock())
             error = error_of(
@@ -273,39 +273,39 @@ class Client:
             raise error
         return replace(answer, seconds=self._clock() - sent_at)
 
-    def _give_back(self, ticket: Ticket, answer: Answer | None, has_left: bool) -> None:
+    def _return_ticket(self, ticket: Ticket, answer: Response | None, has_left: bool) -> None:
         """Give the ticket back to the rate limiter, with the figures of the answer."""
         now = self._clock()
         if answer is None:
-            fate = self.limiter.lost if has_left else self.limiter.unsent
+            fate = self.limiter.record_lost if has_left else self.limiter.record_unsent
             fate(now, ticket)
         else:
             moment = served_at(answer)
-            self._meter.heard(answer.status, moment)
+            self._meter.record_response(answer.status, moment)
             server_now = moment.timestamp() if moment is not None else None
             rate = rate_headers(answer)
             if rate != RateHeaders():
                 self.rate = rate
             if answer.status == 429:
-                self.limiter.refused(now, ticket, rate, server_now, self._chance())
+                self.limiter.record_refusal(now, ticket, rate, server_now, self._chance())
             else:
-                self.limiter.heard(now, ticket, rate, server_now)
+                self.limiter.record_response(now, ticket, rate, server_now)
         # Requests that wait may ask the rate limiter again.
         answered, self._answered = self._answered, asyncio.Event()
         answered.set()
 
-    async def _permission(self, request: Request, attempts: _Attempts) -> Ticket:
+    async def _wait_for_permission(self, request: Request, attempts: _Attempts) -> Ticket:
         """Wait until the rate limiter permits it. Raises `QuotaSpent` and `RateLimited`."""
         while True:
             match self.limiter.acquire(self._clock()):
                 case Go(ticket):
                     return ticket
-                case Spent(resets_at):
-                    raise self._meter.spent(request, resets_at)
+                case QuotaExhausted(resets_at):
+                    raise self._meter.quota_error(request, resets_at)
                 case Wait(seconds, reason):
                     since = self._clock() - attempts.begun_at if attempts.count else 0.0
                     if since + (seconds or 0.0) > self.limits.retry_seconds_max:
-                        raise RateLimited(request.where, reset_in_seconds=seconds, is_sent=False)
+                        raise RateLimited(request.path_of, reset_in_seconds=seconds, is_sent=False)
                     await self._wait(seconds, reason)
 
     async def _wait(self, seconds: float | None, reason: str) -> None:
@@ -313,7 +313,7 @@ class Client:
         if not self._waiting:
             self._waiting_since = self._clock()
         self._waiting += 1
-        self._observer.holds_back(seconds or 0.0, reason)
+        self._observer.on_hold(seconds or 0.0, reason)
         waits: set[asyncio.Future[Any]] = {asyncio.ensure_future(self._answered.wait())}
         if seconds is not None:
             waits.add(asyncio.ensure_future(self._sleep(seconds)))
@@ -326,7 +326,7 @@ class Client:
             self._waiting -= 1
             if not self._waiting:
                 # Waits that overlap count once, so that their sum is never more than what passed.
-                self._observer.waited(self._clock() - self._waiting_since, reason)
+                self._observer.on_wait_end(self._clock() - self._waiting_since, reason)
 
 
 def _shown(moment: float | None) -> str | None:

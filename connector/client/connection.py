@@ -15,9 +15,9 @@ import httpx
 from pydantic import SecretStr
 
 from connector.client.request import Request
-from connector.client.response import Answer, Unpacked, parse
-from connector.client.response_parsing import in_doubt
-from connector.client.transport import Departure, Transport
+from connector.client.response import BodyDecoder, Response, parse
+from connector.client.response_parsing import doubt_error
+from connector.client.transport import SendState, Transport
 from connector.errors import ConnectorError, Misused, SettingsError
 from connector.errors_api import (
     AnswerTooLarge,
@@ -40,7 +40,7 @@ HEADERS_MAX = 200
 """More header lines than this are not an answer of this API."""
 
 
-class Connections:
+class HttpSession:
     """The connections to one workspace, as many as may be open at once.
 
     `deadline_seconds` is for an attempt from its first byte to its last, `body_bytes_max` for an
@@ -73,20 +73,20 @@ class Connections:
         self._is_closed = True
         await self._transport.aclose()
 
-    async def exchange(self, request: Request) -> Answer:
+    async def exchange(self, request: Request) -> Response:
         """One attempt: the answer, whatever its status.
 
         Raises `Unreachable` or `Misused` where nothing was sent. Where no whole answer came, a read
         raises `NoAnswer` or `NotTheApi`, and a write `InDoubt`.
         """
         if self._is_closed:
-            raise Misused(f"{request.where} was not sent: the client is closed")
-        departure = Departure()
+            raise Misused(f"{request.path_of} was not sent: the client is closed")
+        departure = SendState()
         try:
             async with asyncio.timeout(self._deadline_seconds):
                 return await self._stream(request, departure)
         except httpx.LocalProtocolError as error:
-            raise Misused(f"{request.where} cannot be sent: {self._reason(error, '')}") from None
+            raise Misused(f"{request.path_of} cannot be sent: {self._reason(error, '')}") from None
         except httpx.ProxyError as error:
             # No tunnel was made, so that the request itself was never sent.
             reason = f"the proxy refused: {self._reason(error, '')}"
@@ -98,9 +98,9 @@ class Connections:
         except NotTheApi as error:
             if request.is_read:
                 raise
-            raise in_doubt(request, error) from None
+            raise doubt_error(request, error) from None
 
-    async def _stream(self, request: Request, departure: Departure) -> Answer:
+    async def _stream(self, request: Request, departure: SendState) -> Response:
         """Send, and read the answer no further than the cap."""
         response = await self._transport.handle_async_request(
             httpx.Request(
@@ -115,27 +115,27 @@ class Connections:
         try:
             if len(response.headers.raw) > HEADERS_MAX:
                 raise AnswerTooLarge(
-                    request.where, f"answered with more than {HEADERS_MAX} headers"
+                    request.path_of, f"answered with more than {HEADERS_MAX} headers"
                 )
             headers = {name.lower(): value for name, value in response.headers.items()}
             body = await self._body(request, response)
         finally:
             await response.aclose()
-        return self._bearer.without_key(Answer(response.status_code, headers, body))
+        return self._bearer.without_key(Response(response.status_code, headers, body))
 
     async def _body(self, request: Request, response: httpx.Response) -> bytes:
         # httpx would unpack a whole part before its size could be looked at.
         try:
-            body = Unpacked(response.headers.get("content-encoding", ""), self._body_bytes_max)
+            body = BodyDecoder(response.headers.get("content-encoding", ""), self._body_bytes_max)
             async for part in response.aiter_raw():
                 body.add(part)
             return body.whole()
         except OverflowError:
             raise AnswerTooLarge(
-                request.where, f"answered with more than {self._body_bytes_max} bytes"
+                request.path_of, f"answered with more than {self._body_bytes_max} bytes"
             ) from None
         except ValueError as error:
-            raise UnreadableAnswer(request.where, f"answered with {error}") from None
+            raise UnreadableAnswer(request.path_of, f"answered with {error}") from None
 
     def _unreachable(self, reason: str) -> Unreachable:
         message = f"{self._base_url} cannot be reached: {reason}"
@@ -156,8 +156,8 @@ class Connections:
 
 def _lost(request: Request, reason: str) -> ConnectorError:
     if request.is_read:
-        return NoAnswer(request.where, reason)
-    return InDoubt(request.where, reason)
+        return NoAnswer(request.path_of, reason)
+    return InDoubt(request.path_of, reason)
 
 
 class _Bearer:
@@ -176,7 +176,7 @@ class _Bearer:
             text = text.replace(form, MASK)
         return text
 
-    def without_key(self, answer: Answer) -> Answer:
+    def without_key(self, answer: Response) -> Response:
         """Answer without the key, if an error quotes it back, since errors are shown."""
         if 200 <= answer.status < 300:
             return answer
@@ -186,7 +186,7 @@ class _Bearer:
             body = self.hide(json.dumps(parse(answer.body))).encode()
         except ValueError:
             body = answer.body
-        return Answer(answer.status, headers, body)
+        return Response(answer.status, headers, body)
 
 
 def _trust(ca_file: Path | None) -> ssl.SSLContext:

@@ -22,7 +22,7 @@ from connector.client.request import (
     list_request,
     update_request,
 )
-from connector.client.response import Answer, served_at
+from connector.client.response import Response, served_at
 from connector.client.response_parsing import read_deleted, read_list, read_record, read_written
 
 T = TypeVar("T")
@@ -33,15 +33,15 @@ R_co = TypeVar("R_co", bound=Resource, covariant=True)
 class Sender(Protocol):
     """Sender of requests, which returns the answers of those that succeeded."""
 
-    async def send(self, request: Request) -> Answer:
+    async def send(self, request: Request) -> Response:
         """Send one request; every failure is raised."""
 
-    async def read(self, request: Request, reader: Callable[[Request, Answer], T]) -> T:
+    async def read(self, request: Request, reader: Callable[[Request, Response], T]) -> T:
         """Send a read and return what `reader` makes of its answer; repeat an unreadable one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Written(Generic[R_co]):
+class WriteResult(Generic[R_co]):
     """Answer to a create, update or convert: the record echoed, and the message.
 
     An echo can show fewer fields than a detail (API 4.7); convert adds fields of its own (API 4.6).
@@ -94,7 +94,7 @@ class RecordEndpoint(Generic[R]):
         )
         return await self._sender.read(request, self._page)
 
-    def _page(self, request: Request, answer: Answer) -> Page[R]:
+    def _page(self, request: Request, answer: Response) -> Page[R]:
         listed = read_list(request, answer)
         moment = served_at(answer)
         return Page(
@@ -137,14 +137,14 @@ class RecordEndpoint(Generic[R]):
         request = get_request(self._resource, id, self._parent)
         return await self._sender.read(request, self._detail)
 
-    def _detail(self, request: Request, answer: Answer) -> R:
+    def _detail(self, request: Request, answer: Response) -> R:
         return self._record(read_record(request, answer), served_at=served_at(answer))
 
-    async def create(self, fields: Mapping[str, Any]) -> Written[R]:
+    async def create(self, fields: Mapping[str, Any]) -> WriteResult[R]:
         """Create a record. Raises `ValidationFailed` with messages by field."""
         return await self._write(create_request(self._resource, fields, self._parent))
 
-    async def update(self, id: str, fields: Mapping[str, Any]) -> Written[R]:
+    async def update(self, id: str, fields: Mapping[str, Any]) -> WriteResult[R]:
         """Change the fields that are given, and no others. Raises `ValidationFailed`."""
         return await self._write(update_request(self._resource, id, fields, self._parent))
 
@@ -153,14 +153,14 @@ class RecordEndpoint(Generic[R]):
         request = delete_request(self._resource, id, self._parent)
         return read_deleted(request, await self._sender.send(request))
 
-    async def convert(self, id: str) -> Written[R]:
+    async def convert(self, id: str) -> WriteResult[R]:
         """Convert a lead into an active customer (API 4.6). It cannot be undone."""
         return await self._write(convert_request(self._resource, id))
 
-    async def _write(self, request: Request) -> Written[R]:
+    async def _write(self, request: Request) -> WriteResult[R]:
         answer = await self._sender.send(request)
         raw, message = read_written(request, answer)
-        return Written(self._record(raw, served_at=served_at(answer)), message)
+        return WriteResult(self._record(raw, served_at=served_at(answer)), message)
 
 
 class Endpoint:

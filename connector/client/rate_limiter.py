@@ -108,7 +108,7 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class QuotaExhausted:
     """The month is exhausted until `resets_at`, in Unix time, if that is known.
 
     Once that time has passed, `acquire` lets a probe through again; without it, never.
@@ -200,11 +200,11 @@ class Backoff:
             return
         self._refusals += not is_echo
         if seconds is None:
-            wait = max(_doubled(self._refusals - 1), freed_seconds)
+            wait = max(_next_backoff(self._refusals - 1), freed_seconds)
         else:
             wait = max(0.0, seconds) + RESOLUTION_SECONDS
             # Refused again after the wait that the server requested: it is too short.
-            wait = wait if self._refusals < 2 else max(wait, _doubled(self._refusals - 2))
+            wait = wait if self._refusals < 2 else max(wait, _next_backoff(self._refusals - 2))
         self.ends_at = max(self.ends_at, now + wait + jitter * JITTER_SECONDS_MAX)
 
     def admit(self, sent_at: float) -> None:
@@ -214,14 +214,15 @@ class Backoff:
             self.in_flight_max = min(self.in_flight_max + 1, RAMP_MAX)
 
 
-def _doubled(times: int) -> float:
+def _next_backoff(times: int) -> float:
     return min(BACKOFF_SECONDS_MIN * 2.0 ** min(times, 2), WINDOW_SECONDS)
 
 
 class RateLimiter:
     """Rate limiter of one API key, shared by all requests of a process.
 
-    Each ticket is given back exactly once: to `heard`, `refused`, `lost` or `unsent`; a cancelled
+    Each ticket is given back exactly once: to `record_response`, `record_refusal`, `record_lost` or
+    `record_unsent`; a cancelled
     request is `lost`. `reserve` requests of each window are left for other users of the key; the
     probe ignores that.
     """
@@ -255,11 +256,11 @@ class RateLimiter:
         ends_at = self._window.ends_at
         return max(0.0, ends_at - now) if math.isfinite(ends_at) else None
 
-    def acquire(self, now: float) -> Go | Wait | Spent:
+    def acquire(self, now: float) -> Go | Wait | QuotaExhausted:
         """Return whether one more request may leave now. `Go` counts it as sent."""
         if self._backoff.is_month_spent:
             if now < self._backoff.ends_at:
-                return Spent(self._backoff.month_resets_at)
+                return QuotaExhausted(self._backoff.month_resets_at)
             self._backoff.reopen()
         if now >= self._window.ends_at:
             self._window = Window(now, self._window.remaining)
@@ -269,7 +270,7 @@ class RateLimiter:
         self._window.is_probe_out |= not self._window.is_known
         return Go(Ticket(now))
 
-    def heard(
+    def record_response(
         self, now: float, ticket: Ticket, rate: RateHeaders, server_now: float | None
     ) -> None:
         """Note a response other than a 429; `server_now` is its `Date` as a Unix time."""
@@ -289,9 +290,9 @@ class RateLimiter:
         while self._uncounted and self._uncounted[0] <= sent_at:
             self._uncounted.popleft()
         window.learn(rate.remaining, self._limit, *_end_of_window(now, sent_at, rate, server_now))
-        self._look_for_others(now, sent_at, rate.remaining)
+        self._detect_other_clients(now, sent_at, rate.remaining)
 
-    def refused(
+    def record_refusal(
         self, now: float, ticket: Ticket, rate: RateHeaders, server_now: float | None, jitter: float
     ) -> None:
         """Note a 429; `jitter` is a random number in [0, 1)."""
@@ -323,12 +324,12 @@ class RateLimiter:
         window.is_known, window.remaining, window.reset = True, 0, None
         window.ends_at = backoff.ends_at
 
-    def lost(self, now: float, ticket: Ticket) -> None:
+    def record_lost(self, now: float, ticket: Ticket) -> None:
         """Note a request without a response, which the server may have counted."""
         self._end(now, ticket)
         self._uncounted.append(now)
 
-    def unsent(self, now: float, ticket: Ticket) -> None:
+    def record_unsent(self, now: float, ticket: Ticket) -> None:
         """Note a request that never left, so that the server did not count it."""
         self._take_back(now, ticket)
 
@@ -362,7 +363,7 @@ class RateLimiter:
         last = min(first + count, len(self._own)) - 1
         return self._own[last] + WINDOW_SECONDS + SLACK_SECONDS
 
-    def _look_for_others(self, now: float, sent_at: float, remaining: int) -> None:
+    def _detect_other_clients(self, now: float, sent_at: float, remaining: int) -> None:
         """Notice another client: more is used than ours of a whole minute explain."""
         self._first_response_at = min(self._first_response_at, now)
         # A process before this one may have sent requests of the first minute.

@@ -49,7 +49,7 @@ class Request:
     record_id: str | None = None
 
     @property
-    def where(self) -> str:
+    def path_of(self) -> str:
         """The request as errors name it: without its query, which can hold personal data."""
         return f"{self.method} {self.path}"
 
@@ -219,11 +219,11 @@ class Observer:
     def before_send(self, request: Request) -> None:
         """An attempt is about to leave; an error raised here stops it."""
 
-    def answered(self, request: Request, status: int | None, seconds: float) -> None:
+    def on_response(self, request: Request, status: int | None, seconds: float) -> None:
         """An attempt ended with a status, or with None where no answer came."""
 
-    def holds_back(self, seconds: float, why: str) -> None:
+    def on_hold(self, seconds: float, why: str) -> None:
         """A request is about to wait for so long, before it is sent or repeated."""
 
-    def waited(self, seconds: float, why: str) -> None:
+    def on_wait_end(self, seconds: float, why: str) -> None:
         """The wait of one or more requests at once is over."""

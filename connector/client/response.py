@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"\s*[0-9]{1,18}(\.[0-9]*)?\s*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """Answer: status, headers under names in lower case, and the whole body.
 
     `seconds` is the round trip of the attempt that got it. Its repr shows the status alone: a body
@@ -34,28 +34,28 @@ class Answer:
     seconds: float = field(default=0.0, repr=False)
 
 
-def rate_headers(answer: Answer) -> RateHeaders:
+def rate_headers(answer: Response) -> RateHeaders:
     """Rate limit headers (API 8.3); a part that is missing or garbage is None."""
     return RateHeaders(
-        limit=whole(answer.headers.get("x-ratelimit-limit")),
-        remaining=whole(answer.headers.get("x-ratelimit-remaining")),
+        limit=whole_number(answer.headers.get("x-ratelimit-limit")),
+        remaining=whole_number(answer.headers.get("x-ratelimit-remaining")),
         reset=_number(answer.headers.get("x-ratelimit-reset")),
         retry_after=retry_after(answer),
     )
 
 
-def retry_after(answer: Answer) -> float | None:
+def retry_after(answer: Response) -> float | None:
     """`Retry-After`, in seconds or as a Unix time; None if missing or garbage."""
     seconds, moment = _number(answer.headers.get("retry-after")), _moment(answer, "retry-after")
     return moment.timestamp() if moment is not None else seconds
 
 
-def served_at(answer: Answer) -> datetime | None:
+def served_at(answer: Response) -> datetime | None:
     """The server's own clock, from `Date`; None where it is missing or unreadable."""
     return _moment(answer, "date")
 
 
-def _moment(answer: Answer, header: str) -> datetime | None:
+def _moment(answer: Response, header: str) -> datetime | None:
     try:
         moment = parsedate_to_datetime(answer.headers.get(header, ""))
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
@@ -67,7 +67,7 @@ COUNT_MAX = 10**15
 """The largest number that counts anything; a larger one is garbage."""
 
 
-def whole(value: Any) -> int | None:
+def whole_number(value: Any) -> int | None:
     """Count: a whole number from 0, in JSON or as text; None for anything else."""
     number = _number(value)
     if number is None or not 0 <= number <= COUNT_MAX:
@@ -150,7 +150,7 @@ def parse(body: bytes) -> Any:
     """
     if body.lstrip()[:1] == b"<":
         raise ValueError("a page of HTML or XML instead of JSON")
-    odd: list[_OddNumber] = []
+    odd: list[_UnusableNumber] = []
     try:
         document = json.loads(
             body,
@@ -185,23 +185,23 @@ def _is_shallow(document: Any) -> bool:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _OddNumber:
+class _UnusableNumber:
     """Number of an answer that no column can hold: NaN, Infinity, or one that is too large."""
 
     text: str
 
 
-def _odd(text: str, odd: list[_OddNumber]) -> Any:
-    odd.append(_OddNumber(shortened(text)))
+def _odd(text: str, odd: list[_UnusableNumber]) -> Any:
+    odd.append(_UnusableNumber(shortened(text)))
     return odd[-1]
 
 
-def _finite(text: str, odd: list[_OddNumber]) -> Any:
+def _finite(text: str, odd: list[_UnusableNumber]) -> Any:
     number = float(text)
     return number if math.isfinite(number) else _odd(text, odd)
 
 
-def _where(number: _OddNumber, document: Any) -> str:
+def _where(number: _UnusableNumber, document: Any) -> str:
     """Return the number with the field and the record in which the document has it."""
     level: list[tuple[Any, str | None, Any]] = [(document, None, None)]
     while level:
@@ -221,7 +221,7 @@ def _where(number: _OddNumber, document: Any) -> str:
     return f"the number {number.text}, which no column can hold"
 
 
-class Unpacked:
+class BodyDecoder:
     """Body unpacked as it arrives; at most `bytes_max` are in memory.
 
     `encoding` is the answer's `Content-Encoding`. Raises `ValueError` for any but gzip, the only

@@ -19,7 +19,7 @@ from connector.catalog import declaration
 from connector.catalog.page import PER_PAGE_MAX
 from connector.client.answer_fit import misfit_of_create, misfit_of_id
 from connector.client.request import Request
-from connector.client.response import Answer, parse, served_at, whole
+from connector.client.response import Response, parse, served_at, whole_number
 from connector.errors import ConnectorError
 from connector.errors_api import (
     Answered,
@@ -56,7 +56,7 @@ _EMAIL = re.compile(r"[^\s@<>()\"',;:]+@[^\s@<>()\"',;:]+")
 
 
 def error_of(
-    request: Request, answer: Answer, *, base_url: str = "", reset_in_seconds: float | None = None
+    request: Request, answer: Response, *, base_url: str = "", reset_in_seconds: float | None = None
 ) -> ConnectorError:
     """Error of an answer that is not a success (API 7).
 
@@ -66,20 +66,20 @@ def error_of(
     that nothing was applied. After any other answer its fate is unknown: `InDoubt`.
     """
     if answer.status == 429:
-        return RateLimited(request.where, reset_in_seconds=reset_in_seconds)
-    said = _said(answer)
+        return RateLimited(request.path_of, reset_in_seconds=reset_in_seconds)
+    said = _api_error_body(answer)
     error = _error_of(request, answer, said or {}, base_url)
     if request.is_read or (answer.status in REFUSALS and said is not None):
         return error
-    return in_doubt(request, error)
+    return doubt_error(request, error)
 
 
-def in_doubt(request: Request, error: Answered | NotTheApi) -> InDoubt:
+def doubt_error(request: Request, error: Answered | NotTheApi) -> InDoubt:
     """Error of a write whose fate is unknown after this answer, which is the reason."""
-    return InDoubt(request.where, error.reason, error.answer)
+    return InDoubt(request.path_of, error.reason, error.answer)
 
 
-def words(value: Any) -> str:
+def message_text(value: Any) -> str:
     """A message of the API as text, whatever its form; cut where it is very long.
 
     Control characters are made visible, since it goes to terminals, logs, reports and Dagster.
@@ -89,9 +89,9 @@ def words(value: Any) -> str:
 
 
 def _error_of(
-    request: Request, answer: Answer, said: Mapping[str, Any], base_url: str
+    request: Request, answer: Response, said: Mapping[str, Any], base_url: str
 ) -> Answered | NotTheApi:
-    where, status = request.where, answer.status
+    where, status = request.path_of, answer.status
     if 300 <= status < 400:
         target, here = _target(answer), base_url + request.path
         if urljoin(here, target) == f"{here}/":
@@ -120,7 +120,7 @@ def _error_of(
     return kind(where, status=status, **texts)
 
 
-def _said(answer: Answer) -> dict[str, Any] | None:
+def _api_error_body(answer: Response) -> dict[str, Any] | None:
     """Body of the API's own errors (API 7); None if the answer is not the API's."""
     try:
         said = parse(answer.body)
@@ -131,20 +131,22 @@ def _said(answer: Answer) -> dict[str, Any] | None:
 
 def _text(value: Any) -> str | None:
     """A summary of the API's, without the email addresses that it may quote."""
-    return _EMAIL.sub("(an email)", words(value)) if isinstance(value, str) else None
+    return _EMAIL.sub("(an email)", message_text(value)) if isinstance(value, str) else None
 
 
 def _by_field(errors: Any) -> dict[str, tuple[str, ...]]:
     """Messages by field as the API sent them (API 7.1); other forms are kept."""
     by_field = errors if isinstance(errors, dict) else {OF_NO_FIELD: errors}
     return {
-        words(name): tuple(words(each) for each in (said if isinstance(said, list) else [said]))
+        message_text(name): tuple(
+            message_text(each) for each in (said if isinstance(said, list) else [said])
+        )
         for name, said in by_field.items()
         if said not in (None, [])
     }
 
 
-def _target(answer: Answer) -> str:
+def _target(answer: Response) -> str:
     """Target of a redirect, without user name, password, query and fragment."""
     try:
         location = urlsplit(answer.headers.get("location", ""))
@@ -160,7 +162,7 @@ def _target(answer: Answer) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class ListAnswer:
+class ListResponse:
     """A list's items as received, and its pagination (API 4.1)."""
 
     items: tuple[dict[str, Any], ...] = field(repr=False)
@@ -170,7 +172,7 @@ class ListAnswer:
     total_pages: int
 
 
-def read_list(request: Request, answer: Answer) -> ListAnswer:
+def read_list(request: Request, answer: Response) -> ListResponse:
     """Items and pagination of a list's answer. Raises the error that it stands for.
 
     Behaviour past the last page is "not shown" (API 4.1); a server that serves its last page once
@@ -179,34 +181,34 @@ def read_list(request: Request, answer: Answer) -> ListAnswer:
     document = _document(request, answer, expected=(200,))
     items, pagination = document.get("data"), document.get("pagination")
     if not isinstance(items, list) or not all(_has_id(item) for item in items):
-        raise UnreadableAnswer(request.where, "answered without a list of records in 'data'")
+        raise UnreadableAnswer(request.path_of, "answered without a list of records in 'data'")
     if not isinstance(pagination, dict):
-        raise UnreadableAnswer(request.where, "answered without 'pagination'")
+        raise UnreadableAnswer(request.path_of, "answered without 'pagination'")
     numbers = {}
     for name in ("page", "per_page", "total", "total_pages"):
-        value = whole(pagination.get(name))
+        value = whole_number(pagination.get(name))
         if value is None:
-            raise UnreadableAnswer(request.where, f"answered without a readable {name!r}")
+            raise UnreadableAnswer(request.path_of, f"answered without a readable {name!r}")
         numbers[name] = value
     if len(items) > numbers["per_page"] or numbers["per_page"] > PER_PAGE_MAX:
         raise UnreadableAnswer(
-            request.where,
+            request.path_of,
             f"answered with {len(items)} records and 'per_page' {numbers['per_page']}; the API"
             f" serves at most {PER_PAGE_MAX}",
         )
     asked, page = int(request.query["page"]), numbers["page"]
     if numbers["per_page"] >= 1 and page == asked:
-        return ListAnswer(tuple(items), **numbers)
+        return ListResponse(tuple(items), **numbers)
     if numbers["per_page"] >= 1 and max(1, numbers["total_pages"]) == page < asked:
-        return ListAnswer((), **{**numbers, "page": asked})
+        return ListResponse((), **{**numbers, "page": asked})
     raise UnreadableAnswer(
-        request.where,
+        request.path_of,
         f"answered with page {page} of {numbers['total_pages']}, {numbers['per_page']} per page,"
         f" and page {asked} was requested",
     )
 
 
-def read_record(request: Request, answer: Answer) -> dict[str, Any]:
+def read_record(request: Request, answer: Response) -> dict[str, Any]:
     """Record in `data` of a detail's answer. Raises the error that it stands for.
 
     A record of another id than the requested one is unreadable.
@@ -214,7 +216,7 @@ def read_record(request: Request, answer: Answer) -> dict[str, Any]:
     return _record(request, answer, _document(request, answer, expected=(200,)))
 
 
-def read_written(request: Request, answer: Answer) -> tuple[dict[str, Any], str | None]:
+def read_written(request: Request, answer: Response) -> tuple[dict[str, Any], str | None]:
     """The record and the message of a create's, update's or convert's answer.
 
     A success that cannot be read, or whose record does not fit the request (`engine/fit.py`),
@@ -224,10 +226,10 @@ def read_written(request: Request, answer: Answer) -> tuple[dict[str, Any], str 
         document = _document(request, answer, expected=(200, 201))
         return _record(request, answer, document), _message(document)
     except NotTheApi as error:
-        raise in_doubt(request, error) from error
+        raise doubt_error(request, error) from error
 
 
-def read_deleted(request: Request, answer: Answer) -> str | None:
+def read_deleted(request: Request, answer: Response) -> str | None:
     """Message of a delete's answer: of a body, or none for a 204 (API 4.8).
 
     A body that shows another record raises `InDoubt`.
@@ -240,14 +242,14 @@ def read_deleted(request: Request, answer: Answer) -> str | None:
             _record(request, answer, document)
         return _message(document)
     except NotTheApi as error:
-        raise in_doubt(request, error) from error
+        raise doubt_error(request, error) from error
 
 
-def _document(request: Request, answer: Answer, expected: tuple[int, ...]) -> dict[str, Any]:
+def _document(request: Request, answer: Response, expected: tuple[int, ...]) -> dict[str, Any]:
     if answer.status not in expected:
         if 200 <= answer.status < 300:
             raise UnreadableAnswer(
-                request.where,
+                request.path_of,
                 f"answered {answer.status}",
                 ", a success that the API does not document",
             )
@@ -255,24 +257,24 @@ def _document(request: Request, answer: Answer, expected: tuple[int, ...]) -> di
     try:
         document = parse(answer.body)
     except ValueError as error:
-        raise UnreadableAnswer(request.where, f"answered with {error}") from None
+        raise UnreadableAnswer(request.path_of, f"answered with {error}") from None
     if not isinstance(document, dict):
-        raise UnreadableAnswer(request.where, "answered with JSON that is not an object")
+        raise UnreadableAnswer(request.path_of, "answered with JSON that is not an object")
     return document
 
 
-def _record(request: Request, answer: Answer, document: dict[str, Any]) -> dict[str, Any]:
+def _record(request: Request, answer: Response, document: dict[str, Any]) -> dict[str, Any]:
     record = document.get("data")
     if not isinstance(record, dict) or not _has_id(record):
-        raise UnreadableAnswer(request.where, "answered without a record in 'data'")
+        raise UnreadableAnswer(request.path_of, "answered without a record in 'data'")
     if (reason := _misfit(request, answer, record)) is not None:
         is_same_word = str(request.record_id).casefold() == record["id"].casefold()
         action = f"Write the id as the API does: {record['id']}" if is_same_word else None
-        raise UnreadableAnswer(request.where, f"answered with {reason}", action=action)
+        raise UnreadableAnswer(request.path_of, f"answered with {reason}", action=action)
     return record
 
 
-def _misfit(request: Request, answer: Answer, record: Mapping[str, Any]) -> str | None:
+def _misfit(request: Request, answer: Response, record: Mapping[str, Any]) -> str | None:
     if request.record_id is not None:
         return misfit_of_id(request.record_id, record)
     moment = served_at(answer)
@@ -283,7 +285,7 @@ def _misfit(request: Request, answer: Answer, record: Mapping[str, Any]) -> str 
 
 def _message(document: dict[str, Any]) -> str | None:
     said = document.get("message")
-    return words(said) if isinstance(said, str) else None
+    return message_text(said) if isinstance(said, str) else None
 
 
 def _has_id(record: Any) -> bool:

@@ -29,7 +29,7 @@ _PART_BYTES = 64 * 1024
 _HEADERS_MAX = 1_000
 
 
-class Departure:
+class SendState:
     """Departure of a request: before it has begun, nothing was sent for certain."""
 
     has_begun: bool = False

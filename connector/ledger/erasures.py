@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from connector.errors import WarehouseBusy
-from connector.ledger.journal_persons import InJournal, reduce_journal
-from connector.ledger.journal_reads import moment
+from connector.ledger.journal_persons import JournalMatches, reduce_journal
+from connector.ledger.journal_reads import parse_moment
 from connector.ledger.journal_writes import JournalChange
 from connector.ledger.ledger import Ledger
-from connector.ledger.ledger_records import columns_of, insert, of_kind, read_records, values_of
+from connector.ledger.ledger_records import columns_of, insert, read_records, reader_of, values_of
 from connector.ledger.person import Person
 from connector.ledger.receipts import (
-    Listed,
+    ListedHash,
     MissingReceipt,
     list_receipted,
     missing_receipts,
@@ -34,11 +34,11 @@ from connector.ledger.receipts import (
 
 _CHECKPOINT_SECONDS = 10.0
 _RETRY_SECONDS = 0.05
-_text = of_kind(str)
+_text = reader_of(str)
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
+class OpenErasure:
     """An erasure that has not ended: its persons, and what was found of them."""
 
     erasure: str
@@ -53,7 +53,7 @@ class Erasures:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
 
-    def look(self, person: Person) -> InJournal:
+    def find_person(self, person: Person) -> JournalMatches:
         """What the journal of pushes holds of a person. Changes nothing."""
         with self._ledger.reading() as connection:
             return reduce_journal(connection, person, None)
@@ -62,7 +62,7 @@ class Erasures:
         self,
         erasure: str,
         persons: Sequence[Person],
-        tokens: Sequence[Sequence[Listed]],
+        tokens: Sequence[Sequence[ListedHash]],
         found: Mapping[str, Any],
         at: datetime,
     ) -> None:
@@ -86,21 +86,23 @@ class Erasures:
                     for each in theirs
                 ],
             )
-            self._take_out(connection, persons, at)
+            self._remove_persons(connection, persons, at)
 
-    def take_out(self, persons: Sequence[Person], at: datetime) -> None:
+    def remove_persons(self, persons: Sequence[Person], at: datetime) -> None:
         """Take persons out of the journal once more: something may have come in since."""
         with self._ledger.writing() as connection:
             connection.execute("PRAGMA secure_delete = ON")
-            self._take_out(connection, persons, at)
+            self._remove_persons(connection, persons, at)
 
     @staticmethod
-    def _take_out(connection: sqlite3.Connection, persons: Sequence[Person], at: datetime) -> None:
+    def _remove_persons(
+        connection: sqlite3.Connection, persons: Sequence[Person], at: datetime
+    ) -> None:
         change = JournalChange(connection, at)
         for person in persons:
             reduce_journal(connection, person, change)
 
-    def unended(self) -> tuple[Noted, ...]:
+    def open_erasures(self) -> tuple[OpenErasure, ...]:
         """The erasures that were begun and have not ended, the oldest first."""
         query = (
             "SELECT erasure, begun_at, who AS persons, found FROM erasures WHERE ended_at IS NULL"
@@ -111,7 +113,7 @@ class Erasures:
             return tuple(map(Person.from_json, json.loads(who)))
 
         with self._ledger.reading() as connection:
-            return tuple(read_records(connection, Noted, query, (), {"persons": persons}))
+            return tuple(read_records(connection, OpenErasure, query, (), {"persons": persons}))
 
     def end(self, erasure: str, at: datetime) -> None:
         """Note that the erasure has ended, and forget whom it was about."""
@@ -128,16 +130,16 @@ class Erasures:
             rows = connection.execute("SELECT token, person FROM suppressed")
             return {_text(token): _text(person) for token, person in rows}
 
-    def all_listed(self) -> Iterator[tuple[Listed, str]]:
+    def all_listed(self) -> Iterator[tuple[ListedHash, str]]:
         """Every hash on the list as it is listed, with the name of its person."""
         with self._ledger.reading() as connection:
             rows = [
                 tuple(map(_text, row))
                 for row in connection.execute("SELECT kind, token, person FROM suppressed")
             ]
-        return ((Listed(kind, token), person) for kind, token, person in rows)
+        return ((ListedHash(kind, token), person) for kind, token, person in rows)
 
-    def list_again(self, hashes: Iterable[tuple[Listed, str]], at: datetime) -> int:
+    def relist_hashes(self, hashes: Iterable[tuple[ListedHash, str]], at: datetime) -> int:
         """Put missing hashes of persons back on the list; returns how many those were."""
         added = 0
         with self._ledger.writing() as connection:
@@ -149,7 +151,7 @@ class Erasures:
                 ).rowcount
         return added
 
-    def list_receipted(self, *others: Path) -> int:
+    def relist_receipts(self, *others: Path) -> int:
         """Put back on the list what the receipts of the account's folder, and of `others`,
         have and it has not; returns how many hashes that were. Raises `ErasuresUnknown`.
         """
@@ -170,7 +172,7 @@ class Erasures:
         """Times when the list lacked hashes of receipts, and how many hashes."""
         with self._ledger.reading() as connection:
             rows = connection.execute("SELECT at, hashes FROM relisted ORDER BY at").fetchall()
-            whole = of_kind(int)
+            whole = reader_of(int)
             return tuple((datetime.fromisoformat(at), whole(hashes)) for at, hashes in rows)
 
     def release(self, tokens: Iterable[str]) -> int:
@@ -292,4 +294,4 @@ class Backups:
 
 
 def _proven(text: str) -> dict[str, datetime | None]:
-    return {name: moment(each) for name, each in json.loads(text).items()}
+    return {name: parse_moment(each) for name, each in json.loads(text).items()}

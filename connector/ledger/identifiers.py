@@ -47,7 +47,7 @@ _WORDS_MAX = 8
 _SCHEME = re.compile(r"^(?:https?://)?(?:www\.)?")
 
 
-def normal(kind: Kind, value: str) -> str:
+def normalize(kind: Kind, value: str) -> str:
     """Return the value in the form in which it is compared; empty if it identifies nobody."""
     if kind == "phone":
         digits = re.sub(r"\D", "", value)
@@ -140,7 +140,7 @@ def make_key(folder: Path) -> bytes:
     return made
 
 
-def token(key: bytes, kind: Kind, value: str) -> str:
+def identifier_hash(key: bytes, kind: Kind, value: str) -> str:
     """HMAC with SHA-256 of a kind and an identifier; empty if it identifies nobody."""
-    text = normal(kind, value)
+    text = normalize(kind, value)
     return hmac.new(key, f"{kind}\0{text}".encode(), hashlib.sha256).hexdigest() if text else ""

@@ -29,18 +29,18 @@ from connector.ledger.journal_reads import (
     BeforeImage,
     Changes,
     Deed,
-    Key,
-    Pending,
+    PendingCount,
     PendingRow,
+    RowKey,
     RowRecord,
     sql_list,
 )
-from connector.ledger.journal_records import Attempt, Move
+from connector.ledger.journal_records import Attempt, Transition
 from connector.ledger.journal_writes import VALUES_AT_ONCE, JournalChange
 from connector.ledger.ledger import Ledger
-from connector.ledger.ledger_records import of_kind
+from connector.ledger.ledger_records import reader_of
 from connector.ledger.ledger_schema import OPEN
-from connector.ledger.push_plan import Plan, PushPolicy
+from connector.ledger.push_plan import PushPlan, PushPolicy
 from connector.ledger.push_states import IN_DOUBT, State
 
 PUSH_LEASE = "push"
@@ -71,9 +71,9 @@ class Journal:
 
     # -- Writing ----------------------------------------------------------------------------------
 
-    def undertake(
+    def create_batch(
         self,
-        plan: Plan,
+        plan: PushPlan,
         terms: PushPolicy,
         landed_before: Iterable[str] = (),
         people: Mapping[Deed, str] = _NOBODY,
@@ -92,7 +92,7 @@ class Journal:
             else:
                 change.remove_unsent(batch)
             change.add_rows(batch, plan)
-            self._take_up(change, batch, terms)
+            self._attach_run(change, batch, terms)
             change.note_people(batch, people)
             return batch
 
@@ -100,13 +100,13 @@ class Journal:
         """Go on with a batch. Raises `UnknownName`."""
         with self._writing() as change:
             found = _batch(change.connection, batch)
-            self._take_up(change, batch, found.terms)
+            self._attach_run(change, batch, found.terms)
             return found
 
-    def recover(self) -> int:
+    def mark_interrupted_rows(self) -> int:
         """Put rows in doubt that were under way when a push ended; returns how many."""
         with self._writing() as change:
-            return change.recover()
+            return change.mark_interrupted_rows()
 
     def end(
         self,
@@ -129,19 +129,24 @@ class Journal:
                 ),
             )
 
-    def intend(
-        self, key: Key, request: Request, *, before: Mapping[str, Any] | None, sent_after: datetime
+    def record_attempt(
+        self,
+        key: RowKey,
+        request: Request,
+        *,
+        before: Mapping[str, Any] | None,
+        sent_after: datetime,
     ) -> Attempt:
         """Write an attempt down, before a byte of it leaves."""
         with self._writing() as change:
-            return change.intend(key, request, before, sent_after)
+            return change.record_attempt(key, request, before, sent_after)
 
-    def move(self, key: Key, what: Move) -> State:
+    def record_transition(self, key: RowKey, what: Transition) -> State:
         """Write a transition down; returns the new state."""
         with self._writing() as change:
-            return change.move(key, what)
+            return change.record_transition(key, what)
 
-    def block(self, key: Key, what: Move, same: Key) -> None:
+    def mark_blocked(self, key: RowKey, what: Transition, same: RowKey) -> None:
         """Note on a planned row that another one about the same thing is open."""
         with self._writing() as change:
             change.update_row(key, code=what.code, same_batch=same[0], same_number=same[1])
@@ -152,7 +157,7 @@ class Journal:
         with self._writing() as change:
             change.note_people(batch, people)
 
-    def mark_undone(self, rows: Mapping[Key, str | None]) -> None:
+    def mark_undone(self, rows: Mapping[RowKey, str | None]) -> None:
         """Note that what these rows did was put back: the same rows may then be pushed
         again. With each goes the record's `updated_at` since, where it is known that nobody
         else changed it between the row and its undo.
@@ -162,13 +167,13 @@ class Journal:
                 known = {} if left_at is None else {"updated_at": left_at}
                 change.update_row(key, undone_at=change.moment, **known)
 
-    def _take_up(self, change: JournalChange, batch: str, terms: PushPolicy) -> None:
+    def _attach_run(self, change: JournalChange, batch: str, terms: PushPolicy) -> None:
         change.connection.execute(
             "UPDATE push_batches SET run_id = ?, ended_at = NULL, outcome = NULL,"
             " error_code = NULL, message = NULL, change = ? WHERE batch = ?",
             (self._run_id, change.number, batch),
         )
-        change.relate(batch, terms)
+        change.end_answered_rows(batch, terms)
 
     @contextmanager
     def _writing(self) -> Iterator[JournalChange]:
@@ -185,7 +190,7 @@ class Journal:
 
     # -- Reading ----------------------------------------------------------------------------------
 
-    def work(self, batch: str) -> Iterator[PendingRow]:
+    def rows_to_push(self, batch: str) -> Iterator[PendingRow]:
         """The rows at which a push of the batch works: those of earlier batches that it
         follows, and its own that have not ended, as each stands when its turn comes to be
         read.
@@ -215,17 +220,17 @@ class Journal:
             yield from found
             number = last
 
-    def pending(self, batch: str) -> Pending:
+    def count_pending(self, batch: str) -> PendingCount:
         """How many rows there are at which a push of the batch works, and which are open."""
         with self._ledger.reading() as connection:
             return reads.pending(connection, batch)
 
-    def row(self, key: Key) -> PendingRow | None:
+    def row(self, key: RowKey) -> PendingRow | None:
         """One row with its task and state; None where nothing was undertaken for it."""
         with self._ledger.reading() as connection:
             return next(iter(reads.pending_rows(connection, _OF_ROW, key)), None)
 
-    def record(self, key: Key) -> RowRecord | None:
+    def row_record(self, key: RowKey) -> RowRecord | None:
         """One row with its outcome; None where there is no such row."""
         with self._ledger.reading() as connection:
             return next(iter(reads.row_records(connection, _OF_ROW, key)), None)
@@ -256,7 +261,7 @@ class Journal:
         with self._ledger.reading() as connection:
             return reads.before_images(connection, _OF_BATCH, (batch,))
 
-    def since(self, change: int) -> Generator[Changes]:
+    def changes_since(self, change: int) -> Generator[Changes]:
         """Everything that changed since a number, 0 for all, as of one moment and in
         parts; all there is, where this journal never came as far. The ledger is held until
         they are read.
@@ -268,13 +273,13 @@ class Journal:
             finally:
                 connection.execute("COMMIT")
 
-    def damaged(self, told: str) -> LedgerDamaged:
+    def damage_error(self, told: str) -> LedgerDamaged:
         """Error for rows that do not fit each other: nobody wrote them so."""
         return LedgerDamaged(f"{self._ledger.path} is damaged: {told}")
 
     # -- Questions of a push ----------------------------------------------------------------------
 
-    def knows(self, resource: str, digest: str | None = None) -> bool:
+    def has_rows_of(self, resource: str, digest: str | None = None) -> bool:
         """Whether any row of the resource, or of that file, was ever undertaken."""
         with self._ledger.reading() as connection:
             found = connection.execute(
@@ -298,9 +303,9 @@ class Journal:
             found = connection.execute(
                 "SELECT at FROM previews WHERE digest = ? AND resource = ?", (digest, resource)
             ).fetchone()
-            return None if found is None else reads.moment(found[0])
+            return None if found is None else reads.parse_moment(found[0])
 
-    def pushed(self, fingerprints: Iterable[str]) -> dict[str, RowRecord]:
+    def earlier_pushes(self, fingerprints: Iterable[str]) -> dict[str, RowRecord]:
         """Rows that have applied these writes, or have them open, by fingerprint."""
         found: dict[str, RowRecord] = {}
         with self._ledger.reading() as connection:
@@ -308,7 +313,7 @@ class Journal:
                 (found[print_],) = reads.row_records(connection, _OF_ROW, row.key)
         return found
 
-    def taken_back(self, record_id: str) -> tuple[tuple[str, str], ...]:
+    def undone_updates(self, record_id: str) -> tuple[tuple[str, str], ...]:
         """Undone updates of a record: `updated_at` before each, and after the undo."""
         with self._ledger.reading() as connection:
             rows: list[tuple[str | None, str]] = connection.execute(
@@ -318,27 +323,29 @@ class Journal:
                 " AND step = 'first'",
                 (record_id,),
             ).fetchall()
-            text = of_kind(str)
+            text = reader_of(str)
             return tuple((text(before), text(after)) for before, after in rows if before)
 
-    def open_subjects(self) -> dict[str, Key]:
+    def open_subjects(self) -> dict[str, RowKey]:
         """What is written about at present, or was and nobody knows with what result."""
         with self._ledger.reading() as connection:
             rows = connection.execute(
                 f"SELECT subject, batch, number FROM push_rows WHERE subject IS NOT NULL AND {OPEN}"
             ).fetchall()
-            text, whole = of_kind(str), of_kind(int)
+            text, whole = reader_of(str), reader_of(int)
             return {text(what): (text(batch), whole(number)) for what, batch, number in rows}
 
-    def claimed_records(self, key: Key, ids: tuple[str, ...]) -> frozenset[str]:
+    def claimed_records(self, key: RowKey, ids: tuple[str, ...]) -> frozenset[str]:
         """Records that were landed before the row's batch, or that another row made."""
         with self._ledger.reading() as connection:
             ((landed,),) = connection.execute(
                 "SELECT landed_before FROM push_batches WHERE batch = ?", key[:1]
             ).fetchall()
-            return reads.claimed(connection, ids, key) | (frozenset(json.loads(landed)) & set(ids))
+            return reads.claimed_ids(connection, ids, key) | (
+                frozenset(json.loads(landed)) & set(ids)
+            )
 
-    def open_creates(self, key: Key) -> tuple[Mapping[str, Any], ...]:
+    def open_creates(self, key: RowKey) -> tuple[Mapping[str, Any], ...]:
         """What other open creates of the row's resource and parent have sent."""
         with self._ledger.reading() as connection:
             return reads.open_creates(connection, key)
@@ -352,7 +359,7 @@ def _batch(connection: sqlite3.Connection, batch: str) -> BatchRecord:
     return found[0]
 
 
-def _unfinished(connection: sqlite3.Connection, plan: Plan, terms: PushPolicy) -> str | None:
+def _unfinished(connection: sqlite3.Connection, plan: PushPlan, terms: PushPolicy) -> str | None:
     """The batch of this very file on these terms that was not brought to an end: rows
     are left, or the run that worked at it was cut off before it could say so.
     """
@@ -366,7 +373,7 @@ def _unfinished(connection: sqlite3.Connection, plan: Plan, terms: PushPolicy) -
     return next((batch for (batch,) in rows if _has_rows_of(connection, batch, plan)), None)
 
 
-def _has_rows_of(connection: sqlite3.Connection, batch: str, plan: Plan) -> bool:
+def _has_rows_of(connection: sqlite3.Connection, batch: str, plan: PushPlan) -> bool:
     """Whether the batch has just the rows that the plan has, by their numbers."""
     ((rows,),) = connection.execute("SELECT count(*) FROM push_rows WHERE batch = ?", (batch,))
     if rows != plan.rows:

@@ -20,11 +20,11 @@ from connector.catalog import CATALOG
 from connector.catalog.field import DataSubject
 from connector.catalog.resource import Declaration
 from connector.catalog.value import MARK
-from connector.ledger.journal_reads import Key
-from connector.ledger.journal_records import Move
+from connector.ledger.journal_reads import RowKey
+from connector.ledger.journal_records import Transition
 from connector.ledger.journal_writes import JournalChange
 from connector.ledger.ledger_schema import OPEN
-from connector.ledger.person import Mention, Person, marked, mentions, owned
+from connector.ledger.person import Mention, Person, find_mentions, owned_groups, with_marks
 from connector.ledger.push_plan import Problem
 
 _TASK_MAPPINGS = ("fields", "afterwards", "base", "identity")
@@ -45,7 +45,7 @@ ERASED = Problem(
 
 
 @dataclass(slots=True)
-class InJournal:
+class JournalMatches:
     """Rows of the journal that hold a person.
 
     `counts` are rows by table, `files` the file of each of the `batches`, `in_doubt` the rows that
@@ -55,7 +55,7 @@ class InJournal:
     counts: Counter[str] = field(default_factory=Counter)
     batches: set[str] = field(default_factory=set)
     files: dict[str, str] = field(default_factory=dict)
-    in_doubt: list[Key] = field(default_factory=list)
+    in_doubt: list[RowKey] = field(default_factory=list)
     mentions: set[Mention] = field(default_factory=set)
 
 
@@ -67,7 +67,7 @@ Part = tuple[str, str | int]
 class _Row:
     """One row with every record and body that is kept of it."""
 
-    key: Key
+    key: RowKey
     declaration: Declaration
     operation: str | None
     is_open: bool
@@ -93,13 +93,13 @@ class _Row:
         found: dict[DataSubject, None] = {}
         for values in self.mappings():
             asked = {"id": self.record_id, **values}
-            found |= dict.fromkeys(owned(self.declaration.name, asked, person))
+            found |= dict.fromkeys(owned_groups(self.declaration.name, asked, person))
         return tuple(found)
 
     def reduced(self, groups: tuple[DataSubject, ...], person: Person) -> dict[Part, Any]:
         """The parts that an erasure changes, as they are afterwards."""
         left = {
-            part: marked(self.declaration, values, person, groups)
+            part: with_marks(self.declaration, values, person, groups)
             for part, values in self.parts.items()
             if isinstance(values, Mapping)
         }
@@ -108,9 +108,9 @@ class _Row:
 
 def reduce_journal(
     connection: sqlite3.Connection, person: Person, change: JournalChange | None
-) -> InJournal:
+) -> JournalMatches:
     """Find the person in the journal; with a `change`, remove the person."""
-    found = InJournal()
+    found = JournalMatches()
     for row in _rows(connection):
         _reduce_row(row, person, change, found)
     names = dict(connection.execute("SELECT batch, file FROM push_batches").fetchall())
@@ -131,7 +131,7 @@ def journal_contents(connection: sqlite3.Connection) -> Iterator[tuple[str, dict
 
 
 def _rows(connection: sqlite3.Connection) -> Iterator[_Row]:
-    kept: dict[Key, dict[Part, Any]] = {}
+    kept: dict[RowKey, dict[Part, Any]] = {}
     for table, batch, number, which, text in connection.execute(
         "SELECT 'push_attempts', batch, number, attempt, body FROM push_attempts"
         " WHERE body IS NOT NULL"
@@ -151,14 +151,16 @@ def _rows(connection: sqlite3.Connection) -> Iterator[_Row]:
         yield _Row(key, CATALOG[resource], operation, *state, record_id, task, parts)
 
 
-def _reduce_row(row: _Row, person: Person, change: JournalChange | None, found: InJournal) -> None:
+def _reduce_row(
+    row: _Row, person: Person, change: JournalChange | None, found: JournalMatches
+) -> None:
     groups = row.groups(person)
     left = row.reduced(groups, person)
     for (table, _), values in {**row.parts, **left}.items():
         if isinstance(values, Mapping):
             place = "/".join(map(str, row.key))
             found.mentions.update(
-                mentions(f"push.{table.removeprefix('push_')}", place, values, person)
+                find_mentions(f"push.{table.removeprefix('push_')}", place, values, person)
             )
     if left:
         tables = Counter(table for table, _ in left)
@@ -172,7 +174,7 @@ def _reduce_row(row: _Row, person: Person, change: JournalChange | None, found: 
         return
     if row.is_planned and not row.is_open and (groups or left):
         # Never sent, and never to be.
-        change.move(row.key, Move("refused_here", ERASED.code, (ERASED,)))
+        change.record_transition(row.key, Transition("refused_here", ERASED.code, (ERASED,)))
     elif groups:
         is_own = any(group.ids == ("id",) for group in groups)
         gone = [name for group in groups for name in group.fields]
@@ -214,7 +216,7 @@ def _remove_texts(
     table: str,
     person: Person,
     change: JournalChange | None,
-    found: InJournal,
+    found: JournalMatches,
 ) -> None:
     """Remove the texts of a table that name the person."""
     columns = _TEXTS[table]

@@ -17,9 +17,9 @@ from typing import Any, Literal, get_args
 
 from connector.ledger.journal_records import Attempt, RowStatus
 from connector.ledger.ledger import Ledger
-from connector.ledger.ledger_records import columns_of, of_kind, read_records
+from connector.ledger.ledger_records import columns_of, read_records, reader_of
 from connector.ledger.ledger_schema import OPEN
-from connector.ledger.push_plan import Problem, PushPolicy, unpacked
+from connector.ledger.push_plan import Problem, PushPolicy, from_json
 from connector.ledger.push_states import (
     FOR_A_PERSON,
     IN_DOUBT,
@@ -35,7 +35,7 @@ from connector.ledger.push_states import (
 Deed = Literal["prepared", "sent", "undone"]
 """What a person did with a batch."""
 
-Key = tuple[str, int]
+RowKey = tuple[str, int]
 """A row: its batch, and its number in the file."""
 
 UNFINISHED: tuple[State, ...] = ("planned", "intent", "unknown", "settling")
@@ -133,7 +133,7 @@ class RowRecord:
     problems: tuple[Problem, ...] = ()
 
     @property
-    def same(self) -> Key | None:
+    def same(self) -> RowKey | None:
         """The row that this one repeats or follows."""
         batch, number = self.same_batch, self.same_number
         return None if batch is None or number is None else (batch, number)
@@ -174,7 +174,7 @@ class BeforeImage:
 class PendingRow:
     """A row that can be brought further: its task, and its state."""
 
-    key: Key
+    key: RowKey
     task: Task
     status: RowStatus
     subject: str | None
@@ -182,11 +182,11 @@ class PendingRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class PendingCount:
     """Number of rows that a push works at, and those with an open write."""
 
     rows: int
-    open: frozenset[Key]
+    open: frozenset[RowKey]
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +200,7 @@ class Changes:
     before_images: tuple[BeforeImage, ...] = ()
 
 
-_whole = of_kind(int)
+_whole = reader_of(int)
 _OF_A_ROW = ", ".join(
     f"mine.{each.name}"
     for each in fields(RowRecord)
@@ -315,14 +315,14 @@ def pending_rows(
             f" (SELECT * FROM push_attempts WHERE {of_row} ORDER BY attempt)))) AS status"
             f" FROM push_rows AS mine WHERE task IS NOT NULL AND {where} ORDER BY batch, number",
             parameters,
-            {"key": _key, "task": unpacked, "status": _status},
+            {"key": _key, "task": from_json, "status": _status},
         )
     )
 
 
-def _key(text: str) -> Key:
+def _key(text: str) -> RowKey:
     batch, number = json.loads(text)
-    return of_kind(str)(batch), _whole(number)
+    return reader_of(str)(batch), _whole(number)
 
 
 def _status(text: str) -> RowStatus:
@@ -338,7 +338,7 @@ def _status(text: str) -> RowStatus:
     return RowStatus(**said, **flags, attempts=attempts)
 
 
-def moment(text: str | None) -> datetime | None:
+def parse_moment(text: str | None) -> datetime | None:
     """A moment as it is written down, where there is one."""
     return None if text is None else datetime.fromisoformat(text)
 
@@ -353,7 +353,7 @@ def policy_text(terms: PushPolicy) -> str:
 
 def portion_end(
     connection: sqlite3.Connection,
-    behind: Key,
+    behind: RowKey,
     where: str = "1",
     parameters: tuple[Any, ...] = (),
     *,
@@ -374,7 +374,7 @@ def followed_rows(connection: sqlite3.Connection, batch: str) -> tuple[PendingRo
     return pending_rows(connection, f"{UNFINISHED_ROWS} AND {_FOLLOWED}", (batch, batch))
 
 
-def pending(connection: sqlite3.Connection, batch: str) -> Pending:
+def pending(connection: sqlite3.Connection, batch: str) -> PendingCount:
     """The rows at which a push of the batch works, those it follows included."""
     mine = f"{UNFINISHED_ROWS} AND (batch = ? OR {_FOLLOWED})"
     given = (batch, batch, batch)
@@ -382,7 +382,7 @@ def pending(connection: sqlite3.Connection, batch: str) -> Pending:
     keys = connection.execute(
         f"SELECT batch, number FROM push_rows WHERE {mine} AND {OPEN}", given
     ).fetchall()
-    return Pending(rows, frozenset(keys))
+    return PendingCount(rows, frozenset(keys))
 
 
 def changes(connection: sqlite3.Connection, since: int) -> Iterator[Changes]:
@@ -429,7 +429,7 @@ class EarlierWrite:
     """A row that has applied a write, or has it open; `is_open` says which."""
 
     fingerprint: str
-    key: Key
+    key: RowKey
     operation: Operation
     state: State
     record_id: str | None
@@ -477,7 +477,7 @@ def _is_past(connection: sqlite3.Connection, row: EarlierWrite) -> bool:
     return later is not None
 
 
-def claimed(connection: sqlite3.Connection, ids: Iterable[str], key: Key) -> frozenset[str]:
+def claimed_ids(connection: sqlite3.Connection, ids: Iterable[str], key: RowKey) -> frozenset[str]:
     """Which of these records another row has made."""
     rows = connection.execute(
         "SELECT record_id FROM push_rows WHERE record_id IN (SELECT value FROM json_each(?))"
@@ -488,14 +488,14 @@ def claimed(connection: sqlite3.Connection, ids: Iterable[str], key: Key) -> fro
     return frozenset(id for (id,) in rows)
 
 
-def open_creates(connection: sqlite3.Connection, key: Key) -> tuple[Mapping[str, Any], ...]:
+def open_creates(connection: sqlite3.Connection, key: RowKey) -> tuple[Mapping[str, Any], ...]:
     """What other open creates of the row's resource and parent have sent."""
     rows = connection.execute(
         "SELECT batch, number, task FROM push_rows WHERE operation = 'create'"
         f" AND (batch = ? AND number = ? OR {OPEN})",
         key,
     ).fetchall()
-    tasks = {(batch, number): unpacked(task) for batch, number, task in rows}
+    tasks = {(batch, number): from_json(task) for batch, number, task in rows}
     mine = tasks.pop(key)
     return tuple(
         task.fields
@@ -524,7 +524,7 @@ class PushRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
+class UnknownRows:
     """Rows whose fate is unknown, and since when the first of them is so."""
 
     rows: int
@@ -540,8 +540,8 @@ class PushHealth:
     """
 
     runs: tuple[PushRun, ...] = ()
-    held: Doubt | None = None
-    open: Doubt | None = None
+    held: UnknownRows | None = None
+    open: UnknownRows | None = None
 
 
 def read_push_health(ledger: Ledger) -> PushHealth:
@@ -570,8 +570,8 @@ def _runs(connection: sqlite3.Connection) -> tuple[PushRun, ...]:
     )
 
 
-def _doubt(connection: sqlite3.Connection, states: frozenset[State]) -> Doubt | None:
+def _doubt(connection: sqlite3.Connection, states: frozenset[State]) -> UnknownRows | None:
     ((rows, since),) = connection.execute(
         f"SELECT count(*), min(moved_at) FROM push_rows WHERE state IN ({sql_list(states)})"
     ).fetchall()
-    return Doubt(int(rows), datetime.fromisoformat(since)) if rows else None
+    return UnknownRows(int(rows), datetime.fromisoformat(since)) if rows else None

@@ -33,7 +33,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class Transition:
     """Record a transition. Answered with None once it is on the disk.
 
     `code` says more than the state does. `record_id` and `updated_at` are those that the API

@@ -18,21 +18,21 @@ from connector.ledger.journal_reads import (
     PROBLEM_COLUMNS,
     Deed,
     EarlierWrite,
-    Key,
+    RowKey,
     earlier_writes,
     policy_text,
 )
-from connector.ledger.journal_records import Attempt, Move
+from connector.ledger.journal_records import Attempt, Transition
 from connector.ledger.push_plan import (
-    Plan,
     Problem,
+    PushPlan,
     PushPolicy,
-    Verdict,
+    RowVerdict,
     fingerprint,
-    packed,
-    subject,
+    subject_hash,
+    to_json,
 )
-from connector.ledger.push_states import RowEvent, State, Task, after
+from connector.ledger.push_states import RowEvent, State, Task, next_state
 
 VALUES_AT_ONCE = 500
 """Rows that are held against earlier pushes together."""
@@ -64,7 +64,7 @@ class JournalChange:
     # -- Batches ----------------------------------------------------------------------------------
 
     def begin(
-        self, batch: str, plan: Plan, terms: PushPolicy, landed_before: Iterable[str]
+        self, batch: str, plan: PushPlan, terms: PushPolicy, landed_before: Iterable[str]
     ) -> None:
         """Write down a new batch."""
         self._insert(
@@ -92,15 +92,15 @@ class JournalChange:
             "UPDATE push_batches SET change = ? WHERE batch = ?", (self.number, batch)
         )
 
-    def add_rows(self, batch: str, plan: Plan) -> None:
+    def add_rows(self, batch: str, plan: PushPlan) -> None:
         """Write down the rows of the plan that the batch does not have."""
 
         def columns(task: Task) -> tuple[Any, ...]:
             assert task.resource == plan.resource, task.resource
             return (
-                *(batch, task.number, task.operation, fingerprint(task), subject(task)),
-                *(after("read", "undertaken"), task.record_id, self.moment, self.number),
-                packed(task),
+                *(batch, task.number, task.operation, fingerprint(task), subject_hash(task)),
+                *(next_state("read", "undertaken"), task.record_id, self.moment, self.number),
+                to_json(task),
             )
 
         self.connection.executemany(
@@ -117,9 +117,9 @@ class JournalChange:
         )
         assert rows == plan.rows, "a row has two plans"
 
-    def _add_verdict(self, batch: str, verdict: Verdict) -> None:
+    def _add_verdict(self, batch: str, verdict: RowVerdict) -> None:
         """Write down a row that is not to be written, and why."""
-        state = after("read", _VERDICTS[verdict.outcome])
+        state = next_state("read", _VERDICTS[verdict.outcome])
         assert state == verdict.outcome, verdict
         is_added = self._insert(
             "push_rows",
@@ -149,7 +149,7 @@ class JournalChange:
         )
         self.connection.execute(f"DELETE FROM push_rows WHERE {untried}", (batch,))
 
-    def relate(self, batch: str, terms: PushPolicy) -> None:
+    def end_answered_rows(self, batch: str, terms: PushPolicy) -> None:
         """End planned rows whose write was done, or is open, elsewhere."""
         repeated = self.connection.execute(
             "SELECT number, earlier FROM (SELECT number, is_fresh, first_value(number)"
@@ -162,13 +162,13 @@ class JournalChange:
         ).fetchall()
         for number, earlier in repeated:
             told = Problem("same_row", f"row {earlier} of the file is the same")
-            what = Move("repeated", "same_row", (told,))
-            self.move((batch, number), what, same=(batch, earlier))
+            what = Transition("repeated", "same_row", (told,))
+            self.record_transition((batch, number), what, same=(batch, earlier))
         last = -1
         while fresh := self._fresh_after(batch, last):
             for print_, other in earlier_writes(self.connection, fresh, outside=batch).items():
-                if (answered := answered_by(other, terms)) is not None:
-                    self.move((batch, fresh[print_]), answered, same=other.key)
+                if (answered := event_for_duplicate(other, terms)) is not None:
+                    self.record_transition((batch, fresh[print_]), answered, same=other.key)
             last = max(fresh.values())
 
     def _fresh_after(self, batch: str, number: int) -> dict[str, int]:
@@ -182,8 +182,8 @@ class JournalChange:
 
     # -- Rows -------------------------------------------------------------------------------------
 
-    def intend(
-        self, key: Key, request: Request, before: Mapping[str, Any] | None, sent_after: datetime
+    def record_attempt(
+        self, key: RowKey, request: Request, before: Mapping[str, Any] | None, sent_after: datetime
     ) -> Attempt:
         """Write an attempt down, before a byte of it leaves."""
         state, is_begun = self._state(key)
@@ -206,13 +206,17 @@ class JournalChange:
         )
         if before is not None:
             self._note_before(key, attempt.step, before)
-        self.update_row(key, state=after(state, "intended"), code="in_doubt", moved_at=self.moment)
+        self.update_row(
+            key, state=next_state(state, "intended"), code="in_doubt", moved_at=self.moment
+        )
         return attempt
 
-    def move(self, key: Key, what: Move, *, same: Key | None = None) -> State:
+    def record_transition(
+        self, key: RowKey, what: Transition, *, same: RowKey | None = None
+    ) -> State:
         """Write a transition down; `same` is the row that this one repeats or follows."""
         state, is_begun = self._state(key)
-        to = after(state, what.event)
+        to = next_state(state, what.event)
         known: dict[str, Any] = {"record_id": what.record_id, "updated_at": what.updated_at}
         if what.event == "altered" or any(p.code == "values_differ" for p in what.problems):
             known["is_altered"] = True
@@ -240,16 +244,16 @@ class JournalChange:
             self.set_problems(key, what.problems)
         return to
 
-    def recover(self) -> int:
+    def mark_interrupted_rows(self) -> int:
         """Put rows in doubt that were under way when a push ended; returns how many."""
         rows = self.connection.execute("SELECT batch, number FROM push_rows WHERE state = 'intent'")
-        keys: list[Key] = rows.fetchall()
+        keys: list[RowKey] = rows.fetchall()
         reason = "the push ended before an answer was recorded"
         for key in keys:
-            self.move(key, Move("lost", "in_doubt", fate="lost", reason=reason))
+            self.record_transition(key, Transition("lost", "in_doubt", fate="lost", reason=reason))
         return len(keys)
 
-    def set_problems(self, key: Key, problems: Iterable[Problem]) -> None:
+    def set_problems(self, key: RowKey, problems: Iterable[Problem]) -> None:
         """Put these in the place of the row's problems."""
         self.connection.execute("DELETE FROM push_problems WHERE batch = ? AND number = ?", key)
         marks = ", ".join("?" for _ in PROBLEM_COLUMNS)
@@ -259,7 +263,7 @@ class JournalChange:
             [(*key, place, *astuple(each), self.number) for place, each in enumerate(problems)],
         )
 
-    def update_row(self, key: Key, **values: Any) -> None:
+    def update_row(self, key: RowKey, **values: Any) -> None:
         """Set columns of a row."""
         sets = "".join(f"{name} = ?, " for name in values)
         self.connection.execute(
@@ -267,7 +271,7 @@ class JournalChange:
             (*values.values(), self.number, *key),
         )
 
-    def _note_before(self, key: Key, step: str, record: Mapping[str, Any]) -> None:
+    def _note_before(self, key: RowKey, step: str, record: Mapping[str, Any]) -> None:
         text = json.dumps(dict(record))
         values = {"batch": key[0], "number": key[1], "step": step, "record": text}
         self._insert("push_before", **values, noted_at=self.moment)
@@ -282,7 +286,7 @@ class JournalChange:
         )
         return cursor.rowcount > 0
 
-    def _state(self, key: Key) -> tuple[State, bool]:
+    def _state(self, key: RowKey) -> tuple[State, bool]:
         found = self.connection.execute(
             "SELECT state, is_begun FROM push_rows WHERE batch = ? AND number = ?", key
         ).fetchone()
@@ -290,12 +294,12 @@ class JournalChange:
         return found[0], bool(found[1])
 
 
-def answered_by(other: EarlierWrite, terms: PushPolicy) -> Move | None:
+def event_for_duplicate(other: EarlierWrite, terms: PushPolicy) -> Transition | None:
     """The end of a row that another one answers for; None where it is sent."""
     if other.is_open:
-        return Move("written_elsewhere", "taken_over")
+        return Transition("written_elsewhere", "taken_over")
     if terms.again and other.operation != "convert":
         return None
     if other.state == "not_applied":
-        return Move("written_elsewhere", "already_pushed")
-    return Move("up_to_date", "already_pushed", record_id=other.record_id)
+        return Transition("written_elsewhere", "already_pushed")
+    return Transition("up_to_date", "already_pushed", record_id=other.record_id)

@@ -49,16 +49,24 @@ class LeaseOwner:
     def of_this_process(cls, run_id: str, command: str) -> LeaseOwner:
         """The owner that a run of this very process is."""
         pid = os.getpid()
-        return cls(run_id, command, pid, _born(pid), socket.gethostname(), _boot(), _space())
+        return cls(
+            run_id,
+            command,
+            pid,
+            _process_start(pid),
+            socket.gethostname(),
+            _boot_id(),
+            _process_namespace(),
+        )
 
     @property
     def is_dead(self) -> bool:
         """Whether the process is certainly gone; false where nobody can tell."""
         if os.name != "posix" or self.host != socket.gethostname():
             return False
-        if self.boot != _boot():
+        if self.boot != _boot_id():
             return True  # This machine was started again since.
-        if self.space != _space():
+        if self.space != _process_namespace():
             return False
         try:
             os.kill(self.pid, 0)
@@ -66,10 +74,10 @@ class LeaseOwner:
             return True
         except PermissionError:
             pass  # It is there, and somebody else's.
-        return self.born != _born(self.pid)
+        return self.born != _process_start(self.pid)
 
 
-def _born(pid: int) -> str | None:
+def _process_start(pid: int) -> str | None:
     try:
         stat = (_PROC / str(pid) / "stat").read_text(encoding="ascii", errors="replace")
     except OSError:
@@ -80,14 +88,14 @@ def _born(pid: int) -> str | None:
     return None if fields[0] in _ENDED else fields[_BORN_FIELD]
 
 
-def _boot() -> str | None:
+def _boot_id() -> str | None:
     try:
         return (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
         return None
 
 
-def _space() -> str | None:
+def _process_namespace() -> str | None:
     try:
         return os.readlink(_PROC / "self/ns/pid")
     except OSError:
@@ -130,6 +138,6 @@ def held_leases(connection: sqlite3.Connection) -> tuple[Lease, ...]:
     return tuple(read_records(connection, Lease, query, (), {"owner": owner}))
 
 
-def described(owner: LeaseOwner) -> str:
+def describe_owner(owner: LeaseOwner) -> str:
     """The owner in words: process, command, machine and run."""
     return f"process {owner.pid} ({owner.command}) on {owner.host}, run {owner.run_id}"

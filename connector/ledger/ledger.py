@@ -18,21 +18,21 @@ from typing import Self
 
 from connector.errors_api import LeaseHeld, LeaseLost, QuotaSpent
 from connector.ledger.identity import Identity
-from connector.ledger.lease import LEASE_SECONDS, Lease, LeaseOwner, described, held_leases
-from connector.ledger.ledger_records import columns_of, insert, of_kind, read_records, values_of
+from connector.ledger.lease import LEASE_SECONDS, Lease, LeaseOwner, describe_owner, held_leases
+from connector.ledger.ledger_records import columns_of, insert, read_records, reader_of, values_of
 from connector.ledger.quota import (
     UNSETTLED,
     USUAL_DAYS,
     Allowance,
-    Month,
-    Use,
+    MonthUse,
+    RequestUse,
     block_size,
     day_of,
     forecast,
+    format_moment,
     month_used_up,
     period_of,
-    shown,
-    usual_day,
+    usual_requests,
 )
 from connector.ledger.sqlite_file import connect, naming_errors, transaction
 from connector.settings.model import Settings
@@ -57,7 +57,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Exhaustion:
+class QuotaExhaustion:
     """A month that the API called spent `until` then, which it told if `is_told`."""
 
     noted_at: datetime
@@ -74,7 +74,7 @@ class ServerState:
 
 
 @dataclass(frozen=True, slots=True)
-class Spender:
+class RequestSpender:
     """Spender of requests, and its allowance; `asks_anyway` though the month is spent."""
 
     run_id: str
@@ -85,7 +85,7 @@ class Spender:
 
 
 @dataclass(frozen=True, slots=True)
-class Settlement:
+class RunSettlement:
     """What is to be written down of a run: its block with what was used of it, by
     kind; what the server told; what it said of the month, if it said something.
     """
@@ -93,7 +93,7 @@ class Settlement:
     block: Block | None = None
     used: Mapping[str, int] = field(default_factory=dict)
     server: ServerState | None = None
-    exhaustion: Exhaustion | None = None
+    exhaustion: QuotaExhaustion | None = None
     is_month_open: bool = False
 
 
@@ -104,10 +104,10 @@ class LedgerStatus:
     whose turn it is.
     """
 
-    month: Month
+    month: MonthUse
     usual_day: int | None
     forecast: int | None
-    exhaustion: Exhaustion | None
+    exhaustion: QuotaExhaustion | None
     limit_per_minute: int | None
     leases: tuple[Lease, ...]
 
@@ -173,8 +173,8 @@ class Ledger:
             for held in held_leases(connection):
                 if held.name == name and not held.is_over(now):
                     raise LeaseHeld(
-                        f"another {name} is running: {described(held.owner)},"
-                        f" since {shown(held.since)}"
+                        f"another {name} is running: {describe_owner(held.owner)},"
+                        f" since {format_moment(held.since)}"
                     )
             connection.execute("DELETE FROM leases WHERE name = ?", (name,))
             moments = {"since": now, "expires_at": lease.expires_at}
@@ -210,12 +210,12 @@ class Ledger:
 
     def take_block(
         self,
-        spender: Spender,
+        spender: RequestSpender,
         now: datetime,
         today: date,
         *,
         requests_max: int | None,
-        before: Settlement,
+        before: RunSettlement,
     ) -> Block:
         """Settle a run's block and write down the next, of at most `requests_max`.
 
@@ -223,43 +223,43 @@ class Ledger:
         """
         with self.writing() as connection:
             if not spender.asks_anyway:
-                _respect(_exhaustion(connection), now, spender.allowance, today)
+                _check_exhaustion(_exhaustion(connection), now, spender.allowance, today)
             _settle(connection, spender, before)
             month = _month(connection, spender.allowance, today)
             room = month.room(keeps_reserve=spender.keeps_reserve)
             if room == 0:
-                raise _spent(month, keeps_reserve=spender.keeps_reserve)
+                raise _quota_error(month, keeps_reserve=spender.keeps_reserve)
             size = block_size(room, requests_max)
             owner = {"run_id": spender.run_id, "command": spender.command}
             number = insert(connection, "blocks", {**owner, "day": today, "requests": size})
             return Block(number, today, size)
 
-    def settle(self, spender: Spender, what: Settlement) -> None:
+    def settle(self, spender: RequestSpender, what: RunSettlement) -> None:
         """Write down what a run has used, and return the rest of its block."""
         with self.writing() as connection:
             _settle(connection, spender, what)
 
-    def month(self, allowance: Allowance, today: date) -> Month:
+    def read_month(self, allowance: Allowance, today: date) -> MonthUse:
         """The billing cycle of a day, and what was spent in it."""
         with self.reading() as connection:
             return _month(connection, allowance, today)
 
-    def uses(self, since: date | None = None) -> tuple[Use, ...]:
+    def read_uses(self, since: date | None = None) -> tuple[RequestUse, ...]:
         """The requests by day, command and kind, oldest first; from a day on, or all."""
         with self.reading() as connection:
             return _uses(connection, since)
 
-    def count_uses(self, uses: Iterable[Use]) -> None:
+    def count_uses(self, uses: Iterable[RequestUse]) -> None:
         """Count requests that another ledger has counted until now."""
         with self.writing() as connection:
             _count(connection, uses)
 
-    def exhaustion(self) -> Exhaustion | None:
+    def read_exhaustion(self) -> QuotaExhaustion | None:
         """What the API said of the month, if it said that it is spent."""
         with self.reading() as connection:
             return _exhaustion(connection)
 
-    def server(self) -> ServerState:
+    def read_server_state(self) -> ServerState:
         """What the last answers told of the server's clock and of the minute's limit."""
         with self.reading() as connection:
             return _server(connection)
@@ -276,7 +276,7 @@ class Ledger:
             told = _exhaustion(connection)
             return LedgerStatus(
                 month=month,
-                usual_day=usual_day(by_day, today),
+                usual_day=usual_requests(by_day, today),
                 forecast=forecast(month, by_day, today),
                 exhaustion=told if told is not None and now < told.until else None,
                 limit_per_minute=server.limit_per_minute,
@@ -300,14 +300,16 @@ class Ledger:
             yield connection
 
 
-def _settle(connection: sqlite3.Connection, spender: Spender, what: Settlement) -> None:
+def _settle(connection: sqlite3.Connection, spender: RequestSpender, what: RunSettlement) -> None:
     block = what.block
     if block is not None:
         assert sum(what.used.values()) <= block.requests, (what.used, block)
         deleted = connection.execute("DELETE FROM blocks WHERE id = ?", (block.id,)).rowcount
         assert deleted == 1, block
         used = what.used.items()
-        _count(connection, (Use(block.day, spender.command, kind, n) for kind, n in used if n))
+        _count(
+            connection, (RequestUse(block.day, spender.command, kind, n) for kind, n in used if n)
+        )
         connection.execute(
             "UPDATE leases SET requests = requests + ? WHERE run_id = ?",
             (sum(what.used.values()), spender.run_id),
@@ -326,7 +328,7 @@ def _settle(connection: sqlite3.Connection, spender: Spender, what: Settlement) 
         insert(connection, "exhaustion", {"only": 1, **values_of(told)})
 
 
-def _count(connection: sqlite3.Connection, uses: Iterable[Use]) -> None:
+def _count(connection: sqlite3.Connection, uses: Iterable[RequestUse]) -> None:
     connection.executemany(
         "INSERT INTO spent (day, command, kind, requests) VALUES (?, ?, ?, ?)"
         " ON CONFLICT DO UPDATE SET requests = requests + excluded.requests",
@@ -334,7 +336,7 @@ def _count(connection: sqlite3.Connection, uses: Iterable[Use]) -> None:
     )
 
 
-def _month(connection: sqlite3.Connection, allowance: Allowance, today: date) -> Month:
+def _month(connection: sqlite3.Connection, allowance: Allowance, today: date) -> MonthUse:
     """The cycle with its requests, blocks of runs under way included."""
     period = period_of(today, allowance.billing_day)
     ((used,),) = connection.execute(
@@ -342,22 +344,22 @@ def _month(connection: sqlite3.Connection, allowance: Allowance, today: date) ->
         " + (SELECT coalesce(sum(requests), 0) FROM blocks WHERE day >= ?1 AND day < ?2)",
         (period.begins.isoformat(), period.ends.isoformat()),
     ).fetchall()
-    return Month(period, of_kind(int)(used), allowance.monthly_requests, allowance.reserve)
+    return MonthUse(period, reader_of(int)(used), allowance.monthly_requests, allowance.reserve)
 
 
-def _uses(connection: sqlite3.Connection, since: date | None) -> tuple[Use, ...]:
+def _uses(connection: sqlite3.Connection, since: date | None) -> tuple[RequestUse, ...]:
     query = (
         "SELECT day, command, kind, requests FROM spent WHERE day >= ?1 UNION ALL"
         " SELECT day, command, ?2, sum(requests) FROM blocks WHERE day >= ?1 GROUP BY day, command"
         " ORDER BY day, command, kind"
     )
     given = ("" if since is None else since.isoformat(), UNSETTLED)
-    return tuple(read_records(connection, Use, query, given))
+    return tuple(read_records(connection, RequestUse, query, given))
 
 
-def _exhaustion(connection: sqlite3.Connection) -> Exhaustion | None:
+def _exhaustion(connection: sqlite3.Connection) -> QuotaExhaustion | None:
     query = "SELECT noted_at, until, is_told FROM exhaustion"
-    return next(iter(read_records(connection, Exhaustion, query)), None)
+    return next(iter(read_records(connection, QuotaExhaustion, query)), None)
 
 
 def _server(connection: sqlite3.Connection) -> ServerState:
@@ -366,20 +368,22 @@ def _server(connection: sqlite3.Connection) -> ServerState:
     return next(iter(found), ServerState())
 
 
-def _respect(what: Exhaustion | None, now: datetime, allowance: Allowance, today: date) -> None:
+def _check_exhaustion(
+    what: QuotaExhaustion | None, now: datetime, allowance: Allowance, today: date
+) -> None:
     """Raise `QuotaSpent` while the API's own word still holds."""
     if what is None or now >= what.until:
         return
     ends = period_of(today, allowance.billing_day).ends
     untold = "" if what.is_told else f", without a reset date. By billing_day, it resets on {ends}"
     raise QuotaSpent(
-        f"the API reported at {shown(what.noted_at)} that the monthly quota is used "
+        f"the API reported at {format_moment(what.noted_at)} that the monthly quota is used "
         f"up{untold}. To send requests anyway, add --ignore-quota",
-        resets_at=shown(what.until),
+        resets_at=format_moment(what.until),
     )
 
 
-def _spent(month: Month, *, keeps_reserve: bool) -> QuotaSpent:
+def _quota_error(month: MonthUse, *, keeps_reserve: bool) -> QuotaSpent:
     """The error for a cycle whose requests are spent by our own count."""
     counted = month if keeps_reserve else replace(month, reserve=0)
     return QuotaSpent(month_used_up(counted), resets_at=month.period.ends.isoformat())

@@ -22,7 +22,7 @@ T = TypeVar("T")
 _Reader = Callable[[Any], Any]
 
 
-def of_kind(*kinds: type[Any]) -> _Reader:
+def reader_of(*kinds: type[Any]) -> _Reader:
     """Reader of values of one kind. It raises `TypeError` for other kinds."""
 
     def read(value: Any) -> Any:
@@ -46,10 +46,10 @@ _READERS: Mapping[Any, _Reader] = {
     datetime: datetime.fromisoformat,
     date: date.fromisoformat,
     bool: lambda value: bool(_one_of(0, 1)(value)),
-    int: of_kind(int),
-    float: of_kind(float, int),
-    str: of_kind(str),
-    bytes: of_kind(bytes),
+    int: reader_of(int),
+    float: reader_of(float, int),
+    str: reader_of(str),
+    bytes: reader_of(bytes),
     Path: Path,
     Mapping: json.loads,
 }
@@ -95,17 +95,17 @@ def insert(connection: sqlite3.Connection, table: str, values: Mapping[str, Any]
     marks = ", ".join("?" for _ in values)
     cursor = connection.execute(
         f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})",
-        [written(value) for value in values.values()],
+        [to_column(value) for value in values.values()],
     )
     return cursor.lastrowid or 0
 
 
-def written(value: Any) -> Any:
+def to_column(value: Any) -> Any:
     """A value as it is written down."""
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, Mapping):
-        return json.dumps(dict(value), default=written)
+        return json.dumps(dict(value), default=to_column)
     return str(value) if isinstance(value, Path) else value
 
 

@@ -12,7 +12,7 @@ from connector.catalog import subjects_of
 from connector.catalog.field import DataSubject
 from connector.catalog.resource import Declaration
 from connector.catalog.value import MARK
-from connector.ledger.identifiers import Kind, is_in_text, normal
+from connector.ledger.identifiers import Kind, is_in_text, normalize
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -48,7 +48,7 @@ class Person:
     def knows(self, kind: Kind, value: str) -> bool:
         """Return True if the identifier is the person's."""
         known = self._known[kind]
-        return bool(known) and normal(kind, value) in known
+        return bool(known) and normalize(kind, value) in known
 
     def is_named_in(self, text: str) -> bool:
         """Return True if the text contains an identifier or a full name of the person."""
@@ -119,14 +119,14 @@ def _whole_url(profile: str) -> str:
 # read afterwards, so that an unchanged answer is an unchanged row.
 
 
-class Who(Protocol):
+class PersonKey(Protocol):
     """One person, or everybody who was erased."""
 
     def knows(self, kind: Kind, value: str) -> bool:
         """Return True if the identifier is theirs."""
 
 
-def is_of(group: DataSubject, values: Mapping[str, Any], who: Who) -> bool:
+def describes(group: DataSubject, values: Mapping[str, Any], who: PersonKey) -> bool:
     """Return True if an id or an email address in these fields is theirs.
 
     A telephone number is not enough: many people have one switchboard, and numbers are reassigned.
@@ -135,15 +135,17 @@ def is_of(group: DataSubject, values: Mapping[str, Any], who: Who) -> bool:
     return any(_is_known(kind, values.get(name), who) for kind, names in kinds for name in names)
 
 
-def owned(resource: str, values: Mapping[str, Any], who: Who) -> tuple[DataSubject, ...]:
+def owned_groups(
+    resource: str, values: Mapping[str, Any], who: PersonKey
+) -> tuple[DataSubject, ...]:
     """Groups of a record's fields that describe them."""
-    return tuple(group for group in subjects_of(resource) if is_of(group, values, who))
+    return tuple(group for group in subjects_of(resource) if describes(group, values, who))
 
 
 def removed_fields(
     declaration: Declaration,
     values: Mapping[str, Any],
-    who: Who,
+    who: PersonKey,
     groups: tuple[DataSubject, ...] | None = None,
 ) -> set[str]:
     """Names of the fields of a record that an erasure removes.
@@ -152,7 +154,7 @@ def removed_fields(
     email address; of another person's contact fields the exact telephone number and profile
     address; and every undeclared field of the person's own record.
     """
-    groups = owned(declaration.name, values, who) if groups is None else groups
+    groups = owned_groups(declaration.name, values, who) if groups is None else groups
     gone = {name for group in groups for name in group.fields if name in values}
     for group in subjects_of(declaration.name):
         if group.is_elsewhere:
@@ -164,14 +166,19 @@ def removed_fields(
     return gone
 
 
-def reduced(declaration: Declaration, values: Mapping[str, Any], who: Who) -> dict[str, Any]:
+def without_person(
+    declaration: Declaration, values: Mapping[str, Any], who: PersonKey
+) -> dict[str, Any]:
     """Return a record or a body without the fields that an erasure removes."""
     gone = removed_fields(declaration, values, who)
     return {name: value for name, value in values.items() if name not in gone}
 
 
-def marked(
-    declaration: Declaration, values: Mapping[str, Any], who: Who, groups: tuple[DataSubject, ...]
+def with_marks(
+    declaration: Declaration,
+    values: Mapping[str, Any],
+    who: PersonKey,
+    groups: tuple[DataSubject, ...],
 ) -> dict[str, Any]:
     """Return a record with `MARK` for each declared value that an erasure removes.
 
@@ -185,14 +192,16 @@ def marked(
     }
 
 
-def mentions(where: str, row: str, values: Mapping[str, Any], person: Person) -> Iterator[Mention]:
+def find_mentions(
+    where: str, row: str, values: Mapping[str, Any], person: Person
+) -> Iterator[Mention]:
     """Fields of a record in which a text names the person."""
     for name, value in values.items():
         if any(map(person.is_named_in, texts_in(value))):
             yield Mention(where, row, name)
 
 
-def shown_by(declaration: Declaration, values: Mapping[str, Any]) -> Person:
+def identifiers_of(declaration: Declaration, values: Mapping[str, Any]) -> Person:
     """Identifiers that a record shows as its own, not as those of a contact."""
     groups = [group for group in subjects_of(declaration.name) if not group.is_elsewhere]
     elsewhere = {
@@ -229,10 +238,10 @@ def _urls(declaration: Declaration, group: DataSubject) -> list[str]:
     return [name for name in group.fields if declaration.fields[name].format == "url"]
 
 
-def _is_known(kind: Kind, value: object, who: Who) -> bool:
+def _is_known(kind: Kind, value: object, who: PersonKey) -> bool:
     return isinstance(value, str) and who.knows(kind, value)
 
 
 def _normals(kind: Kind, values: Mapping[str, Any], names: Iterable[str]) -> frozenset[str]:
     shown = (values.get(name) for name in names)
-    return frozenset(normal(kind, each) for each in shown if isinstance(each, str)) - {""}
+    return frozenset(normalize(kind, each) for each in shown if isinstance(each, str)) - {""}

@@ -78,7 +78,7 @@ def as_text(value: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RowVerdict:
     """Verdict on a row not to be written; `record_id` is the record that it equals."""
 
     number: int
@@ -108,7 +108,7 @@ class PushPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PushPlan:
     """All rows of one file for one resource: each number once, as a task or as a
     verdict. `digest` is of the file's bytes, in hexadecimal.
 
@@ -121,7 +121,7 @@ class Plan:
     file: str
     digest: str
     tasks: Collection[Task]
-    verdicts: Collection[Verdict] = ()
+    verdicts: Collection[RowVerdict] = ()
 
     @property
     def rows(self) -> int:
@@ -140,7 +140,7 @@ def settle_seconds(deadline_seconds: float) -> float:
     return max(SETTLE_DEADLINES * deadline_seconds, SETTLE_SECONDS_MIN)
 
 
-def check_marker(resource: Declaration, plan: Plan, terms: PushPolicy) -> None:
+def check_marker(resource: Declaration, plan: PushPlan, terms: PushPolicy) -> None:
     """Raise `Misused` or `UnknownName` for a marker field that cannot carry a mark: it
     must be a text that create takes and answers show, and that no row of the file fills.
     """
@@ -182,7 +182,7 @@ def fingerprint(task: Task) -> str:
     return _digest([*what, dict(task.identity), dict(task.fields), dict(task.afterwards)])
 
 
-def subject(task: Task) -> str | None:
+def subject_hash(task: Task) -> str | None:
     """Hash of the record that a row changes, or of the identity that it creates.
 
     Rows about one thing are written one after another. None: nothing identifies it.
@@ -191,18 +191,18 @@ def subject(task: Task) -> str | None:
         return _digest([task.resource, task.record_id])
     if not task.identity:
         return None
-    identity = {name: folded(value) for name, value in task.identity.items()}
+    identity = {name: fold_identity(value) for name, value in task.identity.items()}
     return _digest([task.resource, task.parent, identity])
 
 
-def packed(task: Task) -> str:
+def to_json(task: Task) -> str:
     """The task as JSON, as the journal keeps it."""
     values: dict[str, Any] = {name: getattr(task, name) for name in _TASK_FIELDS}
     values |= {name: dict(values[name]) for name in _TASK_MAPPINGS}
     return json.dumps(values)
 
 
-def unpacked(text: str) -> Task:
+def from_json(text: str) -> Task:
     """The task that was packed."""
     return Task(**json.loads(text))
 
@@ -211,7 +211,7 @@ _TASK_FIELDS = tuple(Task.__dataclass_fields__)
 _TASK_MAPPINGS = ("fields", "afterwards", "base", "identity")
 
 
-def folded(value: Any) -> Any:
+def fold_identity(value: Any) -> Any:
     """The value of an identity as it is compared: letter case and outer blanks aside."""
     return value.strip().casefold() if isinstance(value, str) else value
 
@@ -228,7 +228,7 @@ def _digest(value: Any) -> str:
 # Pure: it hands rows out and is told how they ended.
 
 
-class Ordered(Protocol):
+class QueuedRow(Protocol):
     """A row to be begun: its key, and what it is about (None: unknown)."""
 
     @property
@@ -240,18 +240,18 @@ class Ordered(Protocol):
         """What it is about."""
 
 
-W = TypeVar("W", bound=Ordered)
+W = TypeVar("W", bound=QueuedRow)
 
 
 @dataclass(frozen=True, slots=True)
-class Blocked(Generic[W]):
+class BlockedRow(Generic[W]):
     """A row that may not be begun: the row `by` is about the same thing, and is open."""
 
     row: W
     by: tuple[str, int]
 
 
-class Order(Generic[W]):
+class RowQueue(Generic[W]):
     """The rows of one run, which are taken one by one.
     `open_about` is what is open in the journal, by the row, and `mine` which rows of those are
     among the run's.
@@ -277,20 +277,20 @@ class Order(Generic[W]):
         """Whether no row waits, not even for another one."""
         return self._is_read and not self._ready and not self._behind
 
-    def next(self) -> W | Blocked[W] | None:
+    def next(self) -> W | BlockedRow[W] | None:
         """The next row that may be begun, or one that may not; None for neither."""
-        while (row := self._taken()) is not None:
+        while (row := self._next_candidate()) is not None:
             if row.subject is None:
                 return row
             if row.subject in self._open:
-                return Blocked(row, self._open[row.subject])
+                return BlockedRow(row, self._open[row.subject])
             holder = self._under_way.setdefault(row.subject, row.key)
             if holder == row.key:
                 return row
             self._behind.setdefault(row.subject, []).append(row)
         return None
 
-    def ended(self, row: W, *, is_open: bool) -> None:
+    def end_row(self, row: W, *, is_open: bool) -> None:
         """The row can be brought no further; `is_open`: whether it was written is open."""
         if row.subject is None:
             return
@@ -299,7 +299,7 @@ class Order(Generic[W]):
             self._open[row.subject] = row.key
         self._ready.extendleft(reversed(self._behind.pop(row.subject, [])))
 
-    def _taken(self) -> W | None:
+    def _next_candidate(self) -> W | None:
         """The row whose turn it is: one that has waited for another, else the next one."""
         if self._ready:
             return self._ready.popleft()

@@ -252,7 +252,7 @@ _OUTCOMES: Mapping[State, RowOutcome] = {
 }
 
 
-def after(state: State, event: RowEvent) -> State:
+def next_state(state: State, event: RowEvent) -> State:
     """The state after an event. An event that the state lacks is our mistake."""
     following = TRANSITIONS.get(state, {})
     assert event in following, f"a row that is {state} cannot be {event}"

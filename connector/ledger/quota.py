@@ -58,7 +58,7 @@ class Allowance:
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class RequestUse:
     """Requests of one day (UTC), by command and operation, or `UNSETTLED`."""
 
     day: date
@@ -68,7 +68,7 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
-class Month:
+class MonthUse:
     """Requests of a cycle, of `limit` (None: not known); `reserve` is for people."""
 
     period: Period
@@ -102,7 +102,7 @@ def period_of(day: date, billing_day: int) -> Period:
     return Period(begins, _billed(*_shifted(begins, 1), billing_day))
 
 
-def shown(moment: datetime) -> str:
+def format_moment(moment: datetime) -> str:
     """A moment as messages have it: ISO 8601 in UTC, to the second."""
     return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
@@ -115,7 +115,7 @@ def block_size(room: int | None, budget_left: int | None) -> int:
     return size if budget_left is None else min(size, budget_left)
 
 
-def month_used_up(month: Month) -> str:
+def month_used_up(month: MonthUse) -> str:
     """Return the sentences on a monthly limit that leaves no request for a pull."""
     reserved = f"; {month.reserve:,} reserved" if month.reserve else ""
     return (
@@ -136,7 +136,7 @@ def blocked_until(now: datetime, told_end: datetime | None, period: Period) -> d
     return min(latest, now + timedelta(hours=RETRY_HOURS))
 
 
-def usual_day(by_day: Mapping[date, int], today: date) -> int | None:
+def usual_requests(by_day: Mapping[date, int], today: date) -> int | None:
     """How many requests a usual day takes: the median of the last days that are over.
 
     The first day of all is left out, since it held the first load; None while no other is over.
@@ -148,9 +148,9 @@ def usual_day(by_day: Mapping[date, int], today: date) -> int | None:
     return round(median(by_day.get(day, 0) for day in days)) if days else None
 
 
-def forecast(month: Month, by_day: Mapping[date, int], today: date) -> int | None:
+def forecast(month: MonthUse, by_day: Mapping[date, int], today: date) -> int | None:
     """Requests of the whole cycle after usual days; None before any is usual."""
-    usual = usual_day(by_day, today)
+    usual = usual_requests(by_day, today)
     if usual is None:
         return None
     rest_of_today = max(0, usual - by_day.get(today, 0))

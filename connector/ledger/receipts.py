@@ -29,7 +29,7 @@ _RECEIPTS, _RELEASES = "erasure-*.json", "released-*.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedHash:
     """One hash on the list, and what it is of."""
 
     kind: Kind
@@ -57,7 +57,7 @@ class _Entry:
 
     erasure: str
     begun_at: str
-    listed: Listed
+    listed: ListedHash
     person: str
 
 
@@ -68,7 +68,7 @@ class MissingReceipt:
     path: Path
     begun_at: datetime
     ended_at: datetime
-    hashes: tuple[Listed, ...]
+    hashes: tuple[ListedHash, ...]
 
     def __str__(self) -> str:
         return (
@@ -99,7 +99,7 @@ def missing_receipts(connection: sqlite3.Connection, folder: Path) -> list[Missi
             path,
             datetime.fromisoformat(rows[0][2]),
             datetime.fromisoformat(rows[0][3]),
-            tuple(Listed(kind, token) for kind, token, *_ in rows),
+            tuple(ListedHash(kind, token) for kind, token, *_ in rows),
         )
         for erasure, rows in found.items()
         if not (path := receipts / f"{erasure}.json").exists()
@@ -238,5 +238,5 @@ def _entries(told: Any) -> Iterator[_Entry]:
         place = order.index(each["of"])
         number += place < last
         last = place
-        listed = Listed(order[place], str(each["hmac_sha256"]))
+        listed = ListedHash(order[place], str(each["hmac_sha256"]))
         yield _Entry(erasure, begun_at, listed, f"{erasure}/{number}")

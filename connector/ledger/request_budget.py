@@ -18,8 +18,15 @@ from connector.errors import ConnectorError
 from connector.errors_api import BudgetSpent, LeaseLost, QuotaSpent
 from connector.ledger.erasures import Erasures
 from connector.ledger.lease import LEASE_SECONDS, LeaseOwner
-from connector.ledger.ledger import Block, Exhaustion, Ledger, ServerState, Settlement, Spender
-from connector.ledger.quota import blocked_until, day_of, period_of, shown
+from connector.ledger.ledger import (
+    Block,
+    Ledger,
+    QuotaExhaustion,
+    RequestSpender,
+    RunSettlement,
+    ServerState,
+)
+from connector.ledger.quota import blocked_until, day_of, format_moment, period_of
 
 TOO_FAST = 429
 
@@ -34,7 +41,7 @@ class RequestBudget:
     def __init__(
         self,
         ledger: Ledger,
-        spender: Spender,
+        spender: RequestSpender,
         *,
         budget: int | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -46,10 +53,10 @@ class RequestBudget:
         self._block: Block | None = None
         self._used: Counter[str] = Counter()
         self._taking: asyncio.Task[Block] | None = None
-        self._settling = Settlement()
+        self._settling = RunSettlement()
         self._lock = asyncio.Lock()
         self._ahead: timedelta | None = None
-        self._exhaustion: Exhaustion | None = None
+        self._exhaustion: QuotaExhaustion | None = None
         self._is_month_open = False
 
     @property
@@ -57,7 +64,7 @@ class RequestBudget:
         """The server's day, as far as its clock is known, in UTC."""
         return day_of(self._now() + (self._ahead or timedelta()))
 
-    async def pay(self, request: Request) -> None:
+    async def reserve(self, request: Request) -> None:
         """Count one request, durably; it may leave once this returns.
 
         Raises `BudgetSpent`, `QuotaSpent` or `WarehouseError`, and then nothing is counted.
@@ -74,23 +81,23 @@ class RequestBudget:
         self._used[request.operation] += 1
         self.requests += 1
 
-    def heard(self, status: int, served_at: datetime | None) -> None:
+    def record_response(self, status: int, served_at: datetime | None) -> None:
         """Take note of the server's clock, and that the month is not spent."""
         if served_at is not None:
             self._ahead = served_at - self._now()
         self._is_month_open |= status != TOO_FAST
 
-    def spent(self, request: Request, resets_at: float | None) -> QuotaSpent:
+    def quota_error(self, request: Request, resets_at: float | None) -> QuotaSpent:
         """Take note that the API said the month is spent; the error that says so."""
         now, told_end = self._now(), _moment(resets_at)
         period = period_of(self.today, self._spender.allowance.billing_day)
         until = blocked_until(now, told_end, period)
         is_told = until == told_end
-        self._exhaustion = Exhaustion(now, until, is_told)
+        self._exhaustion = QuotaExhaustion(now, until, is_told)
         untold = "" if is_told else f"; by billing_day, it resets on {period.ends}"
         return QuotaSpent(
-            f"{request.where} was not sent: the monthly quota is used up{untold}",
-            resets_at=(shown(until) if is_told else str(period.ends)),
+            f"{request.path_of} was not sent: the monthly quota is used up{untold}",
+            resets_at=(format_moment(until) if is_told else str(period.ends)),
         )
 
     async def settle(self) -> None:
@@ -100,7 +107,7 @@ class RequestBudget:
             with suppress(ConnectorError):
                 await self._adopt(self._taking)
         what = self._settlement()
-        if what != Settlement():
+        if what != RunSettlement():
             await asyncio.to_thread(self._ledger.settle, self._spender, what)
             self._forget(what)
 
@@ -116,7 +123,7 @@ class RequestBudget:
     async def _take_block(self) -> None:
         if self._taking is None:
             if self._ahead is None:
-                server = await asyncio.to_thread(self._ledger.server)
+                server = await asyncio.to_thread(self._ledger.read_server_state)
                 self._ahead = self._ahead or timedelta(seconds=server.offset_seconds)
             self._settling = self._settlement()
             taking = asyncio.to_thread(
@@ -141,11 +148,11 @@ class RequestBudget:
         self._forget(self._settling)
         self._block = block
 
-    def _settlement(self) -> Settlement:
+    def _settlement(self) -> RunSettlement:
         server = None
         if self._ahead is not None and self._block is not None:
             server = ServerState(self._ahead.total_seconds(), self.limit_per_minute)
-        return Settlement(
+        return RunSettlement(
             self._block,
             dict(self._used),
             server,
@@ -153,7 +160,7 @@ class RequestBudget:
             is_month_open=self._is_month_open and self._spender.asks_anyway,
         )
 
-    def _forget(self, settled: Settlement) -> None:
+    def _forget(self, settled: RunSettlement) -> None:
         """What was settled is settled; what came in meanwhile is not."""
         self._block, self._used = None, Counter()
         if self._exhaustion is settled.exhaustion:
@@ -192,14 +199,15 @@ class LeaseHolder:
         self,
         ledger: Ledger,
         name: str,
-        spender: Spender,
+        spender: RequestSpender,
         *,
         budget: int | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.ledger, self.spender = ledger, spender
         self.budget = RequestBudget(ledger, spender, budget=budget, now=now)
-        self.heard, self.spent = self.budget.heard, self.budget.spent
+        self.record_response = self.budget.record_response
+        self.quota_error = self.budget.quota_error
         self._name, self._now = name, now
         self._expires_at: datetime | None = None
         self._lost: LeaseLost | None = None
@@ -208,7 +216,7 @@ class LeaseHolder:
     async def __aenter__(self) -> Self:
         owner = LeaseOwner.of_this_process(self.spender.run_id, self.spender.command)
         # Nobody who was erased comes back by a list that has lost them.
-        await asyncio.to_thread(Erasures(self.ledger).list_receipted)
+        await asyncio.to_thread(Erasures(self.ledger).relist_receipts)
         lease = await asyncio.to_thread(self.ledger.take_lease, self._name, owner, self._now())
         self._expires_at = lease.expires_at
         self._beating = asyncio.ensure_future(self._beat())
@@ -225,14 +233,14 @@ class LeaseHolder:
         with suppress(ConnectorError):
             await asyncio.to_thread(self.ledger.release_lease, self._name, self.spender.run_id)
 
-    async def pay(self, request: Request) -> None:
+    async def reserve(self, request: Request) -> None:
         """Count one request. Raises `LeaseLost`, and what the budget raises."""
         assert self._expires_at is not None, "the lease was not taken"
         if self._lost is None and self._now() >= self._expires_at - _MARGIN:
             await self._renew()
         if self._lost is not None:
             raise self._lost
-        await self.budget.pay(request)
+        await self.budget.reserve(request)
 
     async def _beat(self) -> None:
         while self._lost is None:

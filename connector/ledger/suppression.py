@@ -16,15 +16,15 @@ from urllib.parse import quote
 
 from connector.catalog.resource import Resource
 from connector.errors import LedgerDamaged, WarehouseError
-from connector.ledger.identifiers import Kind, is_in_text, normal, read_key, token
-from connector.ledger.person import Person, owned, reduced
+from connector.ledger.identifiers import Kind, identifier_hash, is_in_text, normalize, read_key
+from connector.ledger.person import Person, owned_groups, without_person
 
 _BUSY_SECONDS = 10.0
 _LEDGER_FILE = "ledger.sqlite"
 
 
 @dataclass(frozen=True)
-class Suppressed:
+class SuppressionList:
     """Everybody who was erased from one account and not released."""
 
     key: bytes
@@ -44,36 +44,36 @@ class Suppressed:
 
     def knows(self, kind: Kind, value: str) -> bool:
         """Return True if the identifier is an erased person's."""
-        return token(self.key, kind, value) in self.tokens
+        return identifier_hash(self.key, kind, value) in self.tokens
 
     def is_in_row(self, cells: Iterable[str]) -> bool:
         """Return True if a cell of a table's row has an address or a number of theirs."""
         return any(is_in_text(cell, self.knows) or self.knows("profile", cell) for cell in cells)
 
-    def met_in(self, resource: str, values: Mapping[str, Any]) -> bool:
+    def describes_erased(self, resource: str, values: Mapping[str, Any]) -> bool:
         """Return True if a record, or a row for one, describes an erased person."""
-        return bool(owned(resource, values, self))
+        return bool(owned_groups(resource, values, self))
 
     def strip(self, record: Resource) -> Resource:
         """Return the record as it may land: the same object if it describes no erased person."""
-        left = reduced(record.declaration, record.raw, self)
+        left = without_person(record.declaration, record.raw, self)
         if left == record.raw:
             return record
         return type(record)(left, is_item=record.is_item, served_at=record.served_at)
 
 
 @dataclass(slots=True)
-class Noticing:
+class SuppressionFilter:
     """Everybody on the list; `met` are the identifiers by which they were met."""
 
-    suppressed: Suppressed
+    suppressed: SuppressionList
     met: set[tuple[Kind, str]] = field(default_factory=set)
 
     def knows(self, kind: Kind, value: str) -> bool:
         """Return True if the identifier is on the list."""
         is_known = self.suppressed.knows(kind, value)
         if is_known:
-            self.met.add((kind, normal(kind, value)))
+            self.met.add((kind, normalize(kind, value)))
         return is_known
 
     def is_in_row(self, cells: Iterable[str]) -> bool:

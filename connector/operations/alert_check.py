@@ -24,7 +24,7 @@ from connector.ledger.ledger import Ledger
 from connector.operations.alerts import Message, decide, messages_of
 from connector.operations.delivery import Sink, sinks_of
 from connector.operations.findings import JobRun, Subject, look, of_files, sight_of
-from connector.pulls.outcome import plain
+from connector.pulls.outcome import to_json_value
 from connector.settings.model import Settings
 
 ALERT_LEASE = "alerts"
@@ -69,7 +69,7 @@ class AlertCheck:
         """The check as `--json` prints it."""
         return {
             "account": self.account,
-            "alerts": plain([asdict(each) for each in self.alerts]),
+            "alerts": to_json_value([asdict(each) for each in self.alerts]),
             "delivered": self.delivered,
             "is_skipped": self.is_skipped,
             "failures": list(self.failures),

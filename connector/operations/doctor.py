@@ -38,9 +38,9 @@ from connector.errors import (
 )
 from connector.errors_api import Forbidden, RateLimited, ServerFailed, Stopped, Unauthorized
 from connector.ledger.erasures import Backups, Erasures
-from connector.ledger.ledger import LEDGER_FILE, Ledger, Spender, allowance_of
+from connector.ledger.ledger import LEDGER_FILE, Ledger, RequestSpender, allowance_of
 from connector.ledger.ledger_schema import LEDGER_VERSION
-from connector.ledger.quota import shown
+from connector.ledger.quota import format_moment
 from connector.ledger.receipts import RECEIPT_MISSING_ACTION
 from connector.ledger.request_budget import RequestBudget
 from connector.ledger.sqlite_file import check_ledger
@@ -415,7 +415,7 @@ def _backup(settings: Settings, now: datetime) -> Verdict:
         last = Backups(ledger).last() if ledger.exists else None
     if last is None:
         return _warning("there is no backup", advice)
-    found = f"the last backup was made at {shown(last.made_at)}: {last.file}"
+    found = f"the last backup was made at {format_moment(last.made_at)}: {last.file}"
     if not last.file.exists():
         return _warning(f"{found}, but the file does not exist any more", advice)
     if now - last.made_at > timedelta(days=BACKUP_DAYS_MAX):
@@ -450,7 +450,7 @@ def _erasures(settings: Settings) -> Verdict:
     """Erasures are complete: none half done, all people known."""
     with Ledger(settings.folder) as ledger:
         erasures = Erasures(ledger)
-        unended = len(erasures.unended()) if ledger.exists else 0
+        unended = len(erasures.open_erasures()) if ledger.exists else 0
         unlisted = erasures.unlisted() if ledger.exists else 0
         missing = erasures.missing_receipts() if ledger.exists else []
     if missing:
@@ -531,7 +531,7 @@ def _count(settings: Settings, ledger: Ledger, now: Clock) -> tuple[Check, Reque
     found = f"{month.used:,} counted since {month.period.begins}"
     if month.limit is not None:
         found += f", of {month.limit:,} until {month.period.ends}"
-    spender = Spender("doctor", "doctor", terms, keeps_reserve=False, asks_anyway=True)
+    spender = RequestSpender("doctor", "doctor", terms, keeps_reserve=False, asks_anyway=True)
     return Check("requests", "ok", found), RequestBudget(ledger, spender, now=now)
 
 

@@ -28,12 +28,12 @@ from connector.ledger.alert_states import AlertRecord
 from connector.ledger.journal import PUSH_LEASE
 from connector.ledger.journal_reads import PushHealth, PushRun, read_push_health
 from connector.ledger.ledger import Ledger, LedgerStatus, allowance_of
-from connector.ledger.quota import midnight, shown
-from connector.pulls.error_hints import QUIET_KINDS, action_of, describe_anomalies, may_repeat
+from connector.ledger.quota import format_moment, midnight
+from connector.pulls.error_hints import QUIET_KINDS, action_of, can_retry, describe_anomalies
 from connector.pulls.workspace import compare_files
 from connector.settings.model import Settings
 from connector.settings.values import Age, Kind
-from connector.warehouse.runs import Health, Publication, ResourceRun, Run, SharedPublication
+from connector.warehouse.runs import Publication, ResourceRun, Run, RunHealth, SharedPublication
 from connector.warehouse.warehouse import Warehouse
 
 COMPARED_MIN, COMPARED_MAX = 5, 20
@@ -59,7 +59,7 @@ _PASSING = WarehouseBusy | MartsMissing | NothingPublished
 
 _SETTINGS = SettingsError | UnknownName
 _REFUSED = frozenset(("refused", "failed"))
-NOTHING = Health((), {}, None, {}, {}, ())
+NOTHING = RunHealth((), {}, None, {}, {}, ())
 """Health of an account that never loaded anything."""
 
 NO_PUSHES = PushHealth()
@@ -81,7 +81,7 @@ class Trouble:
 
 
 Answer = Trouble | Literal[False] | None
-"""Answer of a condition: the problem, False if there is none, None if it could not be checked."""
+"""Answer of a condition: the problem, False for no problem, None if it could not be checked."""
 
 
 class Subject(NamedTuple):
@@ -92,8 +92,8 @@ class Subject(NamedTuple):
 
 
 Sight = Mapping[Subject, Trouble | None]
-"""Result of a check: a problem, or None if there is none. A subject that is missing could not be
-checked, and keeps its state.
+"""Result of a check: a problem, or None for no problem. A missing subject could not be checked,
+and keeps its state.
 """
 
 
@@ -119,7 +119,7 @@ class Snapshot:
 
     now: datetime
     max_age: Age
-    health: Health = NOTHING
+    health: RunHealth = NOTHING
     unusable: WarehouseError | None = None
     quota: LedgerStatus | None = None
     pushes: PushHealth = NO_PUSHES
@@ -171,7 +171,7 @@ def look(
             if any(each.name == PUSH_LEASE for each in held):
                 ended = tuple(each for each in pushes.runs if each.outcome)
                 pushes = replace(pushes, runs=ended, open=None)
-            ahead = -ledger.server().offset_seconds
+            ahead = -ledger.read_server_state().offset_seconds
             s = replace(s, quota=quota, pushes=pushes, ahead_seconds=ahead)
         try:
             health = warehouse.health() if warehouse.exists else NOTHING
@@ -245,11 +245,16 @@ def _failure(
         reason = f"the API answered {status}" if status else (code or "").replace("_", " ")
     elif status:
         reason = f"{reason}, {status}"
-    action = action or action_of(code)
-    for by_hand, by_schedule in _BY_SCHEDULE.items():
-        action = action.replace(by_hand, by_schedule)
+    action = scheduled(action or action_of(code))
     title = f"{what} ({reason})" if reason else what
     return Trouble(title, said, since, action, tuple(sorted(causes)) or (code or "failed",))
+
+
+def scheduled(action: str) -> str:
+    """Return the action for a user whose schedule runs the command again."""
+    for by_hand, by_schedule in _BY_SCHEDULE.items():
+        action = action.replace(by_hand, by_schedule)
+    return action
 
 
 # -- Pulls -----------------------------------------------------------------------------------------
@@ -337,7 +342,7 @@ def _not_proven(s: Snapshot, reached: _Reached) -> Answer:
         return None  # `pull_failed` reports the error that ended the latest pulls.
     what = "skipped" if done.outcome == "skipped" else "not verified"
     # A service that comes and goes fails in many ways, and is one cause.
-    cause = "try_again" if may_repeat(done) else done.error_code or "unproven"
+    cause = "try_again" if can_retry(done) else done.error_code or "unproven"
     return _failure(what, since, done, action=action_of(done), causes=(cause,))
 
 
@@ -348,7 +353,7 @@ def _deletions_refused(s: Snapshot, reached: _Reached) -> Answer:
     title, _, samples = (done.message or "many records are missing").partition(", for example ")
     said = f"The pull kept their rows.{f' Examples: {samples}.' if samples else ''}"
     code = done.error_code or "deletions_refused"
-    return Trouble(title, said, reached.since, action_of(code), (code,))
+    return Trouble(title, said, reached.since, scheduled(action_of(code)), (code,))
 
 
 def _anomalies(s: Snapshot, reached: _Reached) -> Answer:
@@ -356,7 +361,7 @@ def _anomalies(s: Snapshot, reached: _Reached) -> Answer:
     odd = [each for each in events if each.kind not in QUIET_KINDS]
     if not odd:
         return False if reached.done.proven else None
-    # Each field is a cause of its own. Other events report figures that change.
+    # Each field is a separate cause. Other events report figures that change.
     causes = {f"{e.kind} {e.detail}" if e.kind in _FIELD_EVENTS else e.kind for e in odd}
     said = describe_anomalies(reached.done.resource, odd)
     title = "undocumented fields or values"
@@ -430,7 +435,9 @@ def _push_failed(s: Snapshot) -> Answer:
         action = "Push the same file again: it continues where it stopped."
         return Trouble("push interrupted", batch, last.begun_at, action, ("interrupted",))
     found = _failure("push failed", last.ended_at, last)
+    # No schedule sends a file again.
     found = replace(found, happened=f"{batch} {found.happened}".rstrip())
+    found = replace(found, action=action_of(last.error_code))
     return found if last.outcome == "failed" else False
 
 
@@ -459,7 +466,7 @@ def _quota_spent(s: Snapshot) -> Answer:
         return None
     month, answer = s.quota.month, s.quota.exhaustion
     if answer is not None:
-        said = f"The API reported it. Pulls send no request before {shown(answer.until)}."
+        said = f"The API reported it. Pulls send no request before {format_moment(answer.until)}."
         return Trouble("the monthly limit of requests is used up", said, answer.noted_at)
     if month.limit is None or month.room(keeps_reserve=True):
         return False
@@ -503,7 +510,7 @@ def proof_of(proven_at: Mapping[str, datetime | None], now: datetime, age: Age) 
         return Proof(None, (), f"No pull was verified yet. The limit is {age}.")
     behind = tuple(resource for resource, moment in known.items() if now - moment > age.length)
     oldest = min(known.values())
-    said = f"Not verified for more than {age}: {', '.join(behind)} (since {shown(oldest)})."
+    said = f"Not verified for more than {age}: {', '.join(behind)} (since {format_moment(oldest)})."
     return Proof(oldest, behind, said if behind else None)
 
 
@@ -527,7 +534,7 @@ def _silent(s: Snapshot) -> Answer:
 def of_files(error: WarehouseError) -> Trouble:
     """Return the problem of a work file or a ledger."""
     title, (said, _) = "the account's files cannot be used", own_words(str(error))
-    return Trouble(title, said, action=error.action, causes=(error.code,))
+    return Trouble(title, said, action=scheduled(error.action), causes=(error.code,))
 
 
 def _over_once_recorded(s: Snapshot, code: str) -> Answer:
@@ -689,7 +696,7 @@ def _answers(s: Snapshot) -> Iterator[tuple[Subject, Answer]]:
         reached[resource] = _Reached(done, run, since)
     for push in s.pushes.runs:
         pushes.setdefault(push.resource, push)
-    # With invalid settings, those that could be read may not be all.
+    # With invalid settings, only some of them could be read.
     codes = ("files_unusable", "settings_wrong") if isinstance(s.met, _SETTINGS) else ALERTS
     for code in codes:
         each = ALERTS[code]

@@ -30,14 +30,14 @@ from connector.ledger.erasures import Backups, Erasures, Restore
 from connector.ledger.identifiers import KEY_FILE, read_key
 from connector.ledger.ledger import LEDGER_FILE, Ledger
 from connector.ledger.ledger_schema import LEDGER_VERSION
-from connector.ledger.quota import shown
-from connector.ledger.receipts import Listed
+from connector.ledger.quota import format_moment
+from connector.ledger.receipts import ListedHash
 from connector.ledger.sqlite_file import check_ledger, continues, end_turns, has_done
 from connector.log import new_id, stamped
 from connector.operations.backup_file import Manifest, read_manifest, unpack
-from connector.privacy.erase import alone, erase_all
+from connector.privacy.erase import erase_all, hold_all_leases
 from connector.privacy.receipt import Receipt
-from connector.privacy.whereis import returned
+from connector.privacy.whereis import find_returned
 from connector.publishing.publication import alone as alone_publishing
 from connector.publishing.publication import publish
 from connector.report.page import REPORT_FILE
@@ -55,7 +55,7 @@ from connector.warehouse.duckdb_file import LOG_ENDINGS, make_folder
 from connector.warehouse.runs import published_in
 from connector.warehouse.schema import SCHEMA_VERSION
 from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE, Warehouse
-from connector.warehouse.work_file import put_in_place
+from connector.warehouse.work_file import replace_published
 
 STAGING = ".restoring"
 """Folder that a backup is unpacked to, in the account's folder."""
@@ -200,10 +200,10 @@ def _carry_out(
         def open_ledger() -> Ledger:
             """Open the ledger that is here, and keep pulls and pushes out."""
             ledger = held.enter_context(Ledger(folder))
-            held.enter_context(alone(ledger, run_id, "restore", now))
+            held.enter_context(hold_all_leases(ledger, run_id, "restore", now))
             return ledger
 
-        erased, key = tuple[tuple[Listed, str], ...](), None
+        erased, key = tuple[tuple[ListedHash, str], ...](), None
         if is_readable:
             ledger = open_ledger()
             erased, key = tuple(Erasures(ledger).all_listed()), read_key(folder)
@@ -218,7 +218,7 @@ def _carry_out(
         try:
             _note(ledger, manifest, Warehouse(folder), at, is_ledger_older=not keeps)
             erasures = Erasures(ledger)
-            added = erasures.list_receipted(*([options.receipts] if options.receipts else []))
+            added = erasures.relist_receipts(*([options.receipts] if options.receipts else []))
             if not is_readable:
                 lost.append(
                     f"Found erasure receipts newer than the backup: {added} hashes were added to"
@@ -231,8 +231,8 @@ def _carry_out(
                     " are not recognized. Erase these people again."
                 )
             else:
-                erasures.list_again(erased, at)
-            if again := returned(settings):
+                erasures.relist_hashes(erased, at)
+            if again := find_returned(settings):
                 # The backup's published file has these people: it is built again from the rest.
                 shutil.rmtree(staging, ignore_errors=True)
                 done = erase_all(settings, again, is_listed=True, has_turn=True, now=now)
@@ -259,7 +259,7 @@ def _publish(settings: Settings, staged: Path, now: Clock, *, is_changed: bool) 
     found = None if is_changed else published_in(staged)
     if not is_changed and (found is None or found.personal == settings.publish_personal.value):
         if staged.exists():
-            put_in_place(staged, settings.folder / PUBLISHED_FILE)
+            replace_published(staged, settings.folder / PUBLISHED_FILE)
     elif Warehouse(settings.folder).exists:
         publish(settings, now=now)
 
@@ -297,7 +297,7 @@ def _is_newer(live: Path, staged: Path, *, takes: bool) -> bool:
 
 def _lost(made_at: datetime, *, keeps_ledger: bool) -> list[str]:
     """Sentences about what is not known any more."""
-    when = shown(made_at)
+    when = format_moment(made_at)
     history = (
         f"Changes between {when} and now may be missing in the history. The next pull reads the"
         " current records."

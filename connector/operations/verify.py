@@ -14,8 +14,8 @@ from connector.errors import ConnectorError
 from connector.errors_api import NotFound, Stopped
 from connector.pulls.comparison import StreamComparison, compare, compare_vanished
 from connector.pulls.outcome import Progress, Watch
-from connector.pulls.pull_executor import Driver
-from connector.pulls.run_context import RunContext, open_run, select
+from connector.pulls.pull_executor import PullExecutor
+from connector.pulls.run_context import RunContext, open_run, select_resources
 from connector.settings.model import Settings
 from connector.warehouse.bookmark import Stream
 
@@ -73,7 +73,7 @@ async def verify(
 
     It reads every list and every detail. Raises as `run.pull` does before anything is read.
     """
-    names = select(resources)
+    names = select_resources(resources)
     started = time.monotonic()
     streams: dict[str, StreamComparison] = {}
     failed: ConnectorError | None = None
@@ -85,9 +85,9 @@ async def verify(
                 for stream in await context.streams(declaration(name)):
                     found = streams[stream.name] = StreamComparison()
                     await _compare(context, stream, found)
-                for stream in await context.vanished(declaration(name)):
+                for stream in await context.streams_of_deleted_parents(declaration(name)):
                     found = streams[stream.name] = StreamComparison()
-                    await Driver(context, stream).run(compare_vanished(found))
+                    await PullExecutor(context, stream).run(compare_vanished(found))
         except ConnectorError as error:
             failed = error
         requests = context.tally.requests
@@ -97,8 +97,8 @@ async def verify(
 async def _compare(context: RunContext, stream: Stream, found: StreamComparison) -> None:
     """Compare a stream; without a list, its parent is deleted, and each landed row is read."""
     try:
-        await Driver(context, stream).run(compare(stream.resource, found))
+        await PullExecutor(context, stream).run(compare(stream.resource, found))
     except NotFound as error:
         if stream.parent is None or not error.is_api_error:
             raise
-        await Driver(context, stream).run(compare_vanished(found))
+        await PullExecutor(context, stream).run(compare_vanished(found))

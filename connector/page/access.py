@@ -25,7 +25,7 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from connector.atomic_files import replacing
 from connector.errors import Misused, SettingsError, naming_file_errors
 from connector.page.marks import N_
-from connector.page.words import PageRefusal
+from connector.page.words import PageError
 
 SESSION_HOURS = 12
 TRIES_MAX, TRIES_SECONDS = 10, 60.0
@@ -36,14 +36,14 @@ _SESSIONS_MAX = 200
 _PASSWORDS_BYTES_MAX = 1_000_000
 
 
-class AccessDenied(PageRefusal):
+class AccessDenied(PageError):
     """The request may not be answered."""
 
     action = N_("Sign in again.")
     status = 403
 
 
-class LoginsTooMany(PageRefusal):
+class LoginsTooMany(PageError):
     """Too many logins have failed; the page waits."""
 
     action = N_("Wait a minute, then try again.")
@@ -176,12 +176,12 @@ class PageAccess:
         Raises `AccessDenied`.
         """
         scheme, _, host = self.rules.address.partition("://")
-        if headers.get("host", "").lower() not in {host.lower(), *_also(host)}:
+        if headers.get("host", "").lower() not in {host.lower(), *_other_host_names(host)}:
             raise AccessDenied("This page is at %(address)s.", address=self.rules.address)
         if not changes:
             return
         origin = headers.get("origin", "").lower()
-        allowed = {f"{scheme}://{each}" for each in (host.lower(), *_also(host))}
+        allowed = {f"{scheme}://{each}" for each in (host.lower(), *_other_host_names(host))}
         if origin not in allowed or headers.get("sec-fetch-site", "same-origin") != "same-origin":
             raise AccessDenied("The form came from another website.")
 
@@ -213,7 +213,7 @@ def _hash(cookie: str) -> str:
     return hashlib.sha256(cookie.encode()).hexdigest()
 
 
-def _also(host: str) -> set[str]:
+def _other_host_names(host: str) -> set[str]:
     """Other names of this very machine, where the page is served to it alone."""
     name, _, port = host.rpartition(":")
     loopback = {"127.0.0.1", "localhost", "[::1]"}
@@ -229,7 +229,7 @@ def read_passwords(path: Path) -> dict[str, str]:
         if path.stat().st_mode & 0o077:
             raise SettingsError(f"other users can open {path}", action=f"Run chmod 600 {path}.")
         if path.stat().st_size > _PASSWORDS_BYTES_MAX:
-            raise SettingsError(f"{path} is too large to be a file of passwords")
+            raise SettingsError(f"{path} is too large for a password file")
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
         raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from error

@@ -25,15 +25,15 @@ from connector.page.drafts import RECORD, DraftFolder, Edits, ImportDraft
 from connector.page.report_words import report_words
 from connector.page.row_index import TAKEN_BACK, IndexedRow, RowIndex
 from connector.page.words import language
-from connector.pushes.dry_run import Preview, PushFile, at_its_column, open_file, preview, target_of
-from connector.pushes.file_warnings import saved_before
-from connector.pushes.push import note_seen
+from connector.pushes.dry_run import Preview, PushFile, open_file, preview, target_of, with_column
+from connector.pushes.file_warnings import load_saved_match
+from connector.pushes.push import record_preview
 from connector.settings.model import Settings
 from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.problems import Cell, SheetRow, text_of
 from connector.spreadsheet.report import RowResult, report_path, write_report
 from connector.spreadsheet.table import Spreadsheet
-from connector.spreadsheet.target_columns import PushTarget, folded
+from connector.spreadsheet.target_columns import PushTarget, comparison_text
 from connector.warehouse.lookups import WarehouseLookups
 from connector.warehouse.warehouse import Warehouse
 
@@ -105,23 +105,25 @@ class DraftReader:
         self._checked: OrderedDict[str, ReadingJob[CheckedFile]] = OrderedDict()
         self._ended: OrderedDict[str, ReadingJob[RowIndex]] = OrderedDict()
         self._queue: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        Thread(target=self._work, name="readings", daemon=True).start()
+        Thread(target=self._run_jobs, name="readings", daemon=True).start()
 
     def opened(self, draft: ImportDraft) -> ReadingJob[OpenedFile]:
         """The draft's file, opened."""
         options = {name: draft.options.get(name) for name in _PLACE_OPTIONS}
         key = repr((draft.file, draft.resource, draft.mode, sorted(options.items())))
-        return self._job(self._opened, draft.id, key, self._open)
+        return self._get_or_start(self._opened, draft.id, key, self._open_draft)
 
     def checked(self, draft: ImportDraft) -> ReadingJob[CheckedFile]:
         """The draft's rows, checked with every answer; edits are put into the file first."""
-        return self._job(self._checked, draft.id, self._key(draft), self._check)
+        return self._get_or_start(self._checked, draft.id, self._key(draft), self._check_draft)
 
     def ended(self, draft: ImportDraft) -> ReadingJob[RowIndex]:
         """How every row of a draft that was sent has ended."""
-        return self._job(self._ended, draft.id, f"{draft.batch} {draft.version}", self._end)
+        return self._get_or_start(
+            self._ended, draft.id, f"{draft.batch} {draft.version}", self._read_ended
+        )
 
-    def last(self, draft: ImportDraft) -> CheckedFile | None:
+    def last_check(self, draft: ImportDraft) -> CheckedFile | None:
         """The rows as they were before the edits; None where they are not known."""
         job = self._checked.get(draft.id)
         if job is None or not job.future.done() or job.future.exception() is not None:
@@ -147,7 +149,7 @@ class DraftReader:
         saved, told = asked.saved, None
         if asked.remembers:
             folder = self._settings.folder
-            saved, told = saved_before(folder, asked.resource, headings, asked.saved)
+            saved, told = load_saved_match(folder, asked.resource, headings, asked.saved)
         found = map_headings(headings, opened.target, saved=saved, ignored=asked.ignored)
         return found, told is not None
 
@@ -156,7 +158,7 @@ class DraftReader:
 
         Whether other rows are the same is seen when the whole file is checked.
         """
-        checked = self.last(draft)
+        checked = self.last_check(draft)
         if checked is None:
             return
         headings, rows = checked.preview.table.headings, checked.rows
@@ -173,7 +175,9 @@ class DraftReader:
             for row, result in zip(edited, again.results, strict=True):
                 rows.patch(IndexedRow(row, result))
 
-    def meant(self, checked: CheckedFile, rows: list[IndexedRow]) -> dict[int, Mapping[str, Any]]:
+    def values_to_send(
+        self, checked: CheckedFile, rows: list[IndexedRow]
+    ) -> dict[int, Mapping[str, Any]]:
         """What each of these rows would send, by field."""
         asked, table = checked.preview.asked, checked.preview.table
         only = [each.row for each in rows]
@@ -186,7 +190,7 @@ class DraftReader:
         """Return the first rows of each sheet, up to `SHEETS_SHOWN` sheets."""
         asked = self.push_file(draft)
         return {
-            name: _beginning(replace(asked, sheet=name))[0][:SHEET_ROWS]
+            name: _first_rows(replace(asked, sheet=name))[0][:SHEET_ROWS]
             for name in names[:SHEETS_SHOWN]
         }
 
@@ -194,14 +198,14 @@ class DraftReader:
         """The records of the local copy with these ids."""
         if not ids:
             return {}
-        with WarehouseLookups(_prepared(self._settings), folded) as lookups:
+        with WarehouseLookups(_as_loaded(self._settings), comparison_text) as lookups:
             return {id: each.record for id, each in lookups.landed(resource, ids).items()}
 
     def rows_lost(self, draft: ImportDraft) -> int:
         """The number of rows above the headings that a report of the draft's file leaves out."""
-        return _lost(open_file(self.push_file(draft)))
+        return _rows_above_headings(open_file(self.push_file(draft)))
 
-    def without_done(self, draft: ImportDraft, rest: ImportDraft) -> Edits:
+    def skip_all_but(self, draft: ImportDraft, rest: ImportDraft) -> Edits:
         """Edits of `rest`, the report of a draft, that skip all rows but those to correct."""
         assert draft.batch is not None
         lost = rest.shift - draft.shift
@@ -223,7 +227,7 @@ class DraftReader:
 
     # -- Work -------------------------------------------------------------------------------------
 
-    def _job(
+    def _get_or_start(
         self,
         kept: OrderedDict[str, ReadingJob[T]],
         id: str,
@@ -240,17 +244,17 @@ class DraftReader:
                 kept.popitem(last=False)
             return job
 
-    def _work(self) -> None:
+    def _run_jobs(self) -> None:
         while True:
             self._queue.get()()
 
-    def _open(self, id: str, job: ReadingJob[OpenedFile]) -> OpenedFile:
+    def _open_draft(self, id: str, job: ReadingJob[OpenedFile]) -> OpenedFile:
         draft = self._drafts.load(id)
         asked = self.push_file(draft)
         table = open_file(asked)
-        with WarehouseLookups(_prepared(self._settings), folded) as lookups:
+        with WarehouseLookups(_as_loaded(self._settings), comparison_text) as lookups:
             target = target_of(asked, lookups)
-        beginning, begins_at = _beginning(asked)
+        beginning, begins_at = _first_rows(asked)
         samples: list[dict[str, None]] = [{} for _ in table.headings]
         for row in islice(table.rows(), SAMPLED_ROWS):
             for some, cell in zip(samples, () if row.is_outside else row.cells, strict=False):
@@ -259,10 +263,10 @@ class DraftReader:
         table.release()
         return OpenedFile(table, target, beginning, begins_at, tuple(map(tuple, samples)))
 
-    def _check(self, id: str, job: ReadingJob[CheckedFile]) -> CheckedFile:
+    def _check_draft(self, id: str, job: ReadingJob[CheckedFile]) -> CheckedFile:
         draft = self._drafts.load(id)
         if draft.edits:
-            draft = self._mended(draft)
+            draft = self._with_edits(draft)
             job.key = self._key(draft)
         asked, at = self.push_file(draft), datetime.now(UTC)
         opened = open_file(asked)
@@ -271,16 +275,16 @@ class DraftReader:
         foreseen = preview(
             self._settings, asked, again=bool(draft.options.get("resend")), table=counted
         )
-        note_seen(self._settings.folder, foreseen, at)
+        record_preview(self._settings.folder, foreseen, at)
         rows.fill(foreseen.results, opened.headings)
         opened.release()
         return CheckedFile(foreseen, rows)
 
-    def _end(self, id: str, job: ReadingJob[RowIndex]) -> RowIndex:
+    def _read_ended(self, id: str, job: ReadingJob[RowIndex]) -> RowIndex:
         draft = self._drafts.load(id)
         assert draft.batch is not None
         table = open_file(self.push_file(draft))
-        columns, _ = self.columns(draft, self._open(id, ReadingJob(job.key)))
+        columns, _ = self.columns(draft, self._open_draft(id, ReadingJob(job.key)))
         with Ledger(self._settings.folder) as ledger:
             records = list(Journal(ledger).rows(draft.batch))
         results = [_ended_row(each, columns) for each in records]
@@ -291,7 +295,7 @@ class DraftReader:
         table.release()
         return rows
 
-    def _mended(self, draft: ImportDraft) -> ImportDraft:
+    def _with_edits(self, draft: ImportDraft) -> ImportDraft:
         """The draft with its edits in a copy of the file.
 
         The copy is a report: any table can be written so, and the command takes it as well.
@@ -319,8 +323,8 @@ class DraftReader:
         given = iter(lambda: results.popleft() if results else None, None)
         words = report_words(language(draft.language), draft.resource)
         write_report(path, replace(table, _read=rows), given, words)
-        lost = _lost(table)
-        with self._drafts.changing(draft.id, draft.changed_by) as now:
+        lost = _rows_above_headings(table)
+        with self._drafts.open_for_change(draft.id, draft.changed_by) as now:
             later = {row: edit for row, edit in now.edits.items() if edits.get(row) != edit}
             now.edits = {str(int(row) - lost): edit for row, edit in later.items()}
             if now.file != now.original:
@@ -330,7 +334,7 @@ class DraftReader:
         return now
 
 
-def _lost(table: Spreadsheet) -> int:
+def _rows_above_headings(table: Spreadsheet) -> int:
     """The number of rows at a table's top that its report does not have."""
     # A workbook's report keeps the numbers of the rows; in a text they are counted.
     is_text = table.kind in ("csv", "tsv") and not table.is_report
@@ -346,12 +350,12 @@ _PLACE_OPTIONS = (*READ_OPTIONS, "match", "content_type", "clear")
 
 def _ended_row(row: RowRecord, columns: ColumnMap) -> RowResult:
     """How a row of the journal ended, as a report has it."""
-    problems = tuple(at_its_column(each, columns) for each in row.problems)
+    problems = tuple(with_column(each, columns) for each in row.problems)
     code = TAKEN_BACK if row.undone_at is not None else row.code or None
     return RowResult(row.number, row.outcome, problems, code, row.record_id)
 
 
-def _prepared(settings: Settings) -> Warehouse:
+def _as_loaded(settings: Settings) -> Warehouse:
     warehouse = Warehouse(settings.folder)
     warehouse.prepare()
     return warehouse
@@ -361,7 +365,7 @@ def _with_count(table: Spreadsheet, index: RowIndex, tell: Callable[[int], None]
     """Return the table, whose rows are counted and kept while they are read."""
 
     def rows() -> Iterator[SheetRow]:
-        for count, row in enumerate(index.keeping(table.rows()), 1):
+        for count, row in enumerate(index.record_rows(table.rows()), 1):
             if count % 1_000 == 0:
                 tell(count)
             yield row
@@ -369,7 +373,7 @@ def _with_count(table: Spreadsheet, index: RowIndex, tell: Callable[[int], None]
     return replace(table, _read=rows)
 
 
-def _beginning(asked: PushFile) -> tuple[tuple[tuple[str, ...], ...], int]:
+def _first_rows(asked: PushFile) -> tuple[tuple[tuple[str, ...], ...], int]:
     """The first rows of the file as they stand, and the number of the first of them."""
     for first in range(1, SHOWN_ROWS):
         try:

@@ -23,7 +23,7 @@ from connector.ledger.journal_reads import Deed
 from connector.page.draft_reader import DraftReader
 from connector.page.drafts import DraftFolder, ImportDraft
 from connector.page.report_words import report_words
-from connector.page.words import PageRefusal, language, note_of
+from connector.page.words import PageError, error_note, language
 from connector.pulls.outcome import Progress
 from connector.pushes.batch import resolve
 from connector.pushes.batch_report import Decision
@@ -90,7 +90,7 @@ class DraftSender:
         self._lock, self._turn = Lock(), Lock()
         self._running: dict[str, RunningWork] = {}
 
-    def go_on(self) -> list[str]:
+    def resume(self) -> list[str]:
         """Send on what was under way when the last server ended; returns the drafts' ids."""
         found = [each.id for each in self._drafts.all() if each.stage == "sending"]
         for id in found:
@@ -101,7 +101,7 @@ class DraftSender:
         """Begin to send a draft, which says already that it is under way."""
         self._start(draft.id, "send", self._send)
 
-    def look_at_undo(self, draft: ImportDraft) -> None:
+    def preview_undo(self, draft: ImportDraft) -> None:
         """Find out what taking it back would do: a read for each record."""
         self._start(draft.id, "look", partial(self._undo, applies=False))
 
@@ -144,7 +144,7 @@ class DraftSender:
             run.error = ConnectorError(f"an unexpected error: {type(error).__name__}")
         finally:
             if run.error is not None and run.what == "send":
-                self._end(id, error=note_of(run.error))
+                self._end(id, error=error_note(run.error))
             run.ended.set()
 
     async def _send(self, id: str, run: RunningWork) -> None:
@@ -170,8 +170,8 @@ class DraftSender:
                 await asyncio.sleep(LEASE_LOOK_SECONDS)
         error = report.error or (report.batch.error if report.batch is not None else None)
         if report.is_held_back:
-            error = PageRefusal("Nothing was imported because a question has no answer yet.")
-        told = note_of(error) if error is not None else None
+            error = PageError("Nothing was imported because a question has no answer yet.")
+        told = error_note(error) if error is not None else None
         batch = report.batch.batch if report.batch is not None else None
         self._end(id, error=told, batch=batch, report=report.file)
 
@@ -183,7 +183,7 @@ class DraftSender:
         batch: str | None = None,
         report: Path | None = None,
     ) -> None:
-        with self._drafts.changing(id, self._drafts.load(id).changed_by) as draft:
+        with self._drafts.open_for_change(id, self._drafts.load(id).changed_by) as draft:
             draft.batch = batch or draft.batch
             draft.report = report.name if report is not None else draft.report
             draft.error, draft.stage = error, "sent" if draft.batch else "open"
@@ -196,5 +196,5 @@ class DraftSender:
         )
         if applies:
             # What became of the rows is another thing now.
-            with self._drafts.changing(id, draft.changed_by):
+            with self._drafts.open_for_change(id, draft.changed_by):
                 pass

@@ -24,7 +24,7 @@ from connector.atomic_files import create, replacing
 from connector.errors import ConnectorError, naming_file_errors
 from connector.page.marks import N_
 from connector.page.row_index import IndexedRow
-from connector.page.words import PageRefusal
+from connector.page.words import PageError
 from connector.pushes.options import PushOptions
 from connector.settings.layers import IMPORTS_FOLDER
 from connector.spreadsheet.mapping_file import SavedMap, load_map, save_map
@@ -47,14 +47,14 @@ _PIECE_BYTES = 256 * 1024
 _DIGITS_MAX = 9
 
 
-class DraftChanged(PageRefusal):
+class DraftChanged(PageError):
     """The draft was changed elsewhere since the form was shown."""
 
     action = N_("Open the latest version and repeat your change.")
     status = 409
 
 
-class DraftUnknown(PageRefusal):
+class DraftUnknown(PageError):
     """There is no such draft; it may have been erased."""
 
     action = N_("Start a new import with the file.")
@@ -62,7 +62,7 @@ class DraftUnknown(PageRefusal):
 
 
 @dataclass(frozen=True, slots=True)
-class SeenDraft:
+class DraftVersion:
     """The draft that a form was made from: its version, and the key of the page with the form.
 
     A page that is left sends what was typed last (`is_late`), perhaps after the next page was
@@ -112,7 +112,7 @@ class ImportDraft:
     page_began: int = 0
     language: str = "en"
 
-    def is_current(self, seen: SeenDraft) -> bool:
+    def is_current(self, seen: DraftVersion) -> bool:
         """Return True if only this page changed the draft since it was shown.
 
         A page sends several forms: cells as they are typed, and the whole form at its end.
@@ -143,7 +143,7 @@ class DraftFolder:
         """A new draft of a file, whose name is made harmless."""
         id, now = secrets.token_hex(8), datetime.now(UTC).isoformat()
         folder = self.folder / id
-        name = _harmless(name)
+        name = _safe_name(name)
         draft = ImportDraft(id, file=name, original=name, made_at=now, changed_at=now, **said)
         draft.changed_by = draft.made_by
         make_folder(folder)
@@ -170,7 +170,9 @@ class DraftFolder:
         return self.folder / id
 
     @contextmanager
-    def changing(self, id: str, who: str, seen: SeenDraft | None = None) -> Iterator[ImportDraft]:
+    def open_for_change(
+        self, id: str, who: str, seen: DraftVersion | None = None
+    ) -> Iterator[ImportDraft]:
         """The draft, to be changed; it is saved at the end unless that fails.
 
         `seen` is what the form was made from. Raises `DraftChanged` if the draft was changed since.
@@ -249,7 +251,7 @@ class DraftFolder:
             file.write(json.dumps(asdict(draft)).encode())
 
 
-def _harmless(name: str) -> str:
+def _safe_name(name: str) -> str:
     """The last part of a file's name, without what means something to a system."""
     last = re.split(r"[/\\]", name)[-1]
     plain = "".join(c if c.isprintable() else "_" for c in _NOT_IN_NAMES.sub("_", last)).strip(
@@ -257,7 +259,7 @@ def _harmless(name: str) -> str:
     )
     stem, dot, suffix = plain.rpartition(".")
     if not dot or len(suffix) > 5:
-        raise PageRefusal(
+        raise PageError(
             "The name %(name)s has no known file extension.",
             action="Choose a CSV, XLSX, XLS or ODS file.",
             name=last[:40],
@@ -274,7 +276,7 @@ def whole_number(text: str) -> int | None:
     if not text:
         return None
     if not text.isdecimal() or len(text) > _DIGITS_MAX:
-        raise PageRefusal("“%(text)s” is not a valid number.", text=text[:_DIGITS_MAX])
+        raise PageError("“%(text)s” is not a valid number.", text=text[:_DIGITS_MAX])
     return int(text)
 
 
@@ -294,7 +296,9 @@ def keep_only(edits: Edits, numbers: Iterable[int], kept: int | None) -> None:
             del edits[number]
 
 
-def edits_of(form: Mapping[str, str], edits: Edits, cells: Mapping[int, Mapping[int, str]]) -> None:
+def read_cell_edits(
+    form: Mapping[str, str], edits: Edits, cells: Mapping[int, Mapping[int, str]]
+) -> None:
     """Take a form's cells into the edits: those that differ from the file's `cells`.
 
     Its names are `e:ROW:COLUMN` for a cell, `pick:ROW` for the record of a row, `seen:ROW` for a

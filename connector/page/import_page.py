@@ -29,11 +29,19 @@ from connector.page.access import AccessDenied, AccessRules, PageAccess
 from connector.page.draft_reader import READ_OPTIONS, CheckedFile
 from connector.page.draft_sender import DraftSender
 from connector.page.drafts import ImportDraft, whole_number
-from connector.page.preparing import NotReady, PreparingScreens, ready
+from connector.page.preparing import NotReady, PreparingScreens, result_of
 from connector.page.row_index import TAKEN_BACK, RowIndex
-from connector.page.screens import pages, problem_kinds
-from connector.page.site import Guarded, PageCall, PageDoor, Screen, failure, redirect, render
-from connector.page.words import ABOUT, MODES, OUTCOMES, QUESTIONS, UNDONE, PageRefusal, language_of
+from connector.page.screens import count_pages, problem_kinds
+from connector.page.site import (
+    GuardedApplication,
+    PageCall,
+    PageEntrance,
+    Screen,
+    error_page,
+    redirect,
+    render,
+)
+from connector.page.words import ABOUT, MODES, OUTCOMES, QUESTIONS, UNDONE, PageError, language_of
 from connector.pushes.batch_report import Decision, DeclaredRecord
 from connector.pushes.dry_run import OPERATIONS, Preview
 from connector.settings.model import Settings
@@ -73,9 +81,11 @@ class ImportPage(PreparingScreens):
         super().__init__(settings)
         self.sender = DraftSender(settings, self.drafts, self.reader)
         self.access = PageAccess(options.rules, self.drafts.folder, options.person)
-        self.door = PageDoor(self.access, options.cookie)
-        app = Starlette(routes=self._routes(), exception_handlers={HTTPException: self._refused})
-        self.app = Guarded(app, self._bytes_max)
+        self.door = PageEntrance(self.access, options.cookie)
+        app = Starlette(
+            routes=self._routes(), exception_handlers={HTTPException: self._refusal_page}
+        )
+        self.app = GuardedApplication(app, self._bytes_max)
 
     def _bytes_max(self, path: str) -> int:
         """Return the largest body that a path takes: only an upload has the size of a file."""
@@ -85,7 +95,7 @@ class ImportPage(PreparingScreens):
 
     def start(self) -> None:
         """Go on with what was under way, and erase what is over, now and then."""
-        self.sender.go_on()
+        self.sender.resume()
         Thread(target=self._erase_old, name="erasing", daemon=True).start()
 
     def _erase_old(self) -> None:
@@ -104,7 +114,7 @@ class ImportPage(PreparingScreens):
             f"{one}/values": self.values,
             f"{one}/rows": self.rows,
             f"{one}/rows/{{row}}": self.row,
-            f"{one}/look": self.look,
+            f"{one}/look": self.preview,
             f"{one}/progress": self.progress,
             f"{one}/result": self.result,
             f"{one}/undo": self.undo,
@@ -114,16 +124,16 @@ class ImportPage(PreparingScreens):
             "/imports": self.begin,
             "/template": self.template,
             "/inbox": self.begin_inbox,
-            f"{one}/table": self.take_table,
-            f"{one}/columns": self.take_columns,
-            f"{one}/values": self.take_values,
-            f"{one}/rows": self.take_rows,
-            f"{one}/group": self.take_group,
-            f"{one}/replace": self.take_replacement,
-            f"{one}/twins": self.take_twins,
+            f"{one}/table": self.save_table,
+            f"{one}/columns": self.save_columns,
+            f"{one}/values": self.save_values,
+            f"{one}/rows": self.save_cells,
+            f"{one}/group": self.save_group_answer,
+            f"{one}/replace": self.replace_text,
+            f"{one}/twins": self.save_duplicates,
             f"{one}/send": self.send,
             f"{one}/again": self.send_again,
-            f"{one}/undo": self.take_undo,
+            f"{one}/undo": self.start_undo,
             f"{one}/resolve": self.resolve,
             f"{one}/rest": self.begin_rest,
             f"{one}/remove": self.remove,
@@ -136,7 +146,9 @@ class ImportPage(PreparingScreens):
         ]
         for methods, some in (("GET", shown), ("POST", taken)):
             for path, show in some.items():
-                routes.append(Route(path, self.door.screen(_waiting(show)), methods=[methods]))
+                routes.append(
+                    Route(path, self.door.screen(_progress_while_reading(show)), methods=[methods])
+                )
         return routes
 
     # -- Coming in --------------------------------------------------------------------------------
@@ -151,7 +163,7 @@ class ImportPage(PreparingScreens):
             response = redirect("/")
             self.door.set_cookie(response, self.access.enter(request.path_params["token"]))
         except ConnectorError as error:
-            return failure(error, language, None)
+            return error_page(error, language, None)
         return response
 
     async def _login(self, request: Request) -> Response:
@@ -171,23 +183,23 @@ class ImportPage(PreparingScreens):
             shown = render("login.html", language, session=None, message=told)
             return HTMLResponse(shown, 403)
         except ConnectorError as error:
-            return failure(error, language, None)
+            return error_page(error, language, None)
         return response
 
-    async def _refused(self, request: Request, error: Exception) -> Response:
+    async def _refusal_page(self, request: Request, error: Exception) -> Response:
         """Explain why no screen answers the request."""
         language = language_of(request.headers.get("accept-language", ""))
         status = error.status_code if isinstance(error, HTTPException) else 500
-        told = PageRefusal("This page does not exist.")
+        told = PageError("This page does not exist.")
         if status == 413 and request.url.path == "/imports":
-            told = PageRefusal(
+            told = PageError(
                 "The file is larger than %(size)s MB.",
                 action="Choose a smaller file, or split it into several files.",
                 size=language.number(self._settings.import_file_mb.value),
             )
         elif status in (400, 413):
-            told = PageRefusal("The form is too large.")
-        return failure(told, language, None, status)
+            told = PageError("The form is too large.")
+        return error_page(told, language, None, status)
 
     def logout(self, call: PageCall) -> Response:
         """End the session, wherever else its cookie is."""
@@ -197,7 +209,7 @@ class ImportPage(PreparingScreens):
 
     # -- Look and send ----------------------------------------------------------------------------
 
-    def look(self, call: PageCall) -> Response:
+    def preview(self, call: PageCall) -> Response:
         """What the import would do, before it does anything."""
         draft = self.drafts.load(call.id)
         if draft.stage in ("sending", "sent"):
@@ -207,7 +219,7 @@ class ImportPage(PreparingScreens):
         draft = self.drafts.load(call.id)
         preview = checked.preview
         stopping = [each for each in preview.stopping if each.code not in _BY_CONSENT]
-        return self.show(
+        return self.render_draft(
             call,
             "look.html",
             draft,
@@ -224,7 +236,7 @@ class ImportPage(PreparingScreens):
             warnings=problem_kinds(checked.rows, sort="warning"),
             path=self.drafts.file(draft),
             map_path=self.drafts.map_path(draft),
-            **self._listed(call, checked.rows, _FORESEEN, checked),
+            **self._page_of_rows(call, checked.rows, _FORESEEN, checked),
         )
 
     def send(self, call: PageCall) -> Response:
@@ -234,16 +246,16 @@ class ImportPage(PreparingScreens):
         draft = self.drafts.load(call.id)
         stopping = {each.code for each in checked.preview.stopping}
         if stopping - _BY_CONSENT or (stopping and call.form.get("accept") != "yes"):
-            raise PageRefusal(
+            raise PageError(
                 "Some questions or warnings need your answer.",
                 action="Answer the open questions and confirm the warnings.",
             )
         if checked.rows.count(("outcome", "convert", None)) and call.form.get("final") != "yes":
-            raise PageRefusal("A conversion cannot be undone.", action="Confirm the conversion.")
+            raise PageError("A conversion cannot be undone.", action="Confirm the conversion.")
         needs_two = self._settings.approvals.value == "on"
-        with self.changing(call) as draft:
+        with self.open_for_change(call) as draft:
             if draft.stage in ("sending", "sent"):
-                raise PageRefusal(
+                raise PageError(
                     "This import was already sent.", action="Go to the list of imports."
                 )
             if stopping:
@@ -252,7 +264,7 @@ class ImportPage(PreparingScreens):
                 draft.stage, draft.ready_by = "ready", person
                 return redirect(f"/imports/{call.id}/look")
             if needs_two and draft.ready_by == person:
-                raise PageRefusal(
+                raise PageError(
                     "You prepared this import, so another person must send it.",
                     action="Ask a colleague to open this page.",
                 )
@@ -263,9 +275,9 @@ class ImportPage(PreparingScreens):
 
     def send_again(self, call: PageCall) -> Response:
         """Continue an import that did not finish."""
-        with self.changing(call) as draft:
+        with self.open_for_change(call) as draft:
             if draft.stage != "sent":
-                raise PageRefusal(
+                raise PageError(
                     "This import was not sent yet.", action="Go to the list of imports."
                 )
             draft.stage, draft.error = "sending", None
@@ -283,7 +295,7 @@ class ImportPage(PreparingScreens):
             else:
                 is_look = run is not None and run.what != "send"
                 return redirect(f"/imports/{call.id}/{'undo' if is_look else 'result'}")
-        return self.show(call, "progress.html", draft, run=self.sender.running(call.id))
+        return self.render_draft(call, "progress.html", draft, run=self.sender.running(call.id))
 
     # -- Result -----------------------------------------------------------------------------------
 
@@ -292,15 +304,17 @@ class ImportPage(PreparingScreens):
         draft = self.drafts.load(call.id)
         if draft.batch is None:
             return redirect(f"/imports/{call.id}/look")
-        ended, columns = self._ended(draft)
-        return self.show(call, "result.html", draft, **self._listed(call, ended, _ENDED, columns))
+        ended, columns = self._ended_rows(draft)
+        return self.render_draft(
+            call, "result.html", draft, **self._page_of_rows(call, ended, _ENDED, columns)
+        )
 
-    def _ended(self, draft: ImportDraft) -> tuple[RowIndex, ColumnMap]:
+    def _ended_rows(self, draft: ImportDraft) -> tuple[RowIndex, ColumnMap]:
         """The rows of a draft that was sent, and what its columns were taken for."""
-        ended = ready(draft, self.reader.ended(draft))
+        ended = result_of(draft, self.reader.ended(draft))
         return ended, self.reader.columns(draft, self.opened(draft))[0]
 
-    def _listed(
+    def _page_of_rows(
         self, call: PageCall, rows: RowIndex, order: tuple[str, ...], of: Any
     ) -> dict[str, Any]:
         """The counts by outcome, and a page of the rows of one of them."""
@@ -311,16 +325,16 @@ class ImportPage(PreparingScreens):
         urgent = (name for name in ("held", *counts) if name in counts)
         show = show if show in counts else next(urgent, "")
         found = rows.page(("outcome", show, None), call.page())
-        meant = self.reader.meant(of, found) if show == "create" else {}
+        meant = self.reader.values_to_send(of, found) if show == "create" else {}
         ids = {row.result.record_id or "" for row in found if show in _CONVERTING}
         return {
             "meant": meant,
             "records": self.reader.records(columns.resource, ids),
             "counts": counts,
             "show": show,
-            "rows": [(each, screens.who(each, columns)) for each in found],
+            "rows": [(each, screens.row_title(each, columns)) for each in found],
             "page": call.page(),
-            "pages": pages(counts.get(show, 0)),
+            "pages": count_pages(counts.get(show, 0)),
             "sent": sum(counts.get(name, 0) for name in OPERATIONS),
             "outcomes": OUTCOMES,
             "about": ABOUT,
@@ -331,7 +345,7 @@ class ImportPage(PreparingScreens):
         """Begin another import with the rows of the report that a person has to correct."""
         draft, person = self.drafts.load(call.id), call.session.person
         if draft.report is None:
-            raise PageRefusal("This import has no report.")
+            raise PageError("This import has no report.")
         said = {"resource": draft.resource, "mode": draft.mode, "made_by": person}
         options = {n: v for n, v in draft.options.items() if n not in _OF_ONE_FILE}
         shift = self.reader.rows_lost(draft)
@@ -340,10 +354,10 @@ class ImportPage(PreparingScreens):
             begun = self.drafts.begin(
                 path.name, content, options=options, shift=draft.shift + shift, **said
             )
-        with self.drafts.changing(begun.id, person) as begun:
+        with self.drafts.open_for_change(begun.id, person) as begun:
             self.drafts.save_map(begun, self.drafts.saved_map(draft) or SavedMap(draft.resource))
             begun.confirmed = ["table", "columns"]
-            begun.edits = self.reader.without_done(draft, begun)
+            begun.edits = self.reader.skip_all_but(draft, begun)
         return redirect(f"/imports/{begun.id}")
 
     def resolve(self, call: PageCall) -> Response:
@@ -353,9 +367,9 @@ class ImportPage(PreparingScreens):
         id = call.form.get("record", "").strip()
         decision = DeclaredRecord(id) if said == "record" and id else words.get(said)
         if decision is None or row is None:
-            raise PageRefusal("Choose an action for the row.", action="Go back and choose.")
+            raise PageError("Choose an action for the row.", action="Go back and choose.")
         self.sender.resolve(self.drafts.load(call.id), row, decision)
-        with self.changing(call):
+        with self.open_for_change(call):
             pass
         return redirect(f"/imports/{call.id}/result?show=held")
 
@@ -371,22 +385,22 @@ class ImportPage(PreparingScreens):
         rows = [*islice(told, UNDONE_MAX)]
         people: dict[int, tuple[str, str]] = {}
         if rows:
-            ended, columns = self._ended(draft)
+            ended, columns = self._ended_rows(draft)
             found = ((each.number, ended.row(each.number)) for each in rows)
-            people = {number: screens.who(row, columns) for number, row in found if row}
-        return self.show(
+            people = {number: screens.row_title(row, columns) for number, row in found if row}
+        return self.render_draft(
             call, "undo.html", draft, report=report, words=UNDONE, rows=rows, who=people
         )
 
-    def take_undo(self, call: PageCall) -> Response:
+    def start_undo(self, call: PageCall) -> Response:
         """Look at what taking it back would do, or do it."""
-        with self.changing(call) as draft:
+        with self.open_for_change(call) as draft:
             if draft.batch is None:
-                raise PageRefusal("Nothing was imported.")
+                raise PageError("Nothing was imported.")
         if call.form.get("go") == "on":
             self.sender.undo(draft)
         else:
-            self.sender.look_at_undo(draft)
+            self.sender.preview_undo(draft)
         return redirect(f"/imports/{call.id}/progress")
 
     def history(self, call: PageCall) -> Response:
@@ -418,7 +432,7 @@ _BY_CONSENT = frozenset(
 )
 
 
-def _waiting(show: Screen) -> Screen:
+def _progress_while_reading(show: Screen) -> Screen:
     """The screen, or how far the reading is that it needs."""
 
     def answer(call: PageCall) -> Response:

@@ -27,15 +27,15 @@ from connector.page.draft_reader import CheckedFile, DraftReader, OpenedFile, Re
 from connector.page.drafts import (
     DraftFolder,
     ImportDraft,
-    edits_of,
     keep_only,
+    read_cell_edits,
     set_cell,
     whole_number,
 )
 from connector.page.row_index import IndexedRow, Kind
-from connector.page.screens import ValueQuestion, kind_of, pages, problem_kinds
+from connector.page.screens import ValueQuestion, count_pages, kind_of, problem_kinds
 from connector.page.site import PageCall, redirect
-from connector.page.words import MODES, PageRefusal, country_of, resource_names
+from connector.page.words import MODES, PageError, country_of, resource_names
 from connector.pushes.dry_run import template
 from connector.pushes.file_warnings import NAME_ALLOWED, load_named_map, named_maps, save_named_map
 from connector.pushes.inbox import Inbox
@@ -70,7 +70,7 @@ class PreparingScreens:
         self.drafts = DraftFolder(settings.folder, keep)
         self.reader = DraftReader(settings, self.drafts)
         self._inbox = Inbox(settings.folder)
-        self._inbox_seen = self._inbox.look(None).seen
+        self._inbox_seen = self._inbox.scan(None).seen
 
     # -- Drafts -----------------------------------------------------------------------------------
 
@@ -80,7 +80,7 @@ class PreparingScreens:
 
     def _home(self, call: PageCall, message: str = "") -> Response:
         """The first screen. With a message, the answers of a form that cannot be used are kept."""
-        found = self._inbox.look(self._inbox_seen)
+        found = self._inbox.scan(self._inbox_seen)
         self._inbox_seen = found.seen
         return call.render(
             "home.html",
@@ -109,7 +109,7 @@ class PreparingScreens:
 
     def begin(self, call: PageCall) -> Response:
         """Begin an import with a file, or with what was pasted."""
-        words, said = call.language, _said(call)
+        words, said = call.language, _resource_and_mode(call)
         if said is None:
             told = words.gettext("Choose what is in the file and what you want to do.")
             return self._home(call, told)
@@ -143,9 +143,9 @@ class PreparingScreens:
 
     def template(self, call: PageCall) -> Response:
         """Return an empty workbook with all columns of the resource."""
-        said = _said(call)
+        said = _resource_and_mode(call)
         if said is None or said[1] == "convert":
-            raise PageRefusal("There is no template for a conversion.")
+            raise PageError("There is no template for a conversion.")
         resource, mode = said
         is_item = resource == "content_items"
         with TemporaryDirectory() as folder:
@@ -156,16 +156,16 @@ class PreparingScreens:
                 match=CATALOG[resource].natural_keys[0] if mode in ("update", "upsert") else (),
                 parent=call.form.get("content_type") if is_item else None,
             )
-            return Response(path.read_bytes(), headers=_attached(path.name))
+            return Response(path.read_bytes(), headers=_download_headers(path.name))
 
     def begin_inbox(self, call: PageCall) -> Response:
         """Begin an import with a file of the inbox, which is taken out of it."""
         wanted = [call.form.get(name, "") for name in ("resource", "name", "digest")]
-        found = self._inbox.look(self._inbox_seen).waiting
+        found = self._inbox.scan(self._inbox_seen).waiting
         waiting = next((w for w in found if [w.resource, w.name, w.digest] == wanted), None)
         if waiting is None:
-            raise PageRefusal("The file is no longer in the inbox.")
-        taken, said = self._inbox.take(*wanted), waiting.orders.options
+            raise PageError("The file is no longer in the inbox.")
+        taken, said = self._inbox.claim(*wanted), waiting.orders.options
         options = {n: v for n, v in asdict(said).items() if n not in ("mode", "mapping_file")}
         with taken.path.open("rb") as content:
             draft = self.drafts.begin(
@@ -177,7 +177,7 @@ class PreparingScreens:
                 options=options,
             )
         if said.mapping_file is not None and said.mapping_file.name != NO_MAP:
-            with self.drafts.changing(draft.id, call.session.person) as draft:
+            with self.drafts.open_for_change(draft.id, call.session.person) as draft:
                 self.drafts.save_map(draft, load_map(said.mapping_file))
         taken.path.unlink(missing_ok=True)
         return redirect(f"/imports/{draft.id}")
@@ -211,7 +211,7 @@ class PreparingScreens:
         """Erase a draft at once."""
         draft = self.drafts.load(call.id)
         if draft.stage == "sending":
-            raise PageRefusal("This import is being sent.", action="Wait until it ends.")
+            raise PageError("This import is being sent.", action="Wait until it ends.")
         self._erase(draft.id)
         return redirect("/")
 
@@ -226,18 +226,18 @@ class PreparingScreens:
         names["map"] = "map.toml" if draft.has_map else None
         name = names.get(call.request.path_params["what"])
         if name is None or not (folder / name).is_file():
-            raise PageRefusal("This file does not exist.")
-        return FileResponse(folder / name, headers=_attached(name))
+            raise PageError("This file does not exist.")
+        return FileResponse(folder / name, headers=_download_headers(name))
 
     # -- Table ------------------------------------------------------------------------------------
 
     def opened(self, draft: ImportDraft) -> OpenedFile:
         """The draft's file, opened. Raises `NotReady`."""
-        return ready(draft, self.reader.opened(draft))
+        return result_of(draft, self.reader.opened(draft))
 
     def checked(self, draft: ImportDraft) -> CheckedFile:
         """The draft's rows, checked. Raises `NotReady`."""
-        return ready(draft, self.reader.checked(draft))
+        return result_of(draft, self.reader.checked(draft))
 
     def table(self, call: PageCall) -> Response:
         """Where the table is: the row of its headings, its sheet, its encoding."""
@@ -247,7 +247,7 @@ class PreparingScreens:
             opened = self.opened(draft)
         except ConnectorError as failed:
             error = failed
-        return self.show(
+        return self.render_draft(
             call,
             "table.html",
             draft,
@@ -264,7 +264,7 @@ class PreparingScreens:
             offered=getattr(error, "offered", None),
         )
 
-    def take_table(self, call: PageCall) -> Response:
+    def save_table(self, call: PageCall) -> Response:
         """Take where the table is."""
         with self.preparing(call) as draft:
             for name in ("sheet", "encoding", "delimiter"):
@@ -286,7 +286,7 @@ class PreparingScreens:
         found, is_remembered = self.reader.columns(draft, opened)
         labels = {each.name: call.language.field(each.name) for each in opened.target.columns}
         named = {each.name: each.field for each in opened.target.columns}
-        return self.show(
+        return self.render_draft(
             call,
             "columns.html",
             draft,
@@ -319,7 +319,7 @@ class PreparingScreens:
             draft.confirmed = ["table"]
         return redirect(f"/imports/{call.id}/columns")
 
-    def take_columns(self, call: PageCall) -> Response:
+    def save_columns(self, call: PageCall) -> Response:
         """Take what each column is for."""
         draft = self.drafts.load(call.id)
         if "use" in call.form:
@@ -369,10 +369,10 @@ class PreparingScreens:
         opened = self.opened(draft)
         home = country_of(call.request.headers.get("accept-language", "")) if not region else ""
         # The file of another country would have numbers that cannot be imported.
-        if home and not screens.phones_fit(opened, columns, home):
+        if home and not screens.region_fits(opened, columns, home):
             home = ""
         questions = [shown.get(q.key, q) for q in screens.value_questions(checked)]
-        return self.show(
+        return self.render_draft(
             call,
             "values.html",
             draft,
@@ -393,7 +393,7 @@ class PreparingScreens:
             found |= self.reader.records(each.resource, ids)
         return found
 
-    def take_values(self, call: PageCall) -> Response:
+    def save_values(self, call: PageCall) -> Response:
         """Take the answers about values."""
         draft = self.drafts.load(call.id)
         checked = self.checked(draft)
@@ -401,7 +401,7 @@ class PreparingScreens:
         if kind is None:
             asked = screens.value_questions(checked)
         else:
-            group = screens.problem_group(checked, kind)
+            group = screens.group_answer(checked, kind)
             asked = [group.values] if group is not None and group.values is not None else []
         saved, wrong = screens.answered_map(
             call.form, asked, checked.preview.columns, checked.preview.asked.mode
@@ -425,8 +425,8 @@ class PreparingScreens:
         chosen = kinds[place] if kinds else None
         twins = checked.rows.twins.get(chosen.kind, {}) if chosen else {}
         found = checked.rows.page(chosen.kind, call.page()) if chosen and not twins else []
-        group = screens.problem_group(checked, chosen.kind) if chosen and not twins else None
-        return self.show(
+        group = screens.group_answer(checked, chosen.kind) if chosen and not twins else None
+        return self.render_draft(
             call,
             "rows.html",
             draft,
@@ -434,13 +434,13 @@ class PreparingScreens:
             chosen=chosen,
             group=group,
             referred=self._referred([group.values] if group and group.values else []),
-            twins=screens.twin_groups(checked, chosen.kind, call.page()) if chosen else [],
+            twins=screens.duplicate_groups(checked, chosen.kind, call.page()) if chosen else [],
             later=next((each for each in kinds[place + 1 :] if each.left), None),
             columns=checked.preview.columns.columns,
             replaced=whole_number(call.query("replaced")),
             **self._shown_rows(draft, checked, found, chosen.kind if chosen else None),
             page=call.page(),
-            pages=pages(len(twins) or chosen.count) if chosen else 1,
+            pages=count_pages(len(twins) or chosen.count) if chosen else 1,
         )
 
     def _shown_rows(
@@ -458,7 +458,7 @@ class PreparingScreens:
     def _last_checked(self, call: PageCall) -> tuple[ImportDraft, CheckedFile]:
         """The draft and its rows as they were last checked as a whole."""
         draft = self.drafts.load(call.id)
-        if (checked := self.reader.last(draft)) is None:
+        if (checked := self.reader.last_check(draft)) is None:
             checked = self.checked(draft)
             # The check may have written the edits to the file, which makes another version.
             draft = self.drafts.load(call.id)
@@ -469,18 +469,20 @@ class PreparingScreens:
         draft, checked = self._last_checked(call)
         found = checked.rows.row(whole_number(call.request.path_params["row"]) or 0)
         if found is None:
-            raise PageRefusal("This row does not exist.")
+            raise PageError("This row does not exist.")
         shown = screens.shown_row(found, checked, draft.edits, is_whole=True)
-        return self.show(call, "row.html", draft, row=shown, records={}, back=call.query("kind"))
+        return self.render_draft(
+            call, "row.html", draft, row=shown, records={}, back=call.query("kind")
+        )
 
-    def take_rows(self, call: PageCall) -> Response:
+    def save_cells(self, call: PageCall) -> Response:
         """Take the cells of a form, and check their rows again at once."""
         numbers = _row_numbers(call.form)
         _, checked = self._last_checked(call)
         found = {number: checked.rows.row(number) for number in numbers}
         cells = {n: dict(enumerate(row.cells)) for n, row in found.items() if row is not None}
         with self.preparing(call) as draft:
-            edits_of(call.form, draft.edits, cells)
+            read_cell_edits(call.form, draft.edits, cells)
             if call.form.get("go") == "on":
                 draft.confirmed = [*dict.fromkeys([*draft.confirmed, "rows"])]
         self.reader.check_again(draft, numbers)
@@ -504,13 +506,13 @@ class PreparingScreens:
         here = f"?kind={quote(kind)}&page={quote(page)}"
         return redirect(f"/imports/{call.id}/rows{here}")
 
-    def take_group(self, call: PageCall) -> Response:
+    def save_group_answer(self, call: PageCall) -> Response:
         """Take one answer for all rows of a kind."""
         kind = kind_of(call.form.get("kind", ""))
         _, checked = self._last_checked(call)
-        group = screens.problem_group(checked, kind) if kind is not None else None
+        group = screens.group_answer(checked, kind) if kind is not None else None
         if kind is None or group is None:
-            raise PageRefusal("This column does not exist.")
+            raise PageError("This column does not exist.")
         with self.preparing(call) as draft:
             if "without" in call.form:
                 self.drafts.save_map(draft, without_column(checked.preview.columns, group.heading))
@@ -522,12 +524,12 @@ class PreparingScreens:
         self.reader.forget(call.id)
         return redirect(f"/imports/{call.id}/rows")
 
-    def take_replacement(self, call: PageCall) -> Response:
+    def replace_text(self, call: PageCall) -> Response:
         """Replace a text in all cells of a column."""
         find, replacement = call.form.get("find", ""), call.form.get("replacement", "")
         index, kind = whole_number(call.form.get("column", "")), call.form.get("kind", "")
         if not find or index is None:
-            raise PageRefusal("Enter the text to find.", action="Go back.")
+            raise PageError("Enter the text to find.", action="Go back.")
         _, checked = self._last_checked(call)
         count = 0
         with self.preparing(call) as draft:
@@ -540,7 +542,7 @@ class PreparingScreens:
         self.reader.forget(call.id)
         return redirect(f"/imports/{call.id}/rows?kind={quote(kind)}&replaced={count}")
 
-    def take_twins(self, call: PageCall) -> Response:
+    def save_duplicates(self, call: PageCall) -> Response:
         """Take which of the rows that are the same record is imported; the others are skipped."""
         kind, every = kind_of(call.form.get("kind", "")), call.form.get("every", "")
         _, checked = self._last_checked(call)
@@ -556,7 +558,7 @@ class PreparingScreens:
 
     # -- Frame ------------------------------------------------------------------------------------
 
-    def show(
+    def render_draft(
         self, call: PageCall, name: str, draft: ImportDraft, *, status: int = 200, **values: Any
     ) -> Response:
         """A screen of a draft, within the steps of all of them."""
@@ -574,18 +576,18 @@ class PreparingScreens:
     @contextmanager
     def preparing(self, call: PageCall) -> Iterator[ImportDraft]:
         """The draft, to be prepared: whoever has handed it on has to do that again."""
-        with self.changing(call) as draft:
+        with self.open_for_change(call) as draft:
             if draft.stage in ("sending", "sent"):
-                raise PageRefusal(
+                raise PageError(
                     "This import was already sent.", action="Go to the list of imports."
                 )
             draft.stage, draft.ready_by = "open", None
             yield draft
 
     @contextmanager
-    def changing(self, call: PageCall) -> Iterator[ImportDraft]:
+    def open_for_change(self, call: PageCall) -> Iterator[ImportDraft]:
         """The draft, to be changed by a form that has seen it as it is."""
-        with self.drafts.changing(call.id, call.session.person, call.seen) as draft:
+        with self.drafts.open_for_change(call.id, call.session.person, call.seen) as draft:
             draft.language = call.language.code
             yield draft
 
@@ -595,13 +597,13 @@ def _may_match(draft: ImportDraft, field: Field) -> bool:
     return field.name in keys or field.name == "id"
 
 
-def _attached(name: str) -> dict[str, str]:
+def _download_headers(name: str) -> dict[str, str]:
     """Return the headers of a file that a browser saves."""
     kept = f"attachment; filename*=utf-8''{quote(name)}"
     return {"Content-Disposition": kept, "Content-Type": "application/octet-stream"}
 
 
-def _said(call: PageCall) -> tuple[str, Mode] | None:
+def _resource_and_mode(call: PageCall) -> tuple[str, Mode] | None:
     """Return the resource and the mode that a form names; None if one of them does not exist."""
     resource, mode = call.form.get("resource", ""), call.form.get("mode", "")
     if resource not in resource_names() or mode not in MODES:
@@ -615,7 +617,7 @@ def _row_numbers(form: Mapping[str, str]) -> list[int]:
     return sorted(number for each in found if (number := whole_number(each)) is not None)
 
 
-def ready(draft: ImportDraft, job: ReadingJob[T]) -> T:
+def result_of(draft: ImportDraft, job: ReadingJob[T]) -> T:
     """Result of a reading. Raises what went wrong, and `NotReady` while it goes on."""
     if not wait([job.future], WAIT_SECONDS).done:
         raise NotReady(draft, job)

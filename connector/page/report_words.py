@@ -39,7 +39,7 @@ def report_words(language: PageLanguage, resource: str) -> ReportWords:
     _ = language.gettext
 
     def text(problem: Problem) -> str:
-        parts = [language.wrong(problem)]
+        parts = [language.problem_text(problem)]
         if problem.code == "duplicate_in_file" and problem.found:
             parts = [_("The same record as row %(row)s.") % {"row": problem.found}]
         if problem.received:
@@ -71,7 +71,7 @@ def report_words(language: PageLanguage, resource: str) -> ReportWords:
         lambda outcome: _(ROW_OUTCOMES[outcome]),
         language.place,
         text,
-        language.cure,
+        language.fix_text,
         change,
         rows,
     )

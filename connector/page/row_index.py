@@ -77,7 +77,7 @@ class RowIndex:
         self.found: dict[tuple[str, str], tuple[str, ...]] = {}
         self._had: dict[int, set[Kind]] = {}
 
-    def keeping(self, rows: Iterable[SheetRow]) -> Iterator[SheetRow]:
+    def record_rows(self, rows: Iterable[SheetRow]) -> Iterator[SheetRow]:
         """Yield the rows, and keep each. A row that is read a second time is kept once."""
         for row in rows:
             if row.number > self._last:
@@ -108,7 +108,7 @@ class RowIndex:
             heading = problem.column or ""
             if self._note(kind, place) and (index := columns.get(heading)) is not None:
                 words = self.words.setdefault((problem.code, heading), Counter())
-                cells = self._rows.at(self._row_offsets[place]).cells
+                cells = self._rows.value_at(self._row_offsets[place]).cells
                 word = text_of(cells[index]).strip() if index < len(cells) else ""
                 if word in words or len(words) < DISTINCT_MAX:
                     words[word] += 1
@@ -119,14 +119,14 @@ class RowIndex:
         """Take in a row that was checked again. It stays listed under the kinds that it had."""
         self.patched[row.number] = row
         place, now = self._places[row.number], kinds_of(row)
-        had = self._had.setdefault(row.number, kinds_of(self._at(place)))
+        had = self._had.setdefault(row.number, kinds_of(self._read_row(place)))
         for kind in now - had:
             self.kinds.setdefault(kind, array("Q")).append(place)
         for kind, problem in _problems_of(row.result):
             self.problems.setdefault(kind, problem)
         had |= now
 
-    def fixed(self, skipped: Collection[int] = ()) -> Counter[Kind]:
+    def count_fixed(self, skipped: Collection[int] = ()) -> Counter[Kind]:
         """By kind, the number of its rows that have no such problem any more, or are skipped."""
         found: Counter[Kind] = Counter()
         for number in {*self._had, *skipped}:
@@ -146,9 +146,9 @@ class RowIndex:
     def __len__(self) -> int:
         return len(self._result_offsets)
 
-    def _at(self, place: int) -> IndexedRow:
-        row = self._rows.at(self._row_offsets[place])
-        return IndexedRow(row, self._results.at(self._result_offsets[place]))
+    def _read_row(self, place: int) -> IndexedRow:
+        row = self._rows.value_at(self._row_offsets[place])
+        return IndexedRow(row, self._results.value_at(self._result_offsets[place]))
 
     def count(self, kind: Kind) -> int:
         """How many rows are of the kind."""
@@ -158,13 +158,13 @@ class RowIndex:
         """The rows of one page, counted from 1, as they were last checked."""
         start = (max(1, number) - 1) * PAGE_ROWS
         places = self.kinds.get(kind, array("Q"))[start : start + PAGE_ROWS]
-        return [self._at(place) for place in places]
+        return [self._read_row(place) for place in places]
 
     def rows(self, kind: Kind | None = None) -> Iterator[IndexedRow]:
         """Yield the rows as last checked. With a kind, only rows that still have its problem."""
         places = range(len(self)) if kind is None else self.kinds.get(kind, ())
         for place in places:
-            row = self._at(place)
+            row = self._read_row(place)
             row = self.patched.get(row.number, row)
             if kind is None or kind in kinds_of(row):
                 yield row
@@ -172,7 +172,7 @@ class RowIndex:
     def row(self, number: int) -> IndexedRow | None:
         """One row by its number; None where there is none."""
         place = self._places.get(number)
-        return None if place is None else self._at(place)
+        return None if place is None else self._read_row(place)
 
 
 def _problems_of(result: RowResult) -> Iterator[tuple[Kind, Problem]]:

@@ -14,12 +14,12 @@ from connector.catalog.value import Kind as FieldKind
 from connector.ledger.push_plan import Problem
 from connector.page.draft_reader import CheckedFile, OpenedFile
 from connector.page.row_index import PAGE_ROWS, IndexedRow, Kind, RowIndex
-from connector.spreadsheet.cells import CellOptions, ColumnPolicy, reader, usual_policy
-from connector.spreadsheet.columns import words as words_in
+from connector.spreadsheet.cells import CellOptions, ColumnPolicy, cell_reader, default_policy
+from connector.spreadsheet.columns import heading_words as words_in
 from connector.spreadsheet.contacts import phone_reader
-from connector.spreadsheet.mapping import WHOLE_NAME, ColumnMap, MappedColumn, saved_from
+from connector.spreadsheet.mapping import WHOLE_NAME, ColumnMap, MappedColumn, to_saved_map
 from connector.spreadsheet.mapping_file import SavedMap
-from connector.spreadsheet.problems import COLUMN_MISSING, NotedValue, Unreadable
+from connector.spreadsheet.problems import COLUMN_MISSING, CellError, NotedValue
 from connector.spreadsheet.target_columns import PushTarget
 
 TABLE_ERRORS = frozenset(
@@ -81,7 +81,7 @@ def column_choices(
         elif (left := unmapped.get(heading)) is not None:
             names = [name for name, _ in left.suggestions] or _named_like(heading, labels)
             suggested = names[0] if len(names) == 1 and samples else ""
-            perhaps = tuple(dict.fromkeys([*names, *_fitting(samples, opened.target)]))
+            perhaps = tuple(dict.fromkeys([*names, *_matching_fields(samples, opened.target)]))
             choice = ColumnChoice(index, heading, samples, "", "", perhaps, suggested)
         else:
             choice = ColumnChoice(index, heading, samples, LEFT_OUT, "")
@@ -102,7 +102,7 @@ _NAMED_LIKE_MAX = 3
 
 def _policy_of(place: MappedColumn) -> ColumnPolicy:
     """The policy that a person chose for the column, or the usual one."""
-    return place.options.policy if place.how == "given" else usual_policy(place.target)
+    return place.options.policy if place.how == "given" else default_policy(place.target)
 
 
 def long_texts(target: PushTarget) -> set[str]:
@@ -110,14 +110,14 @@ def long_texts(target: PushTarget) -> set[str]:
     return {each.name for each in target.columns if each.field.is_long_text}
 
 
-def _fitting(samples: Sequence[str], target: PushTarget) -> Iterator[str]:
+def _matching_fields(samples: Sequence[str], target: PushTarget) -> Iterator[str]:
     """Dates and choices of which most of the samples can be values."""
     for column in target.columns:
         is_day = column.field.kind is FieldKind.DATE
         if samples and (is_day or column.accepts(target.mode)):
-            read, fitting = reader(column, target.mode).read, 0
+            read, fitting = cell_reader(column, target.mode).read, 0
             for text in samples:
-                with suppress(Unreadable):
+                with suppress(CellError):
                     fitting += read(text) is not None
             if fitting * 2 > len(samples):
                 yield column.name
@@ -148,10 +148,10 @@ def chosen_map(
 
     That are the headings about which it says nothing, and pairs of headings for one field.
     """
-    before = saved_from(columns)
+    before = to_saved_map(columns)
     options = {each.heading: each.options for each in columns.columns}
     shown = {(each.heading, each.target.name): _policy_of(each) for each in columns.columns}
-    usual = {each.name: usual_policy(each) for each in opened.target.columns}
+    usual = {each.name: default_policy(each) for each in opened.target.columns}
     chosen: dict[str, tuple[str, CellOptions]] = {}
     ignored, undecided, twins = [], [], []
     first: dict[str, str] = {}
@@ -317,10 +317,12 @@ def _centuries(
     years = (*CENTURIES, *((1900,) if column.target.key == "date_of_birth" else ()))
     found: dict[tuple[str, ...], tuple[str, str]] = {}
     for year in years:
-        read = reader(column.target, mode, replace(column.options, century=year, values={})).read
+        read = cell_reader(
+            column.target, mode, replace(column.options, century=year, values={})
+        ).read
         days = []
         for text in examples:
-            with suppress(Unreadable):
+            with suppress(CellError):
                 value = read(text)
                 days.append(str(value.value if isinstance(value, NotedValue) else value))
         # Without cells, an answer that was given before is shown among all of them.
@@ -399,7 +401,7 @@ def answered_map(
 
     A value that is left open stays so.
     """
-    saved = saved_from(columns)
+    saved = to_saved_map(columns)
     decided, targets = dict(saved.columns), {each.heading: each for each in columns.columns}
     names = {"date": "date_format", "decimal": "decimal", "century": "century", "zone": "timezone"}
     wide: dict[str, Any] = {"region": form["region"] or None} if "region" in form else {}
@@ -441,8 +443,8 @@ def _answered(
     if f"empty:{key}" in form or not typed:
         return replace(asked, answer="" if f"empty:{key}" in form else None)
     try:
-        reader(column.target, mode, replace(column.options, values={})).read(typed)
-    except Unreadable as error:
+        cell_reader(column.target, mode, replace(column.options, values={})).read(typed)
+    except CellError as error:
         return replace(asked, answer=typed, error=error.problem(column.heading, typed))
     return replace(asked, answer=typed)
 
@@ -452,12 +454,12 @@ def phone_examples(opened: OpenedFile, columns: ColumnMap, region: str) -> list[
     read, found = phone_reader(region or None), {}
     for column in columns.columns:
         for text in opened.samples[column.index] if column.target.is_phone else ():
-            with suppress(Unreadable):
+            with suppress(CellError):
                 found[text] = str(read(text))
     return [(text, number) for text, number in found.items() if text != number]
 
 
-def phones_fit(opened: OpenedFile, columns: ColumnMap, region: str) -> bool:
+def region_fits(opened: OpenedFile, columns: ColumnMap, region: str) -> bool:
     """Return True if the region makes no telephone number of the samples unreadable."""
     return all(
         _is_phone(text, region) or not _is_phone(text, None)
@@ -470,7 +472,7 @@ def phones_fit(opened: OpenedFile, columns: ColumnMap, region: str) -> bool:
 def _is_phone(text: str, region: str | None) -> bool:
     try:
         phone_reader(region)(text)
-    except Unreadable:
+    except CellError:
         return False
     return True
 
@@ -510,7 +512,7 @@ def problem_kinds(
     A row is not left in a kind if its latest check found no such problem, or if it is skipped.
     """
     skipped = {int(number) for number, edit in (edits or {}).items() if edit is None}
-    fixed = rows.fixed(skipped)
+    fixed = rows.count_fixed(skipped)
     found = [
         ProblemKind(kind, problem, rows.count(kind), rows.count(kind) - fixed[kind])
         for kind, problem in rows.problems.items()
@@ -526,7 +528,7 @@ def all_kinds(rows: RowIndex, edits: Mapping[str, Any]) -> list[ProblemKind]:
 
 
 @dataclass(frozen=True, slots=True)
-class ProblemGroup:
+class GroupAnswer:
     """What can be answered once for all rows of a kind.
 
     `allowed` are the values of a choice. `may_be_filled` says that one value can be right for all
@@ -542,7 +544,7 @@ class ProblemGroup:
     values: ValueQuestion | None
 
 
-def problem_group(checked: CheckedFile, kind: Kind) -> ProblemGroup | None:
+def group_answer(checked: CheckedFile, kind: Kind) -> GroupAnswer | None:
     """What can be answered once for a kind; None for a kind without a column."""
     preview = checked.preview
     column = next((each for each in preview.columns.columns if each.heading == kind[2]), None)
@@ -553,7 +555,7 @@ def problem_group(checked: CheckedFile, kind: Kind) -> ProblemGroup | None:
     keys |= {*preview.asked.match, "id", WHOLE_NAME}
     is_needed = target.create.required and mode in ("create", "upsert")
     may_be_empty = kind[1] not in ("required", "match_missing") and not is_needed
-    return ProblemGroup(
+    return GroupAnswer(
         column.heading,
         column.index,
         ("yes", "no") if target.field.kind is FieldKind.BOOL else target.accepts(mode),
@@ -564,7 +566,7 @@ def problem_group(checked: CheckedFile, kind: Kind) -> ProblemGroup | None:
 
 
 @dataclass(frozen=True, slots=True)
-class TwinRow:
+class DuplicateRow:
     """One of several rows of a file that are the same record; its cells that differ."""
 
     number: int
@@ -573,7 +575,7 @@ class TwinRow:
 
 
 @dataclass(frozen=True, slots=True)
-class TwinGroup:
+class DuplicateGroup:
     """Rows of a file that are the same record, of which one can be imported.
 
     `value` is the cell that they share. `headings` are the columns in which they differ.
@@ -581,17 +583,17 @@ class TwinGroup:
 
     value: str
     headings: tuple[str, ...]
-    rows: tuple[TwinRow, ...]
+    rows: tuple[DuplicateRow, ...]
 
 
-def twin_groups(checked: CheckedFile, kind: Kind, page: int) -> list[TwinGroup]:
+def duplicate_groups(checked: CheckedFile, kind: Kind, page: int) -> list[DuplicateGroup]:
     """One page of the groups of duplicates of a kind."""
     start = (page - 1) * PAGE_ROWS
     groups = islice(checked.rows.twins.get(kind, {}).items(), start, start + PAGE_ROWS)
-    return [_twin_group(checked, kind, (first, *others)) for first, others in groups]
+    return [_duplicate_group(checked, kind, (first, *others)) for first, others in groups]
 
 
-def _twin_group(checked: CheckedFile, kind: Kind, numbers: Sequence[int]) -> TwinGroup:
+def _duplicate_group(checked: CheckedFile, kind: Kind, numbers: Sequence[int]) -> DuplicateGroup:
     columns, headings = checked.preview.columns, checked.preview.table.headings
     if len(numbers) > _TWINS_MAX:
         numbers = (*numbers[: _TWINS_MAX - 1], numbers[-1])
@@ -602,11 +604,13 @@ def _twin_group(checked: CheckedFile, kind: Kind, numbers: Sequence[int]) -> Twi
         for at, heading in enumerate(headings[:width])
     ]
     other = [(heading, cells) for heading, cells in found if len({*cells}) > 1][:_DIFFERENCES_MAX]
-    return TwinGroup(
+    return DuplicateGroup(
         next((cells[0] for heading, cells in found if heading == kind[2]), ""),
         tuple(heading for heading, _ in other),
         tuple(
-            TwinRow(row.number, who(row, columns), tuple(cells[at] for _, cells in other))
+            DuplicateRow(
+                row.number, row_title(row, columns), tuple(cells[at] for _, cells in other)
+            )
             for at, row in enumerate(rows)
         ),
     )
@@ -648,7 +652,7 @@ class ShownRow:
     record: str = ""
 
 
-def who(row: IndexedRow, columns: ColumnMap) -> tuple[str, str]:
+def row_title(row: IndexedRow, columns: ColumnMap) -> tuple[str, str]:
     """Name of whom or what a row is about, and what else says so."""
     places = {each.target.key: each.index for each in columns.columns}
     wanted = [(key, places[key]) for key in _WHO if key in places] or [("", 0), ("", 1)]
@@ -694,7 +698,7 @@ def shown_row(
             cells.append(ShownCell(index, heading, text, found, allowed))
     rest = tuple(problem for some in by_column.values() for problem in some)
     edit = edits.get(str(row.number), {})
-    is_well, name = now.result.outcome != "invalid", who(now, columns)
+    is_well, name = now.result.outcome != "invalid", row_title(now, columns)
     matches = (p.found or "" for p in row.result.problems if p.code == "record_ambiguous")
     return ShownRow(
         *(row.number, name, tuple(cells), rest, is_well, edit is None, bool(edit)),
@@ -703,6 +707,6 @@ def shown_row(
     )
 
 
-def pages(count: int) -> int:
+def count_pages(count: int) -> int:
     """How many pages so many rows take."""
     return max(1, -(-count // PAGE_ROWS))

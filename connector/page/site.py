@@ -25,8 +25,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from connector.errors import ConnectorError
 from connector.page.access import AccessDenied, PageAccess, PageSession
-from connector.page.drafts import SeenDraft, whole_number
-from connector.page.words import PageLanguage, PageRefusal, language_of
+from connector.page.drafts import DraftVersion, whole_number
+from connector.page.words import PageError, PageLanguage, language_of
 
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self';"
@@ -63,11 +63,11 @@ class PageCall:
         return str(self.request.path_params["id"])
 
     @property
-    def seen(self) -> SeenDraft:
+    def seen(self) -> DraftVersion:
         """The draft that the form was made from."""
         version, _, page = self.form.get("version", "").partition(".")
         number = whole_number(version)
-        return SeenDraft(-1 if number is None else number, page, "late" in self.form)
+        return DraftVersion(-1 if number is None else number, page, "late" in self.form)
 
     def query(self, name: str, default: str = "") -> str:
         """A word of the address's query."""
@@ -114,7 +114,7 @@ def _environment(language: PageLanguage) -> jinja2.Environment:
     return made
 
 
-class PageDoor:
+class PageEntrance:
     """Lets requests in to screens, or answers why not."""
 
     def __init__(self, access: PageAccess, cookie: str) -> None:
@@ -135,7 +135,7 @@ class PageDoor:
                 call = PageCall(request, session, language)
                 if not is_post:
                     return await run_in_threadpool(show, call)
-                # Pasted cells are one field. `Guarded` limits the body.
+                # Pasted cells are one field. `GuardedApplication` limits the body.
                 async with request.form(
                     max_files=1, max_fields=FIELDS_MAX, max_part_size=_PART_BYTES_MAX
                 ) as form:
@@ -151,13 +151,13 @@ class PageDoor:
                         show, PageCall(request, session, language, told, given)
                     )
             except ConnectorError as error:
-                return failure(error, language, session)
+                return error_page(error, language, session)
             except HTTPException:
                 raise
             except Exception as error:  # a mistake of ours is told in a sentence as well
                 _LOGGER.debug("a screen failed", exc_info=True)
                 broken = ConnectorError(f"an unexpected error: {type(error).__name__}")
-                return failure(broken, language, session, 500)
+                return error_page(broken, language, session, 500)
 
         return answer
 
@@ -192,23 +192,23 @@ class PageDoor:
         response.set_cookie(self.cookie, cookie, httponly=True, samesite="strict", secure=is_secure)
 
 
-def failure(
+def error_page(
     error: ConnectorError,
     language: PageLanguage,
     session: PageSession | None,
     status: int | None = None,
 ) -> Response:
     """What went wrong, as a page."""
-    found = error.status if isinstance(error, PageRefusal) else 400
+    found = error.status if isinstance(error, PageError) else 400
     message, action = language.error(error)
-    link = error.link if isinstance(error, PageRefusal) else None
+    link = error.link if isinstance(error, PageError) else None
     shown = render(
         "message.html", language, session=session, message=message, action=action, link=link
     )
     return HTMLResponse(shown, status or found)
 
 
-class Guarded:
+class GuardedApplication:
     """The application with the headers of every answer, and a limit on each request body.
 
     Args:

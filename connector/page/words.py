@@ -199,7 +199,7 @@ QUESTIONS: Mapping[str, tuple[str, str]] = {
 """What has to be settled before anything is sent, by code, and the screen on which that is done."""
 
 
-class PageRefusal(ConnectorError):
+class PageError(ConnectorError):
     """A wish that the page cannot fulfil, told in the language of the person.
 
     The message is a text of the catalogues, in which `values` fill the places. `link` is the
@@ -216,10 +216,10 @@ class PageRefusal(ConnectorError):
         self.text, self.values, self.link = message, values, link
 
 
-def note_of(error: ConnectorError) -> list[str]:
+def error_note(error: ConnectorError) -> list[str]:
     """Note of an error: message, action, and the codes of what it is a kind of."""
     kinds = [each for each in type(error).__mro__ if issubclass(each, ConnectorError)]
-    codes = [] if isinstance(error, PageRefusal) else [each.code for each in kinds]
+    codes = [] if isinstance(error, PageError) else [each.code for each in kinds]
     return [_DRAFT_PATH.sub("", str(error)), error.action, *codes]
 
 
@@ -297,7 +297,7 @@ class PageLanguage:
         """Fields with their values from and to, of a preview or of an undo."""
         found = changes.items() if isinstance(changes, Mapping) else ((n, p) for n, *p in changes)
         return [
-            [name, *_cut(*(self.shown(each, resource, name) for each in pair))]
+            [name, *_shorten_change(*(self.shown(each, resource, name) for each in pair))]
             for name, pair in found
         ]
 
@@ -315,12 +315,12 @@ class PageLanguage:
             return self.field(problem.field)
         return problem.column or ""
 
-    def told(self, problem: Problem) -> str:
+    def describe_problem(self, problem: Problem) -> str:
         """What is wrong, with the column in front."""
         place = self.place(problem)
-        return f"{place}: {self.wrong(problem)}" if place else self.wrong(problem)
+        return f"{place}: {self.problem_text(problem)}" if place else self.problem_text(problem)
 
-    def wrong(self, problem: Problem) -> str:
+    def problem_text(self, problem: Problem) -> str:
         """What is wrong, by the problem's code."""
         if (words := words_of(problem)) is not None:
             values = {"found": problem.found or "", "said": problem.message}
@@ -335,7 +335,7 @@ class PageLanguage:
         known = message_of(problem.code)
         return problem.message if known is None else self.gettext(known)
 
-    def cure(self, problem: Problem) -> str:
+    def fix_text(self, problem: Problem) -> str:
         """What to do about it."""
         if (words := words_of(problem)) is not None:
             return self.gettext(words.cure) if words.cure else ""
@@ -346,8 +346,8 @@ class PageLanguage:
 
     def error(self, error: ConnectorError) -> tuple[str, str]:
         """What went wrong, and what to do about it."""
-        if not isinstance(error, PageRefusal):
-            return self.note(note_of(error))
+        if not isinstance(error, PageError):
+            return self.note(error_note(error))
         return self.gettext(error.text) % error.values, self.gettext(error.action)
 
     def note(self, note: Sequence[str]) -> tuple[str, str]:
@@ -368,7 +368,7 @@ class PageLanguage:
         return sorted(found, key=lambda each: each[1])
 
 
-def _cut(now: str, then: str) -> tuple[str, str]:
+def _shorten_change(now: str, then: str) -> tuple[str, str]:
     """Two texts, cut to be shown. Of long ones the beginning that both have is left out."""
     same = takewhile(lambda pair: pair[0] == pair[1], zip(now, then, strict=False))
     alike = sum(1 for _ in same) - _KEPT_CHARACTERS

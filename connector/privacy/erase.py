@@ -18,38 +18,40 @@ from pathlib import Path
 from typing import Any
 
 from connector.errors import ConnectorError, LakehouseError, MartsMissing, Misused
-from connector.ledger.erasures import Erasures, Noted
-from connector.ledger.identifiers import fingerprint_of, make_key, read_key, token
+from connector.ledger.erasures import Erasures, OpenErasure
+from connector.ledger.identifiers import fingerprint_of, identifier_hash, make_key, read_key
 from connector.ledger.journal import PUSH_LEASE
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
 from connector.ledger.person import Person
-from connector.ledger.receipts import Listed
+from connector.ledger.receipts import ListedHash
 from connector.ledger.request_budget import BEAT_SECONDS
 from connector.log import new_id
-from connector.privacy.folder_files import clean, search
-from connector.privacy.locate import LocatedPerson, find, seed_of
-from connector.privacy.receipt import PersonPlace, Receipt, Whereabouts, keep
-from connector.privacy.whereis import LAKEHOUSE, places_of, returned
+from connector.privacy.folder_files import clean_files, search_files
+from connector.privacy.locate import LocatedPerson, find_person, seed_of
+from connector.privacy.receipt import PersonLocations, PersonPlace, Receipt, write_receipt
+from connector.privacy.whereis import LAKEHOUSE, find_locations, find_returned
 from connector.publishing.lakehouse_erasure import forget, look_for
 from connector.publishing.publication import alone as alone_publishing
 from connector.publishing.publication import publish
 from connector.pulls.run_context import PULL_LEASE
 from connector.pulls.workspace import compare_files
-from connector.pushes.landed_writes import copy
+from connector.pushes.landed_writes import copy_journal
 from connector.report.page import REPORT_FILE, write_report
 from connector.settings.model import Settings
 from connector.version import program_version
-from connector.warehouse.duckdb_file import opened, transaction
-from connector.warehouse.persons import Erasing, take_out
+from connector.warehouse.duckdb_file import open_file, transaction
+from connector.warehouse.persons import CurrentErasure, remove_person
 from connector.warehouse.warehouse import Warehouse
-from connector.warehouse.work_file import compact, remove
+from connector.warehouse.work_file import compact, remove_draft
 
 _NAMES = (PULL_LEASE, PUSH_LEASE)
 
 
 @contextmanager
-def alone(ledger: Ledger, run_id: str, command: str, now: Callable[[], datetime]) -> Iterator[None]:
+def hold_all_leases(
+    ledger: Ledger, run_id: str, command: str, now: Callable[[], datetime]
+) -> Iterator[None]:
     """Hold the leases of pulls and of pushes, and renew them, until this is left.
 
     Raises `LeaseHeld`, which says who is at work, or a `WarehouseError`. A process that dies leaves
@@ -90,13 +92,13 @@ def _now() -> datetime:
 
 
 @dataclass(frozen=True, slots=True)
-class Erased:
+class ErasureResult:
     """Result of an erasure: what was found, and the receipts of all that ended.
 
     A preview has no receipt for what it found; `unended` counts those that were cut off.
     """
 
-    found: Whereabouts | None
+    found: PersonLocations | None
     receipts: tuple[Receipt, ...] = ()
     kept: tuple[Path, ...] = ()
     unended: int = 0
@@ -119,7 +121,7 @@ class Erased:
 
 def erase(
     settings: Settings, asked: str | None, *, applies: bool = False, now: Clock = _now
-) -> Erased:
+) -> ErasureResult:
     """Erase the person with this address or id; without `applies`, a preview.
 
     Erasures that were cut off are brought to their end first. With None for `asked` that alone is
@@ -132,10 +134,10 @@ def erase(
     """
     seed = None if asked is None else seed_of(asked)
     if not applies:
-        found = None if seed is None else places_of(settings, find(settings, seed))
-        return Erased(found, unended=_unended(settings))
+        found = None if seed is None else find_locations(settings, find_person(settings, seed))
+        return ErasureResult(found, unended=_open_erasures(settings))
     if seed is None:
-        return erase_all(settings, returned(settings), is_listed=True, now=now)
+        return erase_all(settings, find_returned(settings), is_listed=True, now=now)
     return erase_all(settings, [seed], now=now)
 
 
@@ -146,36 +148,38 @@ def erase_all(
     is_listed: bool = False,
     has_turn: bool = False,
     now: Clock = _now,
-) -> Erased:
+) -> ErasureResult:
     """Erase each of these in one turn; raises as `erase` does.
 
     Who `has_turn` holds the leases already; those who are `is_listed` were erased before.
     """
     folder = settings.folder
     if not folder.is_dir():
-        return Erased(None)
+        return ErasureResult(None)
     with ExitStack() as turn:
         ledger = turn.enter_context(Ledger(folder))
         compare_files(ledger, Warehouse(folder))
         if not has_turn:
-            turn.enter_context(alone(ledger, _name(now()), "erase", now))
-        erasing = _Erasing(settings, ledger, now)
+            turn.enter_context(hold_all_leases(ledger, _name(now()), "erase", now))
+        erasing = _ErasureRun(settings, ledger, now)
         # With a key that is lost a new one would be made, and nobody before be known again.
-        erasing.erasures.list_receipted()
+        erasing.erasures.relist_receipts()
         warehouse = Warehouse(folder)
         if warehouse.is_lost:
             # It is made again by the next pull, of a file that may hold the person.
             warehouse.prepare()
-        receipts = [erasing.carry_out(each) for each in erasing.erasures.unended()]
+        receipts = [erasing.carry_out(each) for each in erasing.erasures.open_erasures()]
         found = None
-        located = [find(settings, seed, is_listed=is_listed) for seed in seeds]
-        held = [each for each in located if places_of(settings, each).is_erasable]
+        located = [find_person(settings, seed, is_listed=is_listed) for seed in seeds]
+        held = [each for each in located if find_locations(settings, each).is_erasable]
         if held:
             found, noted = erasing.begin(held)
             receipts.append(erasing.carry_out(noted))
         elif located:
-            found = places_of(settings, located[0])
-    return Erased(found, tuple(each for each, _ in receipts), tuple(path for _, path in receipts))
+            found = find_locations(settings, located[0])
+    return ErasureResult(
+        found, tuple(each for each, _ in receipts), tuple(path for _, path in receipts)
+    )
 
 
 def release(settings: Settings, asked: str) -> int:
@@ -187,12 +191,12 @@ def release(settings: Settings, asked: str) -> int:
     key = read_key(settings.folder)
     if key is None:
         return 0
-    tokens = [token(key, kind, value) for kind, value in seed_of(asked).identifiers()]
+    tokens = [identifier_hash(key, kind, value) for kind, value in seed_of(asked).identifiers()]
     with Ledger(settings.folder) as ledger:
         return Erasures(ledger).release(tokens)
 
 
-class _Erasing:
+class _ErasureRun:
     """Erasures of one account, under its leases."""
 
     def __init__(self, settings: Settings, ledger: Ledger, now: Clock) -> None:
@@ -200,9 +204,9 @@ class _Erasing:
         self._warehouse = Warehouse(settings.folder)
         self.erasures = Erasures(ledger)
 
-    def begin(self, located: Sequence[LocatedPerson]) -> tuple[Whereabouts, Noted]:
+    def begin(self, located: Sequence[LocatedPerson]) -> tuple[PersonLocations, OpenErasure]:
         """Note an erasure, with what is found before anything is removed."""
-        found = _places_of(self._settings, located)
+        found = _join_locations(self._settings, located)
         if found.in_doubt:
             raise Misused(
                 f"{found.in_doubt} rows of pushes for this person are unconfirmed",
@@ -210,20 +214,20 @@ class _Erasing:
             )
         began = self._now()
         persons = tuple(each.person for each in located)
-        noted = Noted(_name(began), began, persons, found.as_json())
+        noted = OpenErasure(_name(began), began, persons, found.as_json())
         hashes = [self._hashes(each) for each in persons]
         self.erasures.begin(noted.erasure, persons, hashes, noted.found, began)
         return found, noted
 
-    def carry_out(self, noted: Noted) -> tuple[Receipt, Path]:
+    def carry_out(self, noted: OpenErasure) -> tuple[Receipt, Path]:
         """Do everything that the note says, whatever of it was done already."""
-        self.erasures.take_out(noted.persons, noted.begun_at)
+        self.erasures.remove_persons(noted.persons, noted.begun_at)
         self._clean_work(noted)
         for person in noted.persons:
-            clean(search(self._folder, person), person)
+            clean_files(search_files(self._folder, person), person)
         self._publish()
         in_lakehouse, waiting = self._forget(noted)
-        left = _places_of(self._settings, map(LocatedPerson, noted.persons))
+        left = _join_locations(self._settings, map(LocatedPerson, noted.persons))
         found = noted.found
         receipt = Receipt(
             erasure=noted.erasure,
@@ -242,22 +246,22 @@ class _Erasing:
             shared=found["shared_identifiers"],
             whole_files=tuple(found["whole_files"]),
         )
-        path = keep(receipt, self._folder)
+        path = write_receipt(receipt, self._folder)
         if not waiting:
             self.erasures.end(noted.erasure, receipt.ended_at)
         self.erasures.compact()
         return receipt, path
 
-    def _clean_work(self, noted: Noted) -> None:
+    def _clean_work(self, noted: OpenErasure) -> None:
         """Take the persons out of the work file, and write it anew."""
         if not self._warehouse.exists:
             return
         self._warehouse.prepare()
-        copy(self._settings)
-        erasing = Erasing(noted.erasure, noted.begun_at)
-        with opened(self._warehouse.work) as connection, transaction(connection):
+        copy_journal(self._settings)
+        erasing = CurrentErasure(noted.erasure, noted.begun_at)
+        with open_file(self._warehouse.work) as connection, transaction(connection):
             for person in noted.persons:
-                take_out(connection, person, erasing)
+                remove_person(connection, person, erasing)
         compact(self._warehouse.work)
 
     def _publish(self) -> None:
@@ -267,7 +271,7 @@ class _Erasing:
         with alone_publishing(self._folder):
             for each in self._folder.glob(f"{published.name}.*"):
                 if not each.name.endswith((".wal", ".tmp")):
-                    remove(each)
+                    remove_draft(each)
         if published.exists():
             publish(self._settings, shares=False, now=self._now)
         page = self._folder / REPORT_FILE
@@ -279,7 +283,7 @@ class _Erasing:
                 # It was made when there were marts, and cannot be made again.
                 page.unlink()
 
-    def _forget(self, noted: Noted) -> tuple[tuple[PersonPlace, ...], tuple[str, ...]]:
+    def _forget(self, noted: OpenErasure) -> tuple[tuple[PersonPlace, ...], tuple[str, ...]]:
         """Leave nothing in the lakehouse; returns places, and what keeps it waiting."""
         rows: Counter[str] = Counter()
         is_known = any(each["file"] == LAKEHOUSE for each in noted.found["places"])
@@ -295,19 +299,21 @@ class _Erasing:
             return (), (said,)
         return tuple(PersonPlace(LAKEHOUSE, *each) for each in sorted(rows.items())), ()
 
-    def _hashes(self, person: Person) -> tuple[Listed, ...]:
+    def _hashes(self, person: Person) -> tuple[ListedHash, ...]:
         key = make_key(self._folder)
-        return tuple(Listed(k, token(key, k, value)) for k, value in person.identifiers())
+        return tuple(
+            ListedHash(k, identifier_hash(key, k, value)) for k, value in person.identifiers()
+        )
 
 
-def _unended(settings: Settings) -> int:
+def _open_erasures(settings: Settings) -> int:
     with Ledger(settings.folder) as ledger:
-        return len(Erasures(ledger).unended()) if ledger.exists else 0
+        return len(Erasures(ledger).open_erasures()) if ledger.exists else 0
 
 
-def _places_of(settings: Settings, located: Iterable[LocatedPerson]) -> Whereabouts:
+def _join_locations(settings: Settings, located: Iterable[LocatedPerson]) -> PersonLocations:
     """Whereabouts of several people, added up."""
-    return sum((places_of(settings, each) for each in located), Whereabouts())
+    return sum((find_locations(settings, each) for each in located), PersonLocations())
 
 
 def _name(at: datetime) -> str:

@@ -31,7 +31,7 @@ _ENCODINGS = ("utf-8", "cp1252", "utf-16-le", "utf-16-be")
 
 
 @dataclass(slots=True)
-class InFiles:
+class FileMatches:
     """Files of the folder that hold somebody.
 
     `tables` have the number of their rows, `pages` are made again from the published file, `logs`
@@ -53,20 +53,20 @@ class InFiles:
     def places(self, folder: Path) -> Iterator[PersonPlace]:
         """The files that an erasure changes, as places."""
         for path, rows in self.tables.items():
-            yield PersonPlace(shown(path, folder), None, rows)
+            yield PersonPlace(relative_path(path, folder), None, rows)
         for path in (*self.pages, *self.logs):
-            yield PersonPlace(shown(path, folder), None, 1)
+            yield PersonPlace(relative_path(path, folder), None, 1)
 
 
-def shown(path: Path, folder: Path) -> str:
+def relative_path(path: Path, folder: Path) -> str:
     """The path within the folder."""
     return str(path.relative_to(folder))
 
 
-def search(folder: Path, person: Person) -> InFiles:
+def search_files(folder: Path, person: Person) -> FileMatches:
     """Search the folder's files for somebody. Raises a `WarehouseError`."""
-    found = InFiles()
-    for path in _walk(folder, folder, found.not_searched):
+    found = FileMatches()
+    for path in _searchable_files(folder, folder, found.not_searched):
         suffix = path.suffix.lower()
         if path.parent == folder and path.name.startswith(_DAMAGED):
             if _is_in_log(path, person):
@@ -87,12 +87,12 @@ def search(folder: Path, person: Person) -> InFiles:
 
 def tables_in(folder: Path) -> Iterator[Path]:
     """Every table of the folder that may hold somebody. Raises a `WarehouseError`."""
-    for path in _walk(folder, folder, []):
+    for path in _searchable_files(folder, folder, []):
         if _is_table(path, folder):
             yield path
 
 
-def clean(found: InFiles, person: Person) -> None:
+def clean_files(found: FileMatches, person: Person) -> None:
     """Remove rows from text files, and whole workbooks and logs, but no pages.
 
     Raises a `WarehouseError`.
@@ -110,7 +110,7 @@ def _is_table(path: Path, folder: Path) -> bool:
     return path.suffix.lower() in _TABLES and not is_seed
 
 
-def _search_table(path: Path, folder: Path, person: Person, found: InFiles) -> None:
+def _search_table(path: Path, folder: Path, person: Person, found: FileMatches) -> None:
     try:
         table = search_table(path, person)
     except SpreadsheetError:
@@ -120,10 +120,10 @@ def _search_table(path: Path, folder: Path, person: Person, found: InFiles) -> N
     if table.rows:
         found.tables[path] = table.rows
     if not table.rows or path.suffix.lower() != WORKBOOK_SUFFIX:
-        found.mentions += [Mention(shown(path, folder), *place) for place in table.mentions]
+        found.mentions += [Mention(relative_path(path, folder), *place) for place in table.mentions]
 
 
-def _search_bytes(path: Path, person: Person, found: InFiles) -> None:
+def _search_bytes(path: Path, person: Person, found: FileMatches) -> None:
     if _is_in_bytes(path, person):
         found.by_hand.append(path)
     elif _is_packed(path):
@@ -157,7 +157,7 @@ def _bytes(path: Path) -> bytes:
         return path.read_bytes()
 
 
-def _walk(folder: Path, root: Path, not_searched: list[Path]) -> Iterator[Path]:
+def _searchable_files(folder: Path, root: Path, not_searched: list[Path]) -> Iterator[Path]:
     """The regular files below the folder that may be looked into, following no link."""
     with naming_file_errors(folder):
         entries = sorted(folder.iterdir())
@@ -168,7 +168,7 @@ def _walk(folder: Path, root: Path, not_searched: list[Path]) -> Iterator[Path]:
             if _is_elsewhere(path):
                 not_searched.append(path)
             else:
-                yield from _walk(path, root, not_searched)
+                yield from _searchable_files(path, root, not_searched)
         elif path.is_file() and not _is_own(path, root):
             yield path
 

@@ -15,13 +15,13 @@ from typing import Any
 from connector.catalog import CATALOG, subjects_of
 from connector.catalog.field import DataSubject
 from connector.errors import Misused
-from connector.ledger.identifiers import normal
+from connector.ledger.identifiers import normalize
 from connector.ledger.journal_persons import journal_contents
 from connector.ledger.ledger import Ledger
-from connector.ledger.person import Person, owned, shown_by
+from connector.ledger.person import Person, identifiers_of, owned_groups
 from connector.settings.model import Settings
-from connector.warehouse.duckdb_file import opened
-from connector.warehouse.persons import Record, called, versions
+from connector.warehouse.duckdb_file import open_file
+from connector.warehouse.persons import Record, find_by_name, find_versions
 from connector.warehouse.warehouse import Warehouse
 
 RECORDS_MAX = 10
@@ -44,14 +44,14 @@ def seed_of(asked: str) -> Person:
     """Return the person of an email address or an id, known by that alone. Raises `Misused`."""
     text = asked.strip()
     if "@" in text:
-        return Person(emails=frozenset((normal("email", text),)))
+        return Person(emails=frozenset((normalize("email", text),)))
     if not may_be_id(text):
         raise Misused(
             "the value is neither an email address nor the id of a record",
             action="Give the complete address or the id. 'connector whereis NAME' lists the ids "
             "of people by name.",
         )
-    return Person(ids=frozenset((normal("id", text),)))
+    return Person(ids=frozenset((normalize("id", text),)))
 
 
 def may_be_id(text: str) -> bool:
@@ -59,7 +59,7 @@ def may_be_id(text: str) -> bool:
     return len(text) >= ID_CHARACTERS_MIN and not any(map(str.isspace, text))
 
 
-def find(settings: Settings, seed: Person, *, is_listed: bool = False) -> LocatedPerson:
+def find_person(settings: Settings, seed: Person, *, is_listed: bool = False) -> LocatedPerson:
     """Return the person with every identifier that is theirs alone.
 
     Raises a `WarehouseError`, and `Misused` if the address belongs to several people; a person who
@@ -69,23 +69,23 @@ def find(settings: Settings, seed: Person, *, is_listed: bool = False) -> Locate
     if not warehouse.exists:
         return LocatedPerson(seed)
     warehouse.prepare()
-    with opened(warehouse.work) as connection:
-        whole = [each for each in versions(connection, seed) if _is_whole(*each, seed)]
+    with open_file(warehouse.work) as connection:
+        whole = [each for each in find_versions(connection, seed) if _is_whole(*each, seed)]
         if not seed.ids and not is_listed:
             _check_one(whole)
         person = replace(seed, ids=seed.ids | {_id(record) for _, record in whole})
         # A record may have had another address before. Without a record of their own, the person
         # is a contact.
-        for resource, record in versions(connection, person):
-            for group in owned(resource, record, person):
+        for resource, record in find_versions(connection, person):
+            for group in owned_groups(resource, record, person):
                 if not whole or group.ids == ("id",):
-                    person = _joined(person, _shown(resource, record, group))
-        others = list(versions(connection, person))
+                    person = _join_persons(person, _shown(resource, record, group))
+        others = list(find_versions(connection, person))
     others += _journal(settings)
     shared = Person()
     for resource, record in others:
         if not _is_theirs(resource, record, person):
-            shared = _joined(shared, shown_by(CATALOG[resource], record))
+            shared = _join_persons(shared, identifiers_of(CATALOG[resource], record))
     if not whole:
         # Nobody else is known by the address that was given.
         shared = shared.without(seed)
@@ -100,12 +100,12 @@ def find_named(settings: Settings, name: str) -> LocatedPerson:
     if not warehouse.exists:
         return LocatedPerson(named)
     warehouse.prepare()
-    with opened(warehouse.work) as connection:
-        ids = frozenset(_id(record) for _, record in called(connection, name))
+    with open_file(warehouse.work) as connection:
+        ids = frozenset(_id(record) for _, record in find_by_name(connection, name))
     if not ids:
         return LocatedPerson(named)
-    found = find(settings, Person(ids=ids))
-    return replace(found, person=_joined(found.person, named))
+    found = find_person(settings, Person(ids=ids))
+    return replace(found, person=_join_persons(found.person, named))
 
 
 def _check_one(whole: Iterable[Record]) -> None:
@@ -126,7 +126,7 @@ def _check_one(whole: Iterable[Record]) -> None:
 
 
 def _is_whole(resource: str, record: Mapping[str, Any], person: Person) -> bool:
-    return any(group.is_whole for group in owned(resource, record, person))
+    return any(group.is_whole for group in owned_groups(resource, record, person))
 
 
 def _is_theirs(resource: str, record: Mapping[str, Any], person: Person) -> bool:
@@ -140,8 +140,8 @@ def _shown(resource: str, record: Mapping[str, Any], group: DataSubject) -> Pers
     """Identifiers and full names that a group of a record's fields shows of its person."""
     names = frozenset(each for each in _names(record, group) if " " in each)
     if group.is_whole:
-        return replace(shown_by(CATALOG[resource], record), names=names)
-    numbers = (normal("phone", _text(record.get(name))) for name in group.phones)
+        return replace(identifiers_of(CATALOG[resource], record), names=names)
+    numbers = (normalize("phone", _text(record.get(name))) for name in group.phones)
     return Person(phones=frozenset(numbers) - {""}, names=names)
 
 
@@ -151,7 +151,7 @@ def _names(record: Mapping[str, Any], group: DataSubject) -> Iterable[str]:
             yield name
 
 
-def _joined(one: Person, other: Person) -> Person:
+def _join_persons(one: Person, other: Person) -> Person:
     return Person(
         ids=one.ids | other.ids,
         emails=one.emails | other.emails,
@@ -162,7 +162,7 @@ def _joined(one: Person, other: Person) -> Person:
 
 
 def _id(record: Mapping[str, Any]) -> str:
-    return normal("id", _text(record.get("id")))
+    return normalize("id", _text(record.get("id")))
 
 
 def _plain(name: str) -> str:

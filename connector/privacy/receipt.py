@@ -18,7 +18,7 @@ from connector.atomic_files import replacing
 from connector.errors import count_noun, naming_file_errors
 from connector.ledger.identifiers import fingerprint_of, make_key
 from connector.ledger.person import Mention
-from connector.ledger.receipts import Listed, MissingReceipt
+from connector.ledger.receipts import ListedHash, MissingReceipt
 from connector.settings.layers import RECEIPTS_FOLDER
 from connector.settings.model import Settings
 from connector.version import program_version
@@ -48,7 +48,7 @@ class FoundRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Whereabouts:
+class PersonLocations:
     """All places in an account's folder that hold a person.
 
     `records` have the fields that describe the person, and `mentions` are texts of other people's
@@ -69,11 +69,11 @@ class Whereabouts:
     mentions: tuple[Mention, ...] = ()
     whole_files: tuple[str, ...] = ()
 
-    def __add__(self, other: Whereabouts) -> Whereabouts:
+    def __add__(self, other: PersonLocations) -> PersonLocations:
         rows = Counter[tuple[str, str | None]]()
         for each in (*self.places, *other.places):
             rows[each.file, each.table] += each.rows
-        return Whereabouts(
+        return PersonLocations(
             records=_distinct(self.records, other.records),
             places=tuple(PersonPlace(*key, count) for key, count in rows.items()),
             batches=_distinct(self.batches, other.batches),
@@ -134,7 +134,7 @@ class Receipt:
     """Receipt of one erasure; `left` are places that still hold the person.
 
     `waiting` are sentences on steps that could not be done yet: the next erasure continues with
-    them. Other fields are as in `Whereabouts`.
+    them. Other fields are as in `PersonLocations`.
     """
 
     erasure: str
@@ -143,7 +143,7 @@ class Receipt:
     begun_at: datetime
     ended_at: datetime
     key: str
-    hashes: tuple[Listed, ...]
+    hashes: tuple[ListedHash, ...]
     removed: tuple[PersonPlace, ...]
     left: tuple[PersonPlace, ...]
     by_hand: tuple[str, ...]
@@ -189,8 +189,8 @@ class Receipt:
             f"Begun {self.begun_at:%Y-%m-%d %H:%M:%S}Z, ended {self.ended_at:%Y-%m-%d %H:%M:%S}Z.",
             *_section("Removed", [f"{each}: {each.rows:,}" for each in self.removed]),
             *_section("Removed as a whole file, with rows of others", self.whole_files),
-            *_section(MENTIONED, lines_of(self.mentions)),
-            *_section(MENTIONED_BEFORE, lines_of(self.mentions, is_past=True)),
+            *_section(MENTIONED, mention_lines(self.mentions)),
+            *_section(MENTIONED_BEFORE, mention_lines(self.mentions, is_past=True)),
             *_section("Kept in other records that have it as well", self._shared()),
             *_section("Still present", [f"{each}: {each.rows:,}" for each in self.left]),
             *_section("Not done yet", self.waiting),
@@ -205,7 +205,7 @@ class Receipt:
         return [count_noun(self.shared, "identifier")] if self.shared else []
 
 
-def lines_of(mentions: Sequence[Mention], *, is_past: bool = False) -> list[str]:
+def mention_lines(mentions: Sequence[Mention], *, is_past: bool = False) -> list[str]:
     """Return a line for each record or row, with the fields that mention the person."""
     fields: dict[str, list[str]] = {}
     for each in mentions:
@@ -214,7 +214,7 @@ def lines_of(mentions: Sequence[Mention], *, is_past: bool = False) -> list[str]
     return [f"{row}: {', '.join(names)}" for row, names in fields.items()]
 
 
-def keep(receipt: Receipt, folder: Path) -> Path:
+def write_receipt(receipt: Receipt, folder: Path) -> Path:
     """Write the receipt into the folder, as JSON and as text; returns the text's path.
 
     Written again, it takes the former one's place. Raises a `WarehouseError`.
@@ -245,7 +245,7 @@ def rewrite_receipt(lost: MissingReceipt, settings: Settings) -> Path:
         by_hand=(),
         not_searched=(REWRITTEN,),
     )
-    return keep(receipt, settings.folder)
+    return write_receipt(receipt, settings.folder)
 
 
 def _distinct(one: Sequence[T], other: Sequence[T]) -> tuple[T, ...]:

@@ -13,11 +13,11 @@ from connector.catalog import CATALOG
 from connector.catalog.resource import Declaration
 from connector.catalog.value import Kind
 from connector.errors import Misused, SettingsError, UnknownName
-from connector.privacy.erase import Erased, erase_all
+from connector.privacy.erase import ErasureResult, erase_all
 from connector.privacy.locate import seed_of
 from connector.settings.model import Settings
-from connector.warehouse.duckdb_file import opened
-from connector.warehouse.persons import overdue
+from connector.warehouse.duckdb_file import open_file
+from connector.warehouse.persons import find_overdue
 from connector.warehouse.warehouse import Warehouse
 
 # -- Rules -----------------------------------------------------------------------------------------
@@ -47,7 +47,7 @@ _FORM = "such as '24 months after updated_at where status in rejected, withdrawn
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RetentionRule:
     """One resource's rule; `conditions` are fields, each with values it may have."""
 
     resource: str
@@ -76,7 +76,7 @@ class Rule:
         return f"{said} where {where}" if where else said
 
 
-def read_rules(written: Mapping[str, str], origin: str) -> tuple[Rule, ...]:
+def read_rules(written: Mapping[str, str], origin: str) -> tuple[RetentionRule, ...]:
     """The rules in the API's order. Raises `SettingsError` or `UnknownName`."""
     peopled = [e.name for e in CATALOG.values() if any(group.ids for group in e.subjects)]
     for name in written:
@@ -84,7 +84,7 @@ def read_rules(written: Mapping[str, str], origin: str) -> tuple[Rule, ...]:
     return tuple(_read(name, written[name], origin) for name in CATALOG if name in written)
 
 
-def _read(resource: str, text: str, origin: str) -> Rule:
+def _read(resource: str, text: str, origin: str) -> RetentionRule:
     found = _SENTENCE.fullmatch(text.strip())
     if found is None:
         raise _refused(resource, text, origin, f"a rule {_FORM}")
@@ -105,7 +105,7 @@ def _read(resource: str, text: str, origin: str) -> Rule:
         for value in values:
             _one_of(f"value of {name} in retention.{resource} ({origin})", value, choices[name])
         conditions.append((name, values))
-    return Rule(resource, number, unit, moment, tuple(conditions))
+    return RetentionRule(resource, number, unit, moment, tuple(conditions))
 
 
 def _one_of(what: str, received: str, allowed: Collection[str]) -> str:
@@ -132,10 +132,10 @@ def _refused(resource: str, text: str, origin: str, allowed: str) -> SettingsErr
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DueRecords:
     """What one rule comes to; `excepted` people are placed, `undated` have no date."""
 
-    rule: Rule
+    rule: RetentionRule
     cutoff: datetime
     ids: tuple[str, ...]
     excepted: int
@@ -143,11 +143,11 @@ class Due:
 
 
 @dataclass(frozen=True, slots=True)
-class Retained:
+class RetentionResult:
     """What the rules come to, and what was erased; `erased` is None for a preview."""
 
-    dues: tuple[Due, ...]
-    erased: Erased | None = None
+    dues: tuple[DueRecords, ...]
+    erased: ErasureResult | None = None
 
     @property
     def exit_status(self) -> int:
@@ -172,13 +172,13 @@ class Retained:
         }
 
 
-def retain(
+def apply_retention(
     settings: Settings,
     *,
     applies: bool = False,
     most: int | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
-) -> Retained:
+) -> RetentionResult:
     """What the rules come to; with `applies`, at most `most` people are erased.
 
     Raises `SettingsError` and `UnknownName` for rules that cannot be meant, `Misused` where there
@@ -194,16 +194,18 @@ def retain(
         )
     warehouse = Warehouse(settings.folder)
     if not warehouse.exists:
-        return Retained(tuple(Due(each, each.cutoff(now()), (), 0, 0) for each in rules))
+        return RetentionResult(
+            tuple(DueRecords(each, each.cutoff(now()), (), 0, 0) for each in rules)
+        )
     warehouse.prepare()
     dues = []
-    with opened(warehouse.work) as connection:
+    with open_file(warehouse.work) as connection:
         for rule in rules:
             cutoff = rule.cutoff(now())
-            found = overdue(connection, rule.resource, rule.field, cutoff, rule.conditions)
-            dues.append(Due(rule, cutoff, found.ids, found.excepted, found.undated))
+            found = find_overdue(connection, rule.resource, rule.field, cutoff, rule.conditions)
+            dues.append(DueRecords(rule, cutoff, found.ids, found.excepted, found.undated))
     if not applies:
-        return Retained(tuple(dues))
+        return RetentionResult(tuple(dues))
     ids = [id for due in dues for id in due.ids]
     erased = erase_all(settings, [seed_of(id) for id in ids[:most]], now=now)
-    return Retained(tuple(dues), erased)
+    return RetentionResult(tuple(dues), erased)

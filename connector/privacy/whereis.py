@@ -9,26 +9,26 @@ from connector.catalog import CATALOG
 from connector.catalog.value import MARK
 from connector.errors import LakehouseError, SpreadsheetError
 from connector.ledger.erasures import Erasures
-from connector.ledger.identifiers import Kind, token
-from connector.ledger.journal_persons import InJournal, journal_contents
+from connector.ledger.identifiers import Kind, identifier_hash
+from connector.ledger.journal_persons import JournalMatches, journal_contents
 from connector.ledger.ledger import LEDGER_FILE, Ledger
-from connector.ledger.person import Person, reduced
-from connector.ledger.suppression import Noticing, Suppressed, person_of
-from connector.privacy.folder_files import InFiles, search, shown, tables_in
-from connector.privacy.locate import LocatedPerson, find, find_named, may_be_id, seed_of
-from connector.privacy.receipt import FoundRecord, PersonPlace, Whereabouts
+from connector.ledger.person import Person, without_person
+from connector.ledger.suppression import SuppressionFilter, SuppressionList, person_of
+from connector.privacy.folder_files import FileMatches, relative_path, search_files, tables_in
+from connector.privacy.locate import LocatedPerson, find_named, find_person, may_be_id, seed_of
+from connector.privacy.receipt import FoundRecord, PersonLocations, PersonPlace
 from connector.publishing.lakehouse_erasure import InLakehouse, look_for
 from connector.settings.model import Settings
 from connector.spreadsheet.persons import rows_about
-from connector.warehouse.duckdb_file import opened
-from connector.warehouse.persons import PersonRows, every_version, known_rows, take_out
+from connector.warehouse.duckdb_file import open_file
+from connector.warehouse.persons import PersonRows, every_version, known_rows, remove_person
 from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE, Warehouse
 
 LAKEHOUSE = "lakehouse"
 """Name of the shared lakehouse among the files."""
 
 
-def whereis(settings: Settings, asked: str) -> Whereabouts:
+def locate_person(settings: Settings, asked: str) -> PersonLocations:
     """Everything in the account's folder that holds the person of an address, an id or a name.
 
     A name may be that of several people; then all of them are found. Nothing is changed or sent.
@@ -38,18 +38,18 @@ def whereis(settings: Settings, asked: str) -> Whereabouts:
     if text and "@" not in text:
         named = find_named(settings, text)
         if named.person.ids or not may_be_id(text):
-            return places_of(settings, named)
-    return places_of(settings, find(settings, seed_of(text)))
+            return find_locations(settings, named)
+    return find_locations(settings, find_person(settings, seed_of(text)))
 
 
-def places_of(settings: Settings, located: LocatedPerson) -> Whereabouts:
+def find_locations(settings: Settings, located: LocatedPerson) -> PersonLocations:
     """Everything that holds a located person. Raises a `WarehouseError`."""
     folder, person = settings.folder, located.person
     if not folder.is_dir():
-        return Whereabouts()
+        return PersonLocations()
     with Ledger(folder) as ledger:
-        journal = Erasures(ledger).look(person) if ledger.exists else InJournal()
-    work, files = _in_work(folder, person), search(folder, person)
+        journal = Erasures(ledger).find_person(person) if ledger.exists else JournalMatches()
+    work, files = _in_work(folder, person), search_files(folder, person)
     published = Warehouse(folder).published
     not_reached: list[str] = []
     try:
@@ -65,7 +65,7 @@ def places_of(settings: Settings, located: LocatedPerson) -> Whereabouts:
         *files.places(folder),
         *_places(LAKEHOUSE, dict(sorted(lakehouse.rows.items()))),
     ]
-    return Whereabouts(
+    return PersonLocations(
         records=tuple(
             FoundRecord(*key, tuple(sorted(fields))) for key, fields in sorted(work.fields.items())
         ),
@@ -73,14 +73,14 @@ def places_of(settings: Settings, located: LocatedPerson) -> Whereabouts:
         batches=tuple(sorted(journal.batches)),
         by_hand=tuple(_by_hand(folder, person, journal, files)),
         not_searched=(
-            *(shown(each, folder) for each in files.not_searched),
+            *(relative_path(each, folder) for each in files.not_searched),
             *lakehouse.unreadable,
             *not_reached,
         ),
         in_doubt=len(journal.in_doubt),
         shared=located.shared,
         mentions=tuple(sorted({*work.mentions, *journal.mentions, *files.mentions})),
-        whole_files=tuple(shown(each, folder) for each in files.workbooks),
+        whole_files=tuple(relative_path(each, folder) for each in files.workbooks),
     )
 
 
@@ -92,14 +92,16 @@ def _in_work(folder: Path, person: Person) -> PersonRows:
     warehouse = Warehouse(folder)
     if not warehouse.exists:
         return PersonRows()
-    with opened(warehouse.work) as connection:
-        return take_out(connection, person, None)
+    with open_file(warehouse.work) as connection:
+        return remove_person(connection, person, None)
 
 
-def _by_hand(folder: Path, person: Person, journal: InJournal, files: InFiles) -> Iterator[str]:
+def _by_hand(
+    folder: Path, person: Person, journal: JournalMatches, files: FileMatches
+) -> Iterator[str]:
     for path in files.by_hand:
         is_named = person.is_named_in(path.stem)
-        name = shown(path.with_name(MARK + path.suffix) if is_named else path, folder)
+        name = relative_path(path.with_name(MARK + path.suffix) if is_named else path, folder)
         yield f"{name} contains data of the person: correct or delete the file."
     here = {each.name for each in files.tables}
     for batch, name in sorted(journal.files.items()):
@@ -121,21 +123,21 @@ def _by_hand(folder: Path, person: Person, journal: InJournal, files: InFiles) -
 Identifier = tuple[Kind, str]
 
 
-def returned(settings: Settings) -> list[Person]:
+def find_returned(settings: Settings) -> list[Person]:
     """Everybody who was erased and is in the account's files again.
 
     Raises a `WarehouseError`.
     """
-    suppressed = Suppressed.of(settings.folder)
+    suppressed = SuppressionList.of(settings.folder)
     if suppressed is None:
         return []
     found: set[Identifier] = set()
     for resource, record in _every_record(settings):
-        noticing = Noticing(suppressed)
-        if reduced(CATALOG[resource], record, noticing) != record:
+        noticing = SuppressionFilter(suppressed)
+        if without_person(CATALOG[resource], record, noticing) != record:
             found |= noticing.met
     for path in tables_in(settings.folder):
-        noticing = Noticing(suppressed)
+        noticing = SuppressionFilter(suppressed)
         try:
             if rows_about(path, noticing):
                 found |= noticing.met
@@ -149,19 +151,21 @@ def _every_record(settings: Settings) -> Iterable[tuple[str, dict[str, object]]]
     warehouse = Warehouse(settings.folder)
     if warehouse.exists:
         warehouse.prepare()
-        with opened(warehouse.work) as connection:
+        with open_file(warehouse.work) as connection:
             yield from every_version(connection)
     with Ledger(settings.folder) as ledger, ledger.reading() as journal:
         yield from journal_contents(journal)
 
 
 def _persons(
-    settings: Settings, suppressed: Suppressed, found: Iterable[Identifier]
+    settings: Settings, suppressed: SuppressionList, found: Iterable[Identifier]
 ) -> list[Person]:
     """What was found, by the person that it was listed with."""
     with Ledger(settings.folder) as ledger:
         names = Erasures(ledger).listed()
     theirs: dict[str, set[Identifier]] = {}
     for kind, value in found:
-        theirs.setdefault(names[token(suppressed.key, kind, value)], set()).add((kind, value))
+        theirs.setdefault(names[identifier_hash(suppressed.key, kind, value)], set()).add(
+            (kind, value)
+        )
     return [person_of(each) for _, each in sorted(theirs.items())]

@@ -28,7 +28,7 @@ from connector.publishing.project import (
     naming_line,
 )
 from connector.publishing.seeds import make_table
-from connector.warehouse.duckdb_file import literal, opened, quoted, transaction
+from connector.warehouse.duckdb_file import literal, open_file, quoted, transaction
 from connector.warehouse.published_file import reading
 from connector.warehouse.schema import columns as landed_columns
 
@@ -61,7 +61,7 @@ def build(
     selected = project.selected(select)
     names = project.order if earlier else selected
     with (
-        opened(file, memory=BUILD_MEMORY_MAX) as connection,
+        open_file(file, memory=BUILD_MEMORY_MAX) as connection,
         _writing_fast(connection),
         _attached(connection, earlier) as shapes_before,
     ):

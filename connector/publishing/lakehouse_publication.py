@@ -35,7 +35,7 @@ from connector.publishing.lakehouse_tables import (
 from connector.settings.model import Settings
 from connector.version import program_version
 from connector.warehouse.duckdb_file import literal
-from connector.warehouse.internal_tables import RowsOf
+from connector.warehouse.internal_tables import TableRows
 from connector.warehouse.runs import SharedPublication, write_shared
 from connector.warehouse.warehouse import Warehouse
 
@@ -74,7 +74,7 @@ class LakehouseEntry:
     rows: int = 0
 
 
-_ENTRIES = RowsOf(LakehouseEntry, f"{LAKE}.{PUBLICATIONS}", _COLUMNS)
+_ENTRIES = TableRows(LakehouseEntry, f"{LAKE}.{PUBLICATIONS}", _COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)

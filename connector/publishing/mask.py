@@ -28,7 +28,7 @@ from connector.warehouse.duckdb_file import (
     STORAGE_VERSION,
     literal,
     naming_errors,
-    opened,
+    open_file,
     quoted,
     transaction,
 )
@@ -131,7 +131,7 @@ def write_masked(draft: Path, copy: Path, mask: Mask, project: Project | None) -
         DiskFull: The disk has no room for the copy.
         WarehouseError: The draft cannot be read or the copy cannot be written.
     """
-    with opened(draft) as connection, naming_errors(copy):
+    with open_file(draft) as connection, naming_errors(copy):
         connection.execute(
             f"ATTACH {literal(str(copy))} AS masked (STORAGE_VERSION '{STORAGE_VERSION}')"
         )

@@ -30,10 +30,15 @@ from connector.publishing.seeds import AUDITS, is_begun
 from connector.settings.layers import SEEDS_FOLDER, refuse
 from connector.settings.model import Settings
 from connector.version import program_version
-from connector.warehouse.duckdb_file import locked, naming_errors, transaction
+from connector.warehouse.duckdb_file import hold_lock, naming_errors, transaction
 from connector.warehouse.runs import Publication, published_in, write_publication
 from connector.warehouse.warehouse import Warehouse
-from connector.warehouse.work_file import copy_work, put_in_place, record, remove
+from connector.warehouse.work_file import (
+    copy_work,
+    record_publication,
+    remove_draft,
+    replace_published,
+)
 
 if TYPE_CHECKING:
     from connector.publishing.lakehouse_publication import LakePublication
@@ -63,7 +68,7 @@ def alone(folder: Path, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     with ExitStack() as stack:
         try:
-            stack.enter_context(locked(path, time.monotonic() + wait_seconds))
+            stack.enter_context(hold_lock(path, time.monotonic() + wait_seconds))
         except TimeoutError:
             raise WarehouseBusy(
                 f"another process has been publishing {path} for {wait_seconds:.0f} s",
@@ -322,13 +327,13 @@ class _Publishing:
             # A draft that is not whole is of no use to anybody.
             if not (keeps_draft and isinstance(error, PublishingRefused)):
                 with suppress(WarehouseError):
-                    remove(self._draft)
+                    remove_draft(self._draft)
             with suppress(WarehouseError):
-                remove(self._masked)
+                remove_draft(self._masked)
                 if isinstance(error, ConnectorError):
                     outcome = "refused" if isinstance(error, PublishingRefused) else "failed"
                     self._end(outcome, error_code=error.code, message=str(error))
-                    record(self._work, self._row)
+                    record_publication(self._work, self._row)
             raise
 
     @property
@@ -344,8 +349,8 @@ class _Publishing:
         The draft says of itself that it is published, if that `ends` here and nothing refuses it.
         None `if_changed` and nothing has changed.
         """
-        remove(self._draft)
-        remove(self._masked)
+        remove_draft(self._draft)
+        remove_draft(self._masked)
         is_plain = self._settings.models.value == "off"
         if is_plain and self._mask is None:
             # Nothing can refuse it and nothing is to be added: its record is written beforehand.
@@ -420,10 +425,10 @@ class _Publishing:
             row = _with_failed(replace(row, outcome="refused"), built.blocking)
             row = replace(row, error_code=refusal.code, message=str(refusal))
             # Whether or not anybody goes on with the draft, it is known why there is no new file.
-            record(self._work, row)
+            record_publication(self._work, row)
         else:
             row = replace(row, outcome="built")
-        record(self._draft, row)
+        record_publication(self._draft, row)
         return Prepared(row.publication, self._draft, built)
 
     def put_in_place(self, built: Built | None) -> Published:
@@ -432,25 +437,25 @@ class _Publishing:
             raise PublishingRefused([(each.name, each.failing) for each in built.blocking])
         if self._row.outcome != "published":
             self._end("published")
-            record(self._draft, self._row)
+            record_publication(self._draft, self._row)
         finished = self._draft
         if self._mask is not None:
             from connector.publishing.mask import write_masked  # noqa: PLC0415
 
             write_masked(self._draft, self._masked, self._mask, self._project())
-            remove(self._draft)
+            remove_draft(self._draft)
             finished = self._masked
-        size = put_in_place(finished, self._target)
+        size = replace_published(finished, self._target)
         self._end("published", bytes=size)
         # It is published, recorded or not: the next publication finds the record in the file.
         with suppress(WarehouseError):
-            record(self._work, self._row)
+            record_publication(self._work, self._row)
         return Published(self._target, self._row, built)
 
     def leave_in_place(self) -> Published:
         """Record that there was nothing to publish."""
         self._end("unchanged")
-        record(self._work, self._row)
+        record_publication(self._work, self._row)
         return Published(self._target, self._row)
 
     def _project(self) -> Project | None:

@@ -13,23 +13,30 @@ from math import ceil, log2
 
 from connector.catalog.page import Page
 from connector.catalog.resource import Declaration, Resource
-from connector.pulls.first_load import read_too_early
-from connector.pulls.listing import Dirtiness, first_clean, ids_of, list_all, predicted, recall
+from connector.pulls.first_load import ids_read_too_early
+from connector.pulls.listing import (
+    Dirtiness,
+    first_clean,
+    ids_of,
+    list_all,
+    predicted_boundary,
+    read_landed_rows,
+)
 from connector.pulls.totals import with_checked_totals
 from connector.warehouse.bookmark import Bookmark, floor_of, future_of
 from connector.warehouse.pull_commands import (
     BATCH_RECORDS_MAX,
-    Between,
     CountLive,
     CountQueued,
-    Differing,
+    CreatedBetween,
+    DifferingFields,
     Found,
     Gone,
     LandedRow,
+    LandedRows,
     ListPage,
     Outcome,
     ReadRecords,
-    Recall,
     Steps,
 )
 
@@ -67,26 +74,26 @@ def compare(resource: Declaration, found: StreamComparison) -> Steps[None]:
         found.total = page.total
         fresh = tuple(id for id in ids_of(page.items) if id not in listed)
         listed.update(fresh)
-        yield from _read(fresh, found)
+        yield from _read_and_compare(fresh, found)
         return 0
 
     steps = list_all("created_at" if resource.sortable else None, take)
     yield from with_checked_totals(steps, Bookmark())
-    unlisted = sorted((yield from Between(None, None)) - listed)
+    unlisted = sorted((yield from CreatedBetween(None, None)) - listed)
     for start in range(0, len(unlisted), BATCH_RECORDS_MAX):
-        yield from _read(tuple(unlisted[start : start + BATCH_RECORDS_MAX]), found)
+        yield from _read_and_compare(tuple(unlisted[start : start + BATCH_RECORDS_MAX]), found)
 
 
 def compare_vanished(found: StreamComparison) -> Steps[None]:
     """Compare the landed rows of a stream whose parent is deleted, into `found`."""
-    yield from _read(tuple(sorted((yield from Between(None, None)))), found)
+    yield from _read_and_compare(tuple(sorted((yield from CreatedBetween(None, None)))), found)
 
 
-def _read(ids: tuple[str, ...], found: StreamComparison) -> Steps[None]:
+def _read_and_compare(ids: tuple[str, ...], found: StreamComparison) -> Steps[None]:
     """Read these records and compare them with the landed rows."""
     left = ids
     while left:
-        known = yield from Recall(left)
+        known = yield from LandedRows(left)
         outcomes = yield from ReadRecords(left)
         left = tuple(id for id in left if id not in outcomes)
         yield from _compare_read(outcomes, known, found)
@@ -96,7 +103,7 @@ def _compare_read(
     outcomes: Mapping[str, Outcome], known: Mapping[str, LandedRow], found: StreamComparison
 ) -> Steps[None]:
     records = tuple(each.record for each in outcomes.values() if isinstance(each, Found))
-    found.stale |= yield from Differing(records)
+    found.stale |= yield from DifferingFields(records)
     for id, outcome in outcomes.items():
         row = known.get(id)
         is_live = row is not None and not row.is_deleted
@@ -123,7 +130,7 @@ def _compare_read(
 
 
 @dataclass(frozen=True, slots=True)
-class Price:
+class PullCost:
     """What a pull would find and send.
 
     `total` is the API's own count, `changed` the records that were created or changed since the
@@ -145,17 +152,17 @@ class Price:
         return self.lists + self.details
 
 
-def price(resource: Declaration, bookmark: Bookmark) -> Steps[Price]:
+def price_pull(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
     """Find out what a pull of the stream would cost, by a few requests of its own."""
     return (yield from with_checked_totals(_price(resource, bookmark), bookmark))
 
 
-def _price(resource: Declaration, bookmark: Bookmark) -> Steps[Price]:
+def _price(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
     if not resource.sortable or not bookmark.is_sorted:
         return (yield from _price_whole(resource, bookmark))
     if bookmark.proven_at is None:
         return (yield from _price_first(resource, bookmark))
-    return (yield from _RankSearch(resource, bookmark).price())
+    return (yield from _RankSearch(resource, bookmark).search_and_price())
 
 
 def listed_ids(resource: Declaration) -> Steps[tuple[str, ...]]:
@@ -171,7 +178,7 @@ def listed_ids(resource: Declaration) -> Steps[tuple[str, ...]]:
     return tuple(ids)
 
 
-def _price_first(resource: Declaration, bookmark: Bookmark) -> Steps[Price]:
+def _price_first(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
     """A first load: two looks at every page, every detail, and the walk that follows."""
     page = yield from ListPage(1, "created_at", "asc")
     live = yield from CountLive()
@@ -186,16 +193,18 @@ def _price_first(resource: Declaration, bookmark: Bookmark) -> Steps[Price]:
     # is the last, so that the newest are listed as well.
     is_full = 0 < page.total == pages * page.per_page
     lists = 1 + ends if pages == 1 and not is_full else pages - swept + pages + 1 + is_full
-    return Price(page.total, unlisted, 0, queued, lists, details, is_first=True)
+    return PullCost(page.total, unlisted, 0, queued, lists, details, is_first=True)
 
 
-def _price_whole(resource: Declaration, bookmark: Bookmark) -> Steps[Price]:
+def _price_whole(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
     """Price of a list read whole: its pages, and the details that a pull would read."""
     wanted: set[str] = set()
 
     def take(page: Page[Resource]) -> Steps[int]:
-        known = yield from recall(page.items)
-        wanted.update((yield from Differing(page.items)), read_too_early(page, known, bookmark))
+        known = yield from read_landed_rows(page.items)
+        wanted.update(
+            (yield from DifferingFields(page.items)), ids_read_too_early(page, known, bookmark)
+        )
         wanted.update(id for id in ids_of(page.items) if id not in known or not known[id].read_at)
         return 0
 
@@ -205,7 +214,7 @@ def _price_whole(resource: Declaration, bookmark: Bookmark) -> Steps[Price]:
     is_first = bookmark.proven_at is None
     deleted = max(0, live - page.count)
     details = max(len(wanted), queued) + deleted
-    return Price(page.total, len(wanted), deleted, queued, page.page, details, is_first=is_first)
+    return PullCost(page.total, len(wanted), deleted, queued, page.page, details, is_first=is_first)
 
 
 class _RankSearch:
@@ -220,7 +229,7 @@ class _RankSearch:
         self._unknown = 0
         self._seen = 0
 
-    def price(self) -> Steps[Price]:
+    def search_and_price(self) -> Steps[PullCost]:
         """Search, and work out what the pull would send."""
         first = yield from self._page(1)
         self._future = future_of(first.dated_at, self._bookmark)
@@ -239,7 +248,7 @@ class _RankSearch:
             searched = pages
         elif deleted:
             searched = min(pages, deleted * (ceil(log2(max(1, pages / deleted))) + 2))
-        return Price(
+        return PullCost(
             total=first.total,
             changed=changed,
             deleted=deleted,
@@ -252,26 +261,26 @@ class _RankSearch:
         if number not in self._pages:
             page = yield from ListPage(number, "updated_at", "desc")
             self._pages[number] = page
-            known = yield from recall(page.items)
+            known = yield from read_landed_rows(page.items)
             self._seen += len(page.items)
             self._unknown += sum(item.id not in known for item in page.items)
         return self._pages[number]
 
     def _changed(self, first: Page[Resource]) -> Steps[int]:
         """The rank of the first clean record: as many as that have changed."""
-        known = yield from recall(first.items)
+        known = yield from read_landed_rows(first.items)
         rows = [
             LandedRow(item.updated_at) if self._lists_cursor else known.get(item.id)
             for item in first.items
         ]
-        start = predicted(rows, self._floor, self._future)
+        start = predicted_boundary(rows, self._floor, self._future)
         return (
             yield from first_clean(
-                start, lambda rank: self._verdict(first, rank), lambda: first.total
+                start, lambda rank: self._verdict_at(first, rank), lambda: first.total
             )
         )
 
-    def _verdict(self, first: Page[Resource], rank: int) -> Steps[Dirtiness]:
+    def _verdict_at(self, first: Page[Resource], rank: int) -> Steps[Dirtiness]:
         """What the record of that rank is, by the page that holds it and its detail."""
         if rank >= first.total:
             return "end"

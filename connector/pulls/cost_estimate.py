@@ -17,11 +17,11 @@ from connector.catalog.page import PER_PAGE_MAX
 from connector.catalog.resource import Declaration
 from connector.client.client import Client
 from connector.errors_api import Forbidden
-from connector.ledger.quota import Month, midnight
-from connector.pulls.comparison import Price, listed_ids, price
-from connector.pulls.outcome import Progress, Watch, plain
-from connector.pulls.pull_executor import Driver
-from connector.pulls.run_context import PLAN_LEASE, RunContext, open_run, select
+from connector.ledger.quota import MonthUse, midnight
+from connector.pulls.comparison import PullCost, listed_ids, price_pull
+from connector.pulls.outcome import Progress, Watch, to_json_value
+from connector.pulls.pull_executor import PullExecutor
+from connector.pulls.run_context import PLAN_LEASE, RunContext, open_run, select_resources
 from connector.settings.model import Settings
 from connector.warehouse.bookmark import Stream
 from connector.warehouse.state import read_status
@@ -50,11 +50,11 @@ class PlanReport:
     month has come to. `skipped` are resources that the key may not read.
     """
 
-    prices: dict[str, Price]
+    prices: dict[str, PullCost]
     skipped: tuple[str, ...]
     spent: int
     limit_per_minute: int | None
-    month: Month | None
+    month: MonthUse | None
     schedule: Schedule | None = None
 
     @property
@@ -86,7 +86,7 @@ class PlanReport:
                 for name, each in self.prices.items()
             },
             "skipped": list(self.skipped),
-            "month": None if self.month is None else plain(asdict(self.month)),
+            "month": None if self.month is None else to_json_value(asdict(self.month)),
             "schedule": None if self.schedule is None else asdict(self.schedule),
         }
 
@@ -104,8 +104,8 @@ async def plan(
 
     Raises what ends a pull, but for a missing scope, which skips the resource.
     """
-    names = select(resources)
-    prices: dict[str, Price] = {}
+    names = select_resources(resources)
+    prices: dict[str, PullCost] = {}
     skipped: list[str] = []
     opening = open_run(settings, "plan", lease=PLAN_LEASE, watch=watch, now=now, connect=connect)
     async with opening as context:
@@ -115,7 +115,7 @@ async def plan(
                 prices[name] = await _price(context, name)
             except Forbidden:
                 skipped.append(name)
-        month = await context.month()
+        month = await context.read_month()
         schedule = None
         if every is not None:
             schedule = await _schedule(context, prices, every, month)
@@ -129,14 +129,14 @@ async def plan(
     )
 
 
-async def _price(context: RunContext, name: str) -> Price:
+async def _price(context: RunContext, name: str) -> PullCost:
     """The price of one resource, over all its streams that are known."""
-    whole = Price(0, 0, 0, 0, 0, 0)
+    whole = PullCost(0, 0, 0, 0, 0, 0)
     for stream in await _streams(context, declaration(name)):
         bookmark = await context.bookmark(stream)
-        steps = price(stream.resource, bookmark)
-        each = await Driver(context, stream).run(steps)
-        whole = Price(
+        steps = price_pull(stream.resource, bookmark)
+        each = await PullExecutor(context, stream).run(steps)
+        whole = PullCost(
             total=whole.total + each.total,
             changed=whole.changed + each.changed,
             deleted=whole.deleted + each.deleted,
@@ -153,12 +153,12 @@ async def _streams(context: RunContext, resource: Declaration) -> tuple[Stream, 
     if resource.parent is None:
         return (Stream(resource),)
     parents = Stream(declaration(resource.parent))
-    ids = await Driver(context, parents).run(listed_ids(parents.resource))
+    ids = await PullExecutor(context, parents).run(listed_ids(parents.resource))
     return tuple(Stream(resource, id) for id in ids)
 
 
 async def _schedule(
-    context: RunContext, prices: dict[str, Price], every: timedelta, month: Month
+    context: RunContext, prices: dict[str, PullCost], every: timedelta, month: MonthUse
 ) -> Schedule:
     """Cost until the month's end, if records go on changing as they did lately."""
     now, quiet, changes_a_day = context.now(), 0, 0.0
@@ -176,7 +176,7 @@ async def _schedule(
     return Schedule(every.total_seconds(), pulls, quiet, changes_a_day, requests)
 
 
-def _quiet_requests(stream: Stream, whole: Price) -> int:
+def _quiet_requests(stream: Stream, whole: PullCost) -> int:
     """What a pull of the stream sends when nothing has changed."""
     if not stream.resource.sortable:
         return max(1, ceil(whole.total / PER_PAGE_MAX))

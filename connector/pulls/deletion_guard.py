@@ -36,17 +36,17 @@ SAMPLES_MAX = 3
 """Missing records that a message names, for a person to look at."""
 
 
-def allowance(records: int) -> float:
+def deviation_limit(records: int) -> float:
     """Number of records by which a list may differ from what was expected of it."""
     return max(GONE_MIN, GONE_SHARE * records)
 
 
-def remembered(total: int, live: int) -> int:
+def capped_total(total: int, live: int) -> int:
     """The total that a bookmark keeps: no more than the landed rows support.
 
     A total that is too high would make the next list look much shorter than it was.
     """
-    return total if total <= live + allowance(live) else live
+    return total if total <= live + deviation_limit(live) else live
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Refusal:
     hides_changes: bool = False
 
 
-class Guard:
+class MassDeletionGuard:
     """Guard of one pull: it withholds tombstones until lists confirm so many of them.
 
     `live` is the number of live rows when the pull began, `listed` the list's total when it was
@@ -76,7 +76,7 @@ class Guard:
         self._accepts = accepts
         self._live, self._listed = live, live if listed is None else listed
         self._is_emptied = False
-        self._max = allowance(live)
+        self._max = deviation_limit(live)
         self._passed = 0
         self._new: set[str] = set()
         self._waiting: set[str] = set()
@@ -91,7 +91,7 @@ class Guard:
         return self._passed + len(self.withheld) > self._max and not self._accepts
 
     @property
-    def distrust(self) -> str | None:
+    def hold(self) -> str | None:
         """Reason why lists prove nothing: refused, or suddenly empty; else None."""
         if self.refused is not None:
             return self.refused.message if self.refused.hides_changes else None
@@ -129,7 +129,7 @@ class Guard:
         self._new.update(id for id in listed if id not in known)
         return sum(not row.is_deleted and id not in self._new for id, row in known.items())
 
-    def check_absent(self, absent: int, recognised: int) -> None:
+    def check_missing(self, absent: int, recognised: int) -> None:
         """Refuse lists that lack many landed records and show few of them."""
         is_familiar = recognised >= RECOGNISED_SHARE * absent
         message = (
@@ -139,7 +139,7 @@ class Guard:
         refusal = Refusal("list_unfamiliar", message, hides_changes=True)
         self._judge(absent <= self._max or is_familiar, refusal)
 
-    def still_listed(self, ids: set[str]) -> None:
+    def drop_listed(self, ids: set[str]) -> None:
         """Drop withheld tombstones of records that a list shows: they may exist."""
         shown = ids & self.withheld.keys()
         for id in shown:
@@ -149,7 +149,7 @@ class Guard:
         message = f"{count} records were reported as deleted, but the lists still contain them"
         self._judge(count <= self._max, Refusal("details_gone", message))
 
-    def allow(self, gone: dict[str, Gone]) -> dict[str, Gone]:
+    def accept(self, gone: dict[str, Gone]) -> dict[str, Gone]:
         """Tombstones allowed on the API's word alone; too many at once are withheld."""
         self.withheld |= gone
         if self.withholds_many:
@@ -163,7 +163,7 @@ class Guard:
         self._waiting -= released.keys()
         return {} if self.refused is not None else released
 
-    def postpone(self) -> None:
+    def defer(self) -> None:
         """Leave the withheld tombstones to the next pull, which reads all lists first."""
         self._waiting |= self.withheld.keys()
         self.withheld.clear()

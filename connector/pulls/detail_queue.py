@@ -15,27 +15,27 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
 
-from connector.pulls.deletion_guard import Guard
+from connector.pulls.deletion_guard import MassDeletionGuard
 from connector.pulls.listing import Listing
-from connector.warehouse.bookmark import SECOND, Bookmark, later
+from connector.warehouse.bookmark import SECOND, Bookmark, with_lateness
 from connector.warehouse.pull_commands import (
     BATCH_RECORDS_MAX,
     Commit,
-    Differing,
+    DifferingFields,
     Event,
     Found,
     Gone,
     LandedRow,
+    LandedRows,
     NextQueued,
     Outcome,
     ReadRecords,
-    Recall,
     Steps,
     Unread,
 )
 
 
-def read_queue(guard: Guard) -> Steps[None]:
+def read_queue(guard: MassDeletionGuard) -> Steps[None]:
     """Read every queued record, newest first, and commit each batch.
 
     A record that cannot be read stays queued. One that is gone is withheld by the guard until
@@ -48,30 +48,30 @@ def read_queue(guard: Guard) -> Steps[None]:
         if not ids:
             break
         outcomes = yield from ReadRecords(ids)
-        found, gone, failed = _sorted_out(outcomes)
+        found, gone, failed = _split_outcomes(outcomes)
         unread |= failed.keys()
         guard.withheld |= gone
         yield from Commit(records=found, unread=failed)
 
 
-def commit_tombstones(guard: Guard) -> Steps[None]:
+def commit_tombstones(guard: MassDeletionGuard) -> Steps[None]:
     """Commit the tombstones that the guard withheld: lists do not show them either."""
     if gone := guard.release():
         yield from Commit(gone=gone)
 
 
-def commit_few_tombstones(guard: Guard) -> Steps[None]:
+def commit_few_tombstones(guard: MassDeletionGuard) -> Steps[None]:
     """Commit the tombstones that the guard withheld if they are few; many stay queued."""
     if guard.withholds_many:
-        guard.postpone()
-    elif gone := guard.allow({}):
+        guard.defer()
+    elif gone := guard.accept({}):
         yield from Commit(gone=gone)
 
 
-def recheck(
+def read_and_judge(
     ids: Iterable[str],
     bookmark: Bookmark,
-    guard: Guard,
+    guard: MassDeletionGuard,
     *,
     is_absent: bool = False,
     unread: dict[str, Unread] | None = None,
@@ -86,26 +86,26 @@ def recheck(
     gone: dict[str, Gone] = {}
     while left:
         batch = tuple(islice(left, BATCH_RECORDS_MAX))
-        known = yield from Recall(batch)
+        known = yield from LandedRows(batch)
         outcomes = yield from ReadRecords(batch)
         for id in outcomes:
             del left[id]
-        found, batch_gone, failed = _sorted_out(outcomes)
+        found, batch_gone, failed = _split_outcomes(outcomes)
         gone |= batch_gone
         if unread is not None:
             unread |= failed
-        differing = yield from Differing(tuple(each.record for each in found))
+        differing = yield from DifferingFields(tuple(each.record for each in found))
         changed = tuple(each for each in found if each.record.id in differing)
-        bookmark, events = _judge(changed, known, bookmark)
+        bookmark, events = _find_anomalies(changed, known, bookmark)
         yield from Commit(records=found, unread=failed, bookmark=bookmark, events=events)
     if is_absent:
         guard.withheld |= gone
-    allowed = guard.release() if is_absent else guard.allow(gone)
+    allowed = guard.release() if is_absent else guard.accept(gone)
     yield from Commit(gone=allowed, enqueue=dict.fromkeys(gone.keys() - allowed.keys(), "gone"))
     return bookmark
 
 
-def _sorted_out(
+def _split_outcomes(
     outcomes: dict[str, Outcome],
 ) -> tuple[tuple[Found, ...], dict[str, Gone], dict[str, Unread]]:
     found = tuple(each for each in outcomes.values() if isinstance(each, Found))
@@ -114,7 +114,7 @@ def _sorted_out(
     return found, gone, unread
 
 
-def _judge(
+def _find_anomalies(
     changed: tuple[Found, ...], known: dict[str, LandedRow], bookmark: Bookmark
 ) -> tuple[Bookmark, tuple[Event, ...]]:
     """The anomalies: changes dated at or before the floor, where there can be none."""
@@ -143,7 +143,7 @@ def _with_room_for(bookmark: Bookmark, updated_at: datetime, read_at: datetime |
     assert bookmark.proven_at is not None
     seen_late = (read_at - updated_at).total_seconds() if read_at is not None else 0.0
     seconds = max(seen_late, bookmark.lateness_seconds)
-    return later(bookmark, min(seconds, (bookmark.proven_at - updated_at).total_seconds()))
+    return with_lateness(bookmark, min(seconds, (bookmark.proven_at - updated_at).total_seconds()))
 
 
 # -- The details that one walk reads -------------------------------------------------------------
@@ -165,7 +165,7 @@ class DetailReads:
     gone, `unread` those that could not be read, each with the reason.
     """
 
-    def __init__(self, bookmark: Bookmark, guard: Guard) -> None:
+    def __init__(self, bookmark: Bookmark, guard: MassDeletionGuard) -> None:
         self.bookmark = bookmark
         self.step = 0
         self.known: dict[str, LandedRow] = {}
@@ -213,7 +213,7 @@ class DetailReads:
         for id in ids:
             self.by_id.pop(id, None)
 
-    def settled(self, id: str) -> bool:
+    def is_settled(self, id: str) -> bool:
         """Whether the pass has read the record, or tried to."""
         return id in self.by_id or id in self.gone or id in self.unread
 
@@ -230,7 +230,7 @@ class DetailReads:
             for id, outcome in outcomes.items():
                 self.unread.pop(id, None)
                 if isinstance(outcome, Found):
-                    self._take(id, outcome)
+                    self._process_detail(id, outcome)
                 elif isinstance(outcome, Gone):
                     self.gone[id] = outcome
                 else:
@@ -246,7 +246,7 @@ class DetailReads:
                 continue
             if self.is_younger(item.id, listing) and updated_at < item.updated_at:
                 late = (listing.last.dated_at - item.updated_at).total_seconds()
-                self.bookmark = later(self.bookmark, late)
+                self.bookmark = with_lateness(self.bookmark, late)
 
     def close(self, bookmark: Bookmark, event: Event | None) -> Steps[None]:
         """Land what is left, the tombstones that the guard allows, and the bookmark."""
@@ -259,12 +259,12 @@ class DetailReads:
                 "pull reads them"
             )
             self._events.append(Event("undated", why))
-        allowed = self._guard.allow(self.gone)
+        allowed = self._guard.accept(self.gone)
         withheld = dict.fromkeys(self.gone.keys() - allowed.keys(), "gone")
         queued = {id: each.reason for id, each in self.unread.items()} | withheld
         yield from self._land(allowed, queued, self.unread)
 
-    def _take(self, id: str, found: Found) -> None:
+    def _process_detail(self, id: str, found: Found) -> None:
         updated_at = found.record.updated_at
         self._found[id] = found
         self.by_id[id] = DetailRead(updated_at, self.step)
@@ -272,9 +272,9 @@ class DetailReads:
         if updated_at is None or updated_at > found.served_at + lateness:
             self._undated += 1
         elif (known := self.known.get(id)) is not None and known.read_at is not None:
-            self._measure(id, updated_at, known.updated_at, known.read_at)
+            self._measure_lateness(id, updated_at, known.updated_at, known.read_at)
 
-    def _measure(
+    def _measure_lateness(
         self, id: str, updated_at: datetime, landed_at: datetime | None, read_at: datetime
     ) -> None:
         """Note a late version: its date is before the last read, which did not show it.
@@ -287,7 +287,7 @@ class DetailReads:
         if id == self.bookmark.closed_by and updated_at < read_at + SECOND:
             self.bookmark = replace(self.bookmark, closed_by=None)
         late = (read_at - updated_at).total_seconds()
-        before, self.bookmark = self.bookmark, later(self.bookmark, late)
+        before, self.bookmark = self.bookmark, with_lateness(self.bookmark, late)
         if self.bookmark.lateness_seconds > before.lateness_seconds:
             self._events.append(Event("late", f"became visible {late:.0f} s or more late", id))
 

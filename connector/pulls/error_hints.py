@@ -83,7 +83,7 @@ def describe_anomalies(resource: str, events: Sequence[Event]) -> str:
     return f"{resource} has {'; '.join(told)}{f'; and {more:,} more' if more else ''}."
 
 
-def difference(done: ResourceRun) -> str | None:
+def describe_row_difference(done: ResourceRun) -> str | None:
     """Sentence on a landing with another number of rows than the API's, else None."""
     if done.total is None:
         return f"The API's total of {done.resource} is unknown: no list was read to its end."
@@ -95,26 +95,26 @@ def difference(done: ResourceRun) -> str | None:
     )
 
 
-def may_repeat(done: ResourceRun) -> bool:
+def can_retry(done: ResourceRun) -> bool:
     """Whether the same request may succeed later without anybody's doing anything."""
-    return issubclass(_kinds().get(done.error_code or "", ConnectorError), TryAgain)
+    return issubclass(_error_classes().get(done.error_code or "", ConnectorError), TryAgain)
 
 
 def action_of(what: ResourceRun | str | None) -> str:
     """Next action for a resource that did not end well, or for an error's code."""
     if not isinstance(what, ResourceRun):
-        return _kinds().get(what or "", ConnectorError).action
+        return _error_classes().get(what or "", ConnectorError).action
     if what.error_code is None:
         told = what.message or ""
         found = (_UNREPEATED[each] for each in _UNREPEATED if told.startswith(each))
         return next(found, _UNPROVEN)
-    kind = _kinds().get(what.error_code, ConnectorError)
+    kind = _error_classes().get(what.error_code, ConnectorError)
     if issubclass(kind, Forbidden):
         scope = declaration(what.resource).read_scope()
         return Forbidden("", status=403, scope=scope).action
     return kind.action
 
 
-def _kinds() -> dict[str, type[ConnectorError]]:
+def _error_classes() -> dict[str, type[ConnectorError]]:
     """Return every kind of error by its code."""
     return {kind.code: kind for kind in kinds_of(ConnectorError)}

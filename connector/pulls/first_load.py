@@ -16,20 +16,20 @@ from datetime import timedelta
 
 from connector.catalog.page import Page
 from connector.catalog.resource import Declaration, Resource
-from connector.pulls.deletion_guard import Guard, allowance, remembered
+from connector.pulls.deletion_guard import MassDeletionGuard, capped_total, deviation_limit
 from connector.pulls.detail_queue import commit_few_tombstones, commit_tombstones, read_queue
-from connector.pulls.listing import PageBatch, ids_of, is_ascending, list_all, recall
-from connector.pulls.verification_pass import ScrubRound, read_windows
-from connector.warehouse.bookmark import Bookmark, measured, opened
+from connector.pulls.listing import PageBatch, ids_of, is_ascending, list_all, read_landed_rows
+from connector.pulls.verification_pass import VerificationRound, read_windows
+from connector.warehouse.bookmark import Bookmark, with_measured_total, with_pass_start
 from connector.warehouse.pull_commands import (
-    Between,
     Commit,
     CountLive,
-    Differing,
+    CreatedBetween,
+    DifferingFields,
     Event,
     LandedRow,
+    LandedRows,
     ListPage,
-    Recall,
     Steps,
 )
 
@@ -46,7 +46,7 @@ TOO_FEW = "fewer records could be found than the list has"
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
+class SweepResult:
     """End of a sweep over a whole list.
 
     `is_one_instant`: a single answer showed all of it. `is_short`: fewer ids were seen than the
@@ -59,7 +59,7 @@ class Swept:
     is_short: bool
 
 
-def sweep(bookmark: Bookmark) -> Steps[Swept]:
+def sweep(bookmark: Bookmark) -> Steps[SweepResult]:
     """Land every list item of a stream that was never loaded.
 
     It is repeated while fewer ids are landed than the total says, because of unstable ties. R is
@@ -73,11 +73,11 @@ def sweep(bookmark: Bookmark) -> Steps[Swept]:
         requests += 1
         # A total is remembered once a second answer agrees, or once the rows show the list's end.
         is_certain = page.offset is not None or (
-            last_total is not None and abs(page.total - last_total) <= allowance(page.total)
+            last_total is not None and abs(page.total - last_total) <= deviation_limit(page.total)
         )
         last_total = page.total
         bookmark = replace(
-            measured(page, opened(page, bookmark)),
+            with_measured_total(page, with_pass_start(page, bookmark)),
             load_page=page.page,
             listed=page.total if is_certain else bookmark.listed,
             is_sorted=bookmark.is_sorted and is_ascending(page),
@@ -110,11 +110,11 @@ def sweep(bookmark: Bookmark) -> Steps[Swept]:
         verify_page = 0 if bookmark.is_sorted else None
         bookmark = replace(bookmark, load_page=None, verify_page=verify_page)
     yield from Commit(bookmark=bookmark)
-    return Swept(bookmark, page.total, is_one_instant, is_short)
+    return SweepResult(bookmark, page.total, is_one_instant, is_short)
 
 
-def second_look(
-    bookmark: Bookmark, guard: Guard, *, reads_all: bool = False
+def second_sweep(
+    bookmark: Bookmark, guard: MassDeletionGuard, *, reads_all: bool = False
 ) -> Steps[tuple[Bookmark, str | None]]:
     """Compare every page again, until as many records are live as the list has.
 
@@ -141,21 +141,21 @@ def second_look(
             yield from Commit(bookmark=bookmark)
             return bookmark, "the list is not sorted by created_at"
         if (yield from CountLive()) < done.count:
-            sweeps -= yield from _fill(done, sweeps)
+            sweeps -= yield from _sweep_until_complete(done, sweeps)
             bookmark = done.bookmark
             yield from read_queue(guard)
             yield from commit_few_tombstones(guard)
         live = yield from CountLive()
         # A tie may hide a record from every window while another is deleted, so that the count
         # agrees. But then fewer records were seen than existed at one time or another.
-        seen = len(done.seen) + (yield from _alive(done))
+        seen = len(done.seen) + (yield from _count_unlisted_live(done))
         if live >= done.count and seen >= done.population:
             doubt = None
             break
         doubt = TOO_FEW
     events: tuple[Event, ...] = ()
     if doubt is None:
-        listed = remembered(done.total, live)
+        listed = capped_total(done.total, live)
         bookmark = replace(bookmark, verify_page=None, listed=listed)
         if (offset := done.offset(live)) is not None:
             events = total_events(bookmark, offset, live)
@@ -166,7 +166,7 @@ def second_look(
     return bookmark, doubt
 
 
-def _fill(done: ScrubRound, sweeps_max: int) -> Steps[int]:
+def _sweep_until_complete(done: VerificationRound, sweeps_max: int) -> Steps[int]:
     """List all pages again until as many are live as listed; returns the sweeps.
 
     The round has compared every landed record, so only missing records are looked for, and lists
@@ -175,7 +175,7 @@ def _fill(done: ScrubRound, sweeps_max: int) -> Steps[int]:
 
     def land(page: Page[Resource]) -> Steps[int]:
         done.note(page)
-        done.show(page.items, (yield from recall(page.items)))
+        done.add_listed(page.items, (yield from read_landed_rows(page.items)))
         yield from Commit(items=page.items)
         return done.bookmark.total_offset or 0
 
@@ -186,12 +186,12 @@ def _fill(done: ScrubRound, sweeps_max: int) -> Steps[int]:
     return sweeps_max
 
 
-def _alive(done: ScrubRound) -> Steps[int]:
+def _count_unlisted_live(done: VerificationRound) -> Steps[int]:
     """Number of records that no window listed and that are alive."""
     absent = tuple(
         id for id, why in done.suspects.items() if why == "absent" and hash(id) not in done.seen
     )
-    known = yield from Recall(absent)
+    known = yield from LandedRows(absent)
     return sum(not each.is_deleted and not each.is_queued for each in known.values())
 
 
@@ -199,13 +199,13 @@ def _alive(done: ScrubRound) -> Steps[int]:
 
 
 def read_whole(
-    resource: Declaration, bookmark: Bookmark, guard: Guard, *, reads_all: bool = False
+    resource: Declaration, bookmark: Bookmark, guard: MassDeletionGuard, *, reads_all: bool = False
 ) -> Steps[tuple[Bookmark, bool, int]]:
     """Read a list that cannot be sorted: every page, and the details that need it.
 
     A detail is read if the record is new, if its list item shows other values, and if the last
-    read proves nothing (`read_too_early`); with `reads_all`, always. Returns the bookmark, whether
-    the whole list was certainly seen, and its total.
+    read proves nothing (`ids_read_too_early`); with `reads_all`, always. Returns the bookmark,
+    whether the whole list was certainly seen, and its total.
     """
     sort = "created_at" if resource.sortable else None
     listed: set[str] = set()
@@ -214,12 +214,12 @@ def read_whole(
         page = yield from ListPage(number, sort, "asc")
         has_shifted |= number > 1 and page.total != total
         total = page.total
-        bookmark = opened(page, bookmark)
+        bookmark = with_pass_start(page, bookmark)
         assert bookmark.opened_at is not None
-        known = yield from recall(page.items)
+        known = yield from read_landed_rows(page.items)
         recognised += guard.count_recognised(ids_of(page.items), known)
-        differing = yield from Differing(page.items)
-        early = ids_of(page.items) if reads_all else read_too_early(page, known, bookmark)
+        differing = yield from DifferingFields(page.items)
+        early = ids_of(page.items) if reads_all else ids_read_too_early(page, known, bookmark)
         queued = {id: "stale" for id in early if id in known and known[id].read_at is not None}
         queued |= dict.fromkeys(differing, "differs")
         yield from Commit(items=page.items, enqueue=queued, bookmark=bookmark)
@@ -227,9 +227,9 @@ def read_whole(
         if page.is_last:
             break
         number += 1
-    landed = yield from Between(None, None)
+    landed = yield from CreatedBetween(None, None)
     guard.check_total(total)
-    guard.check_absent(len(landed - listed), recognised)
+    guard.check_missing(len(landed - listed), recognised)
     is_whole = not has_shifted and len(listed) == page.count and guard.refused is None
     if is_whole and number > 1 and not resource.sortable:
         is_whole = yield from _are_all_alive(listed)
@@ -238,10 +238,10 @@ def read_whole(
     yield from read_queue(guard)
     if guard.withholds_many:
         # A record that details call gone and that the list shows is not proven to be deleted.
-        guard.still_listed(listed)
+        guard.drop_listed(listed)
     yield from commit_tombstones(guard)
     is_whole &= guard.refused is None
-    if guard.distrust is not None:
+    if guard.hold is not None:
         # An empty list is believed once each landed record was read and is gone.
         is_whole &= (yield from CountLive()) == 0
     proven_at = bookmark.proven_at
@@ -251,7 +251,7 @@ def read_whole(
         proven_at = max(proven_at or bookmark.opened_at, bookmark.opened_at)
     bookmark = replace(bookmark, proven_at=proven_at, opened_at=None, load_page=None)
     if guard.refused is None:
-        bookmark = replace(bookmark, listed=remembered(total, len(listed)))
+        bookmark = replace(bookmark, listed=capped_total(total, len(listed)))
     yield from Commit(bookmark=bookmark)
     return bookmark, is_whole, total
 
@@ -274,7 +274,7 @@ def _are_all_alive(listed: set[str]) -> Steps[bool]:
     return listed <= again
 
 
-def read_too_early(
+def ids_read_too_early(
     page: Page[Resource], known: dict[str, LandedRow], bookmark: Bookmark
 ) -> list[str]:
     """Listed ids whose details must be read again although nothing listed differs.

@@ -30,19 +30,33 @@ from itertools import pairwise
 
 from connector.catalog.page import Page
 from connector.catalog.resource import Declaration, Resource
-from connector.pulls.deletion_guard import Guard, allowance, remembered
+from connector.pulls.deletion_guard import MassDeletionGuard, capped_total, deviation_limit
 from connector.pulls.detail_queue import DetailReads
-from connector.pulls.listing import Dirtiness, Listing, first_clean, ids_of, predicted, recall
-from connector.warehouse.bookmark import SECOND, Bookmark, clocked, floor_of, future_of, opened
+from connector.pulls.listing import (
+    Dirtiness,
+    Listing,
+    first_clean,
+    ids_of,
+    predicted_boundary,
+    read_landed_rows,
+)
+from connector.warehouse.bookmark import (
+    SECOND,
+    Bookmark,
+    floor_of,
+    future_of,
+    with_clock_change,
+    with_pass_start,
+)
 from connector.warehouse.pull_commands import (
-    BetweenUpdated,
     CountLive,
-    Differing,
+    DifferingFields,
     Event,
     LandedRow,
     ListPage,
     Steps,
-    Undated,
+    UndatedIds,
+    UpdatedBetween,
 )
 
 ATTEMPTS_MAX = 24
@@ -64,7 +78,7 @@ WITNESSES_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Walked:
+class ScanResult:
     """End of a walk. `reason` says why it is not proven; `total` is the last list's.
 
     `length` is the number of records in that list, by its rows if it shows its end.
@@ -86,10 +100,10 @@ class Walked:
         return self.reason is None
 
 
-class Walk:
+class IncrementalScan:
     """One pass over a stream, from its opening to its commit (see the module)."""
 
-    def __init__(self, resource: Declaration, bookmark: Bookmark, guard: Guard) -> None:
+    def __init__(self, resource: Declaration, bookmark: Bookmark, guard: MassDeletionGuard) -> None:
         assert bookmark.proven_at is not None, "a walk needs a floor: load the stream first"
         self._lists_cursor = resource.lists_cursor
         self._lateness = timedelta(seconds=bookmark.lateness_seconds)
@@ -102,7 +116,7 @@ class Walk:
         self._is_certain, self._clock_was_set, self._has_listed = True, False, False
         self._own_floor = bookmark.proven_at - self._lateness
 
-    def run(self) -> Steps[Walked]:
+    def run(self) -> Steps[ScanResult]:
         """Walk until the pass is proven or the attempts are used up."""
         reason: str | None = "the list changed faster than it could be read"
         out_of_order = 0
@@ -116,7 +130,7 @@ class Walk:
             if not one_instant and attempt == 1 and self._may_be_stale():
                 continue  # A page that was older than the one before may have hidden a record.
             details = self._details
-            yield from details.read(tuple(id for id in self._above if not details.settled(id)))
+            yield from details.read(tuple(id for id in self._above if not details.is_settled(id)))
             details.compare(listing)
             if (floor := floor_of(details.bookmark)) < self._floor:
                 self._floor = floor
@@ -128,7 +142,11 @@ class Walk:
                     break
                 details.forget(witnesses)
                 continue
-            if listing.closing is None and listing.last.is_full and self._total_offset is None:
+            if (
+                listing.first_clean_item is None
+                and listing.last.is_full
+                and self._total_offset is None
+            ):
                 reason = NO_END
                 break
             if one_instant or (yield from self._certify(listing)):
@@ -136,25 +154,25 @@ class Walk:
                 break
         return (yield from self._close(listing, reason))
 
-    def _close(self, listing: Listing, reason: str | None) -> Steps[Walked]:
+    def _close(self, listing: Listing, reason: str | None) -> Steps[ScanResult]:
         """Commit the end of the pass: R := T0 if it is proven."""
         total = listing.last.total
         self._guard.check_total(total)
         # A list that hides records may hide changes as well, so R must not move.
-        reason = (distrust := self._guard.distrust) or reason
+        reason = (distrust := self._guard.hold) or reason
         bookmark = replace(self._details.bookmark, opened_at=None)
         if _is_outdated(bookmark.total_offset, listing.last):
             bookmark = replace(bookmark, total_offset=None)
         if reason is None:
             live = (yield from CountLive()) + self._details.unlanded_new
-            listed = remembered(total, live)
+            listed = capped_total(total, live)
             bookmark = replace(self._proven(bookmark, listing), alarms=0, listed=listed)
         elif reason == OUT_OF_ORDER:
             alarms = bookmark.alarms + 1
             bookmark = replace(bookmark, alarms=alarms, is_sorted=alarms < ALARMS_MAX)
         suspects: dict[str, str] = {}
         if reason in (None, distrust):
-            suspects = yield from self._checks(listing).suspects()
+            suspects = yield from self._checks(listing).suspicious_ids()
         if distrust is not None:
             self._guard.absent |= {id for id, why in suspects.items() if why == "absent"}
             suspects = {id: suspects[id] for id in suspects.keys() - self._guard.absent}
@@ -162,11 +180,11 @@ class Walk:
         yield from self._details.close(bookmark, event)
         gone = len(self._details.gone)
         length = listing.length(bookmark.total_offset or 0)
-        return Walked(bookmark, reason, total, length, listing.last.per_page, gone, suspects)
+        return ScanResult(bookmark, reason, total, length, listing.last.per_page, gone, suspects)
 
     def _proven(self, bookmark: Bookmark, listing: Listing) -> Bookmark:
         """Bookmark with R := T0, and with what the next walk must know about this one."""
-        before, opened_at, closing = bookmark.proven_at, self._opened_at, listing.closing
+        before, opened_at, closing = bookmark.proven_at, self._opened_at, listing.first_clean_item
         assert before is not None
         # A clock that is behind R gives new writes dates from before it.
         is_certain = self._is_certain and not (self._clock_was_set or opened_at < before)
@@ -197,10 +215,10 @@ class Walk:
         page = yield from ListPage(len(listing.pages) + 1, "updated_at", "desc")
         details = self._details
         details.step += 1
-        details.bookmark = opened(page, details.bookmark)
+        details.bookmark = with_pass_start(page, details.bookmark)
         self._note_clock(page)
         fresh = listing.add(page, details.step)
-        landed = yield from recall(fresh)
+        landed = yield from read_landed_rows(fresh)
         self._guard.count_recognised(ids_of(fresh), landed)
         for id, known in landed.items():
             details.remember(id, known)
@@ -208,7 +226,7 @@ class Walk:
     def _note_clock(self, page: Page[Resource]) -> None:
         """Lower the floor if the server's clock was set back."""
         before = self._details.bookmark
-        self._details.bookmark = after = clocked(page, before)
+        self._details.bookmark = after = with_clock_change(page, before)
         if (floor := floor_of(after)) < floor_of(before):
             self._own_floor = floor
             # Within this pass it is too late: the next one reads again what was dated meanwhile.
@@ -270,7 +288,7 @@ class Walk:
             LandedRow(item.updated_at) if self._lists_cursor else self._details.known.get(item.id)
             for item in listing.order
         ]
-        return predicted(rows, self._floor, self._future)
+        return predicted_boundary(rows, self._floor, self._future)
 
     def _is_below_floor(self, updated_at: datetime | None) -> bool:
         return updated_at is not None and updated_at <= self._floor
@@ -321,8 +339,8 @@ class Walk:
     def _is_short(self, listing: Listing) -> bool:
         """Whether fewer ids were seen above the boundary than its rank."""
         need = listing.length(self._total_offset or 0)
-        if listing.closing is not None:
-            need = listing.rank[listing.closing.id]
+        if listing.first_clean_item is not None:
+            need = listing.rank[listing.first_clean_item.id]
         return listing.has_shifted or len(self._above.keys() - self._details.gone.keys()) < need
 
     def _certify(self, listing: Listing) -> Steps[bool]:
@@ -396,7 +414,7 @@ def _is_outdated(offset: int | None, page: Page[Resource]) -> bool:
     if offset is None:
         return False
     if page.offset is not None:
-        return abs(page.offset - offset) > allowance(page.count)
+        return abs(page.offset - offset) > deviation_limit(page.count)
     return page.total + offset < (page.page - 1) * page.per_page + len(page.items)
 
 
@@ -426,22 +444,22 @@ class OrderChecks:
         than the boundary and not listed above it.
         """
         for page in self.listing.pages:
-            shown = {item.id: self._testimony(item) for item in page.items}
+            shown = {item.id: self._listed_updated_at(item) for item in page.items}
             dated = [each for each in shown.values() if each is not None]
             if any(later > earlier for earlier, later in pairwise(dated)):
                 return frozenset(id for id, each in shown.items() if each is not None)
-        closing = self.listing.closing
-        last = None if closing is None else self._testimony(closing)
+        closing = self.listing.first_clean_item
+        last = None if closing is None else self._listed_updated_at(closing)
         if last is None:
             return frozenset()
-        unseen = yield from self._unseen(last)
+        unseen = yield from self._unlisted_newer_than(last)
         witnesses = sorted(unseen - self.details.gone.keys())[:WITNESSES_MAX]
         yield from self.details.read(tuple(witnesses))
         # A witness is newer than the boundary, and was so when the list was made.
         dates = {id: self.details.updated_at(id) for id in witnesses}
         return frozenset(id for id, at in dates.items() if at and last < at <= self.limit)
 
-    def suspects(self) -> Steps[dict[str, str]]:
+    def suspicious_ids(self) -> Steps[dict[str, str]]:
         """Landed ids that must be read, with the reason, by the clean part of the list.
 
         Below the boundary the landed rows should equal the list. A list item that differs from its
@@ -455,7 +473,7 @@ class OrderChecks:
             below = tuple(
                 item for item in page.items if item.id in clean and item.id not in self.above
             )
-            suspects |= dict.fromkeys(sorted((yield from Differing(below))), "differs")
+            suspects |= dict.fromkeys(sorted((yield from DifferingFields(below))), "differs")
             for item in below:
                 row = self.details.known.get(item.id)
                 if row is None or row.is_deleted:
@@ -465,12 +483,14 @@ class OrderChecks:
         if not self.listing.order:  # Where a list shows nothing, every row is newer than its last.
             dated = [datetime.min.replace(tzinfo=UTC)]
         if dated and dated == sorted(dated, reverse=True):
-            suspects |= dict.fromkeys(sorted((yield from self._unseen(dated[-1]))), "absent")
+            suspects |= dict.fromkeys(
+                sorted((yield from self._unlisted_newer_than(dated[-1]))), "absent"
+            )
         # Only a read shows whether a record without a date, or with a future one, has changed.
-        suspects |= dict.fromkeys((yield from Undated(self.future)), "undated")
-        return {id: why for id, why in suspects.items() if not self.details.settled(id)}
+        suspects |= dict.fromkeys((yield from UndatedIds(self.future)), "undated")
+        return {id: why for id, why in suspects.items() if not self.details.is_settled(id)}
 
-    def _testimony(self, item: Resource) -> datetime | None:
+    def _listed_updated_at(self, item: Resource) -> datetime | None:
         """`updated_at` that the record had when it was listed; None if unknown.
 
         A list item has it, if lists show it. A detail has it if it was read after the list and
@@ -483,7 +503,7 @@ class OrderChecks:
             return None
         return updated_at if self.details.is_younger(item.id, self.listing) else None
 
-    def _unseen(self, moment: datetime) -> Steps[frozenset[str]]:
+    def _unlisted_newer_than(self, moment: datetime) -> Steps[frozenset[str]]:
         """Landed ids newer than the moment that no list of this pass shows."""
-        landed = yield from BetweenUpdated(moment, self.future)
+        landed = yield from UpdatedBetween(moment, self.future)
         return landed - self.listing.rank.keys() - set(self.above)

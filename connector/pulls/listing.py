@@ -19,8 +19,8 @@ from connector.warehouse.pull_commands import (
     BATCH_RECORDS_MAX,
     BATCH_SECONDS_MAX,
     LandedRow,
+    LandedRows,
     ListPage,
-    Recall,
     Steps,
 )
 
@@ -30,9 +30,9 @@ def ids_of(items: Iterable[Resource]) -> tuple[str, ...]:
     return tuple(str(item.id) for item in items)
 
 
-def recall(items: Collection[Resource]) -> Steps[dict[str, LandedRow]]:
+def read_landed_rows(items: Collection[Resource]) -> Steps[dict[str, LandedRow]]:
     """Landed rows of these list items, by id."""
-    return (yield from Recall(ids_of(items), tuple(item.created_at for item in items)))
+    return (yield from LandedRows(ids_of(items), tuple(item.created_at for item in items)))
 
 
 def is_ascending(page: Page[Resource]) -> bool:
@@ -136,7 +136,7 @@ class Listing:
         return self.pages[-1]
 
     @property
-    def closing(self) -> Resource | None:
+    def first_clean_item(self) -> Resource | None:
         """The first clean item; None where the list ends without one."""
         return self.order[self.boundary] if self.boundary < len(self.order) else None
 
@@ -151,7 +151,7 @@ Dirtiness = Literal["dirty", "clean", "odd", "end"]
 """The record at a rank: dated after the floor, at or before it, undated; or past the end."""
 
 
-def predicted(rows: Sequence[LandedRow | None], floor: datetime, future: datetime) -> int:
+def predicted_boundary(rows: Sequence[LandedRow | None], floor: datetime, future: datetime) -> int:
     """Smallest index from which on all rows are landed and in the list's order.
 
     None is a record that is not landed. A row without `updated_at`, or with one after `future`, is

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from connector.client.request import Observer, Request
 from connector.errors import ConnectorError
-from connector.ledger.quota import Month
-from connector.pulls.resource_pull import Pulled
-from connector.warehouse.landing import Landed
+from connector.ledger.quota import MonthUse
+from connector.pulls.resource_pull import PullResult
+from connector.warehouse.landing import LandedCounts
 from connector.warehouse.pull_commands import Commit, Event, Purpose
 from connector.warehouse.runs import ResourceRun
 
@@ -77,20 +77,20 @@ class RequestTally(Observer):
         self.by_kind[request.resource, request.operation] += 1
         self.by_purpose[request.resource, self.purpose] += 1
 
-    def answered(self, request: Request, status: int | None, seconds: float) -> None:
+    def on_response(self, request: Request, status: int | None, seconds: float) -> None:
         """Count refusals for going too fast."""
         self.rate_limited += status == 429
 
-    def holds_back(self, seconds: float, why: str) -> None:
+    def on_hold(self, seconds: float, why: str) -> None:
         """Tell of a wait that is worth a word."""
         if self.tell_wait is not None and seconds >= WAIT_TOLD_SECONDS_MIN:
             self.tell_wait(seconds)
 
-    def waited(self, seconds: float, why: str) -> None:
+    def on_wait_end(self, seconds: float, why: str) -> None:
         """Note a wait for the rate limiter."""
         self.waited_seconds += seconds
 
-    def of(self, resource: str) -> int:
+    def count_of(self, resource: str) -> int:
         """Requests spent on the resource."""
         return sum(count for (name, _), count in self.by_kind.items() if name == resource)
 
@@ -99,21 +99,21 @@ class ResourceTally:
     """Counts what one resource's pull has done so far, over all its streams."""
 
     def __init__(self) -> None:
-        self.fates = Landed()
+        self.fates = LandedCounts()
         self.read = self.pending = 0
         self.total: int | None = None
         self.is_proven = True
         self.reason: str | None = None
         self.code: str | None = None
 
-    def commit(self, what: Commit, fates: Landed) -> None:
+    def commit(self, what: Commit, fates: LandedCounts) -> None:
         """Count one commit."""
         self.fates += fates
         self.read += len(what.records)
         self.pending += fates.listed + len(what.enqueue) - len(what.records) - len(what.gone)
         self.pending = max(0, self.pending)
 
-    def add(self, pulled: Pulled) -> None:
+    def add(self, pulled: PullResult) -> None:
         """Count one stream's end."""
         self.total = (self.total or 0) + pulled.total
         self.is_proven = self.is_proven and pulled.is_proven
@@ -139,7 +139,7 @@ class PullReport:
     rate_limited: int
     resources: dict[str, ResourceRun]
     error: ConnectorError | None = None
-    month: Month | None = None
+    month: MonthUse | None = None
     published: Published | None = None
     unpublished: ConnectorError | None = None
     notices: tuple[str, ...] = ()
@@ -156,7 +156,7 @@ class PullReport:
 
     def as_json(self) -> dict[str, Any]:
         """The report as `--json` prints it; what there is none of is left out."""
-        resources = {name: plain(asdict(each)) for name, each in self.resources.items()}
+        resources = {name: to_json_value(asdict(each)) for name, each in self.resources.items()}
         for each in resources.values():
             del each["resource"]
         shown = {
@@ -170,8 +170,10 @@ class PullReport:
         }
         optional = {
             "notices": list(self.notices),
-            "anomalies": plain({n: list(map(asdict, each)) for n, each in self.anomalies.items()}),
-            "month": plain(asdict(self.month)) if self.month is not None else None,
+            "anomalies": to_json_value(
+                {n: list(map(asdict, each)) for n, each in self.anomalies.items()}
+            ),
+            "month": to_json_value(asdict(self.month)) if self.month is not None else None,
             "published": self.published.as_json() if self.published is not None else None,
             "unpublished": self.unpublished.as_json() if self.unpublished is not None else None,
             "error": self.error.as_json() if self.error is not None else None,
@@ -179,10 +181,10 @@ class PullReport:
         return shown | {name: value for name, value in optional.items() if value}
 
 
-def plain(value: Any) -> Any:
+def to_json_value(value: Any) -> Any:
     """Value as JSON has it: moments and days as ISO 8601, at any depth."""
     if isinstance(value, Mapping):
-        return {name: plain(each) for name, each in value.items()}
+        return {name: to_json_value(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
+        return [to_json_value(each) for each in value]
     return value.isoformat() if isinstance(value, date) else value

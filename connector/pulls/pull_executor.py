@@ -57,7 +57,7 @@ LOOK_SECONDS = 0.2
 """How often a wait is interrupted to see if another process wants the work file."""
 
 
-class Driver:
+class PullExecutor:
     """Driver of one stream's engine; it counts requests and rows in `tally`."""
 
     def __init__(
@@ -93,9 +93,9 @@ class Driver:
     async def _perform(self, command: EngineCommand[Any]) -> Any:
         match command:
             case ListPage(page, sort, order):
-                return await self._without_file(self._list(page, sort, order))
+                return await self._release_file_during(self._list(page, sort, order))
             case ReadRecords(ids):
-                return await self._without_file(self._read(ids))
+                return await self._release_file_during(self._read(ids))
             case Commit():
                 return await self._commit(command)
             case SpendFor(purpose):
@@ -104,15 +104,15 @@ class Driver:
             case _:
                 assert isinstance(command, Query), command
                 warehouse = self._context.warehouse
-                return await asyncio.to_thread(warehouse.look, self._stream, command)
+                return await asyncio.to_thread(warehouse.query, self._stream, command)
 
-    async def _without_file(self, requests: Coroutine[Any, Any, T]) -> T:
+    async def _release_file_during(self, requests: Coroutine[Any, Any, T]) -> T:
         """Wait for the network; meanwhile another process may have the work file."""
         warehouse, waiting = self._context.warehouse, asyncio.ensure_future(requests)
         try:
             while not waiting.done():
                 await asyncio.wait((waiting,), timeout=LOOK_SECONDS)
-                await asyncio.to_thread(warehouse.yield_if_wanted)
+                await asyncio.to_thread(warehouse.release_if_requested)
             return await waiting
         finally:
             if not waiting.done():
@@ -125,7 +125,7 @@ class Driver:
             context.warehouse.commit, self._stream, what, context.run.run_id, context.now()
         )
         tally.commit(what, fates)
-        context.watch(Progress(name, tally.read, tally.pending, context.tally.of(name)))
+        context.watch(Progress(name, tally.read, tally.pending, context.tally.count_of(name)))
 
     async def _list(self, page: int, sort: str | None, order: Order) -> Page[Resource]:
         answer = await self._endpoint.list(page=page, sort=sort, order=order if sort else None)
@@ -181,12 +181,12 @@ class Driver:
             self._failed.append(True)
             if sum(self._failed) > UNREAD_MAX:
                 raise
-            return Unread(error.code, _without_id(error.answer, id))
+            return Unread(error.code, reason_without_id(error.answer, id))
         self._failed.append(False)
         self._context.tally.readable += 1
         return Found(record, record.served_at or self._context.now())
 
 
-def _without_id(answer: str, id: str) -> str:
+def reason_without_id(answer: str, id: str) -> str:
     """Return why a detail could not be read, without the record's id."""
     return answer.replace(f" of the record {shortened(id)}", "")

@@ -23,14 +23,14 @@ from math import ceil
 
 from connector.catalog.page import Page
 from connector.catalog.resource import Resource
-from connector.pulls.deletion_guard import Guard
-from connector.pulls.listing import ids_of, is_ascending, recall
-from connector.warehouse.bookmark import Bookmark, measured
+from connector.pulls.deletion_guard import MassDeletionGuard
+from connector.pulls.listing import ids_of, is_ascending, read_landed_rows
+from connector.warehouse.bookmark import Bookmark, with_measured_total
 from connector.warehouse.pull_commands import (
-    Between,
     Commit,
     CountLive,
-    Differing,
+    CreatedBetween,
+    DifferingFields,
     ListPage,
     Steps,
     TiedPages,
@@ -40,7 +40,7 @@ _TICK = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class ListPosition:
     """Cut of the list: `rank` items come before it, all created before `moment`.
 
     `page` is the number of its page. The list begins with a cut without a moment on page 0, and
@@ -52,7 +52,7 @@ class Cut:
     moment: datetime | None
 
 
-class Reconcile:
+class DeletionSearch:
     """One search, for a list of `total` records in pages of `per_page`.
 
     `totals` are those of the pages that were read. `is_sorted` is false once one of them was not
@@ -60,7 +60,9 @@ class Reconcile:
     has read the last page.
     """
 
-    def __init__(self, total: int, per_page: int, bookmark: Bookmark, guard: Guard) -> None:
+    def __init__(
+        self, total: int, per_page: int, bookmark: Bookmark, guard: MassDeletionGuard
+    ) -> None:
         self._total, self._per_page, self._guard = max(0, total), per_page, guard
         self.bookmark = bookmark
         self._listed: dict[int, frozenset[str]] = {}
@@ -77,14 +79,16 @@ class Reconcile:
         """
         # Surpluses come from the pages and the rows, so a total that is a little off only costs
         # more pages.
-        begin = Cut(0, 0, None)
-        end = Cut(ceil(self._total / self._per_page) + 1, self._total, None)
+        begin = ListPosition(0, 0, None)
+        end = ListPosition(ceil(self._total / self._per_page) + 1, self._total, None)
         # Depth first, and the earlier half first; nothing is landed twice on the way.
         waiting = [(begin, end)]
         self._tied = yield from TiedPages(self._per_page)
         while waiting and self._guard.refused is None and self.is_sorted:
             low, high = waiting.pop()
-            if (yield from self._surplus(low)) == (yield from self._surplus(high)):
+            if (yield from self._extra_rows_before(low)) == (
+                yield from self._extra_rows_before(high)
+            ):
                 continue
             halves = yield from self._halve(low, high)
             waiting.extend(reversed(halves))
@@ -92,7 +96,7 @@ class Reconcile:
             return []
         return sorted(self._absent.keys() - frozenset().union(*self._listed.values()))
 
-    def _surplus(self, cut: Cut) -> Steps[int]:
+    def _extra_rows_before(self, cut: ListPosition) -> Steps[int]:
         """How many more rows are landed before the cut than the list shows there.
 
         Counted each time, since missing records land during the search.
@@ -101,7 +105,9 @@ class Reconcile:
             return 0
         return (yield from CountLive(cut.moment)) - cut.rank
 
-    def _halve(self, low: Cut, high: Cut) -> Steps[list[tuple[Cut, Cut]]]:
+    def _halve(
+        self, low: ListPosition, high: ListPosition
+    ) -> Steps[list[tuple[ListPosition, ListPosition]]]:
         """Read the page in the middle that has a cut, and return both sides of it.
 
         If every page in between was read, they are compared with the landed rows together, and
@@ -109,21 +115,21 @@ class Reconcile:
         """
         while self.is_sorted and (number := self._middle(low, high)) is not None:
             page = yield from self._read(number)
-            cuts = list(_cuts(page, self._per_page))
+            cuts = list(_positions_in(page, self._per_page))
             if not page.is_full:
                 # The list ends here, or before an empty page, whatever its total is.
                 rank = (number - 1) * self._per_page + len(page.items)
                 end = number + bool(page.items)
-                high = Cut(end, rank if page.items else min(rank, high.rank), None)
+                high = ListPosition(end, rank if page.items else min(rank, high.rank), None)
             if cuts:
                 return [(low, cuts[0]), (cuts[-1], high)]
         yield from self._compare_together(low, high)
         return []
 
-    def _middle(self, low: Cut, high: Cut) -> int | None:
+    def _middle(self, low: ListPosition, high: ListPosition) -> int | None:
         """Unread page nearest to the middle of two cuts, if possible with a cut itself."""
         nearest: int | None = None
-        for number in _outward(low.page + 1, high.page - 1):
+        for number in _numbers_from_middle(low.page + 1, high.page - 1):
             if number in self._listed:
                 continue
             if number not in self._tied:
@@ -135,11 +141,11 @@ class Reconcile:
         """Read one page: missing records land and are queued, what differs is queued."""
         page = yield from ListPage(number, "created_at", "asc")
         self.totals.append(page.total)
-        self.bookmark = measured(page, self.bookmark)
+        self.bookmark = with_measured_total(page, self.bookmark)
         self.is_sorted &= is_ascending(page)
         self._listed[number] = frozenset(ids_of(page.items))
-        differing = yield from Differing(page.items)
-        known = yield from recall(page.items)
+        differing = yield from DifferingFields(page.items)
+        known = yield from read_landed_rows(page.items)
         self._recognised += self._guard.count_recognised(self._listed[number], known)
         queued = dict.fromkeys(differing, "differs")
         yield from Commit(items=page.items, enqueue=queued, bookmark=self.bookmark)
@@ -148,7 +154,7 @@ class Reconcile:
             yield from self._suspect(self._listed[number], first, last)
         return page
 
-    def _compare_together(self, low: Cut, high: Cut) -> Steps[None]:
+    def _compare_together(self, low: ListPosition, high: ListPosition) -> Steps[None]:
         """Suspect landed ids that belong between two cuts and are on no page there."""
         numbers = [n for n in range(low.page, high.page + 1) if n in self._listed]
         listed = frozenset().union(*(self._listed[n] for n in numbers))
@@ -160,12 +166,12 @@ class Reconcile:
         self, listed: frozenset[str], after: datetime | None, before: datetime | None
     ) -> Steps[None]:
         """Suspect the landed ids created strictly between two moments that are not listed."""
-        landed = yield from Between(after, before)
+        landed = yield from CreatedBetween(after, before)
         self._absent |= dict.fromkeys(landed - listed)
-        self._guard.check_absent(len(self._absent), self._recognised)
+        self._guard.check_missing(len(self._absent), self._recognised)
 
 
-def _outward(first: int, last: int) -> Iterator[int]:
+def _numbers_from_middle(first: int, last: int) -> Iterator[int]:
     """The numbers from `first` to `last`, from their middle outward, the lower of two first."""
     below = (first + last) // 2
     above = below + 1
@@ -179,10 +185,10 @@ def _outward(first: int, last: int) -> Iterator[int]:
             above += 1
 
 
-def _cuts(page: Page[Resource], per_page: int) -> Iterator[Cut]:
+def _positions_in(page: Page[Resource], per_page: int) -> Iterator[ListPosition]:
     """The places within the page where `created_at` strictly increases."""
     base = (page.page - 1) * per_page
     for index in range(1, len(page.items)):
         earlier, later = page.items[index - 1].created_at, page.items[index].created_at
         if earlier < later:
-            yield Cut(page.page, base + index, later)
+            yield ListPosition(page.page, base + index, later)

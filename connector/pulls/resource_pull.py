@@ -17,30 +17,30 @@ from dataclasses import dataclass, replace
 
 from connector.catalog.resource import Declaration
 from connector.errors_api import NotFound
-from connector.pulls.deletion_guard import Guard, Refusal
-from connector.pulls.detail_queue import commit_few_tombstones, read_queue, recheck
+from connector.pulls.deletion_guard import MassDeletionGuard, Refusal
+from connector.pulls.detail_queue import commit_few_tombstones, read_and_judge, read_queue
 from connector.pulls.first_load import (
     TOO_FEW,
-    Swept,
+    SweepResult,
     read_whole,
-    second_look,
+    second_sweep,
     sweep,
     total_events,
     unsorted_event,
 )
-from connector.pulls.incremental_scan import OUT_OF_ORDER, Walk, Walked
-from connector.pulls.reconcile import Reconcile
+from connector.pulls.incremental_scan import OUT_OF_ORDER, IncrementalScan, ScanResult
+from connector.pulls.reconcile import DeletionSearch
 from connector.pulls.totals import with_checked_totals
-from connector.pulls.verification_pass import read_windows, scrub
+from connector.pulls.verification_pass import read_windows, run_verification_pass
 from connector.warehouse.bookmark import Bookmark
 from connector.warehouse.pull_commands import (
-    Between,
     Commit,
     CountLive,
+    CreatedBetween,
     Event,
     Gone,
+    LandedRows,
     ListPage,
-    Recall,
     SpendFor,
     Steps,
     Unread,
@@ -64,7 +64,7 @@ class PullOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Pulled:
+class PullResult:
     """End of a stream's pull: whether the landing is proven up to R, or why not.
 
     `total` is the API's own count in the last list that was read. If deletions were kept back,
@@ -90,21 +90,23 @@ UNSORTED = "the API does not sort this list, so changes may be found a day late"
 
 def pull(
     resource: Declaration, bookmark: Bookmark, options: PullOptions = FEWEST_REQUESTS
-) -> Steps[Pulled]:
+) -> Steps[PullResult]:
     """Bring one stream up to date with the fewest requests that prove it."""
     return (yield from with_checked_totals(_pull(resource, bookmark, options), bookmark))
 
 
-def _pull(resource: Declaration, bookmark: Bookmark, options: PullOptions) -> Steps[Pulled]:
+def _pull(resource: Declaration, bookmark: Bookmark, options: PullOptions) -> Steps[PullResult]:
     if not resource.sortable or not (bookmark.is_sorted or options.is_full):
         return (yield from _pull_whole(resource, bookmark, options))
     # A full pull tries whether the server sorts by now.
     bookmark = replace(bookmark, is_sorted=True)
-    swept: Swept | None = None
+    swept: SweepResult | None = None
     if bookmark.proven_at is None and bookmark.verify_page is None:
         swept = yield from sweep(bookmark)
         bookmark = swept.bookmark
-    guard = Guard((yield from CountLive()), bookmark.listed, accepts=options.accepts_deletes)
+    guard = MassDeletionGuard(
+        (yield from CountLive()), bookmark.listed, accepts=options.accepts_deletes
+    )
     yield from read_queue(guard)
     if guard.withholds_many:
         # So many deletions need more than a 404 each: every page is read to confirm them.
@@ -112,22 +114,22 @@ def _pull(resource: Declaration, bookmark: Bookmark, options: PullOptions) -> St
     bookmark, ended = yield from _load(resource, bookmark, swept, guard, options)
     if ended is not None:
         yield from commit_few_tombstones(guard)
-        return (yield from _concluded(ended, guard))
+        return (yield from _finish(ended, guard))
     if not bookmark.is_sorted:
         return (yield from _pull_whole(resource, bookmark, options))
-    return (yield from _walk(resource, bookmark, guard, options))
+    return (yield from _scan(resource, bookmark, guard, options))
 
 
-def pull_vanished(*, accepts_deletes: bool = False) -> Steps[Pulled]:
+def pull_vanished(*, accepts_deletes: bool = False) -> Steps[PullResult]:
     """Mark the records of a stream as deleted, because its parent is.
 
     The list's own 404 is the proof for all of them. Many deletions at once are kept back until a
     person accepts them.
     """
-    live = yield from Between(None, None)
+    live = yield from CreatedBetween(None, None)
     if not live:
         yield from Commit(ends_stream=True)
-        return Pulled(True, None, 0)
+        return PullResult(True, None, 0)
     try:
         page = yield from ListPage(1, "created_at", "desc")
     except NotFound as error:
@@ -136,23 +138,23 @@ def pull_vanished(*, accepts_deletes: bool = False) -> Steps[Pulled]:
         gone = Gone(error.served_at)
     else:
         reason = "the content type is deleted, but the API still lists its items"
-        return Pulled(False, reason, page.total)
-    guard = Guard(len(live), None, accepts=accepts_deletes)
-    allowed = guard.allow(dict.fromkeys(sorted(live), gone))
+        return PullResult(False, reason, page.total)
+    guard = MassDeletionGuard(len(live), None, accepts=accepts_deletes)
+    allowed = guard.accept(dict.fromkeys(sorted(live), gone))
     if allowed:
         yield from Commit(gone=allowed, ends_stream=True)
-        return Pulled(True, None, 0)
+        return PullResult(True, None, 0)
     message = f"{len(live)} records are missing: their content type is deleted"
     guard.refused = Refusal("list_shrank", message)
-    return (yield from _concluded(Pulled(False, message, 0), guard))
+    return (yield from _finish(PullResult(False, message, 0), guard))
 
 
-def pull_ids(bookmark: Bookmark, ids: tuple[str, ...]) -> Steps[Pulled]:
+def pull_ids(bookmark: Bookmark, ids: tuple[str, ...]) -> Steps[PullResult]:
     """Read these records alone; one that is gone becomes a tombstone at once."""
     live, unread = (yield from CountLive()), dict[str, Unread]()
-    guard = Guard(live, bookmark.listed, accepts=True)
-    yield from recheck(ids, bookmark, guard, unread=unread)
-    known = yield from Recall(ids)
+    guard = MassDeletionGuard(live, bookmark.listed, accepts=True)
+    yield from read_and_judge(ids, bookmark, guard, unread=unread)
+    known = yield from LandedRows(ids)
     absent = [id for id in ids if id not in known and id not in unread]
     gone = sorted(id for id, row in known.items() if row.is_deleted and id not in unread)
     reason = ONLY_THESE
@@ -163,46 +165,46 @@ def pull_ids(bookmark: Bookmark, ids: tuple[str, ...]) -> Steps[Pulled]:
         reason = f"the API has no record {', '.join(absent)}"
     elif gone:
         reason = f"gone from the API: {', '.join(gone)}"
-    return Pulled(False, reason, live)
+    return PullResult(False, reason, live)
 
 
 def _load(
     resource: Declaration,
     bookmark: Bookmark,
-    swept: Swept | None,
-    guard: Guard,
+    swept: SweepResult | None,
+    guard: MassDeletionGuard,
     options: PullOptions,
-) -> Steps[tuple[Bookmark, Pulled | None]]:
+) -> Steps[tuple[Bookmark, PullResult | None]]:
     """First load, or every page of a full pull. Returns the pull's end if this was it."""
     if swept is not None:
         if swept.is_short:
-            return bookmark, Pulled(False, TOO_FEW, swept.total)
+            return bookmark, PullResult(False, TOO_FEW, swept.total)
         if not bookmark.is_sorted:
             yield from Commit(events=(unsorted_event(resource),))
         elif swept.is_one_instant and resource.lists_cursor:
             # Its only page showed every id and `updated_at` at one instant, as a walk would.
-            return bookmark, Pulled(True, None, swept.total)
+            return bookmark, PullResult(True, None, swept.total)
     if (options.is_full or options.sweeps) and swept is None:
         bookmark = replace(bookmark, verify_page=0, scrubbed_to=None)
     if bookmark.verify_page is not None:
         if bookmark.proven_at is not None:
             yield from SpendFor("sweep")
-        bookmark, doubt = yield from second_look(bookmark, guard, reads_all=options.is_full)
+        bookmark, doubt = yield from second_sweep(bookmark, guard, reads_all=options.is_full)
         if doubt is not None and (guard.refused is None or bookmark.proven_at is None):
-            return bookmark, Pulled(False, doubt, (yield from CountLive()))
+            return bookmark, PullResult(False, doubt, (yield from CountLive()))
     return bookmark, None
 
 
-def _walk(
-    resource: Declaration, bookmark: Bookmark, guard: Guard, options: PullOptions
-) -> Steps[Pulled]:
+def _scan(
+    resource: Declaration, bookmark: Bookmark, guard: MassDeletionGuard, options: PullOptions
+) -> Steps[PullResult]:
     """Walk, recheck suspect records, audit, and scrub if asked."""
     yield from SpendFor("pull")
     is_resumed = bookmark.opened_at is not None
-    walked = yield from Walk(resource, bookmark, guard).run()
+    walked = yield from IncrementalScan(resource, bookmark, guard).run()
     if is_resumed and walked.is_proven:
         # A resumed pass proves the time of its own start; later changes need another walk.
-        walked = yield from Walk(resource, walked.bookmark, guard).run()
+        walked = yield from IncrementalScan(resource, walked.bookmark, guard).run()
     bookmark, doubt = walked.bookmark, walked.reason
     if doubt == OUT_OF_ORDER and guard.refused is None:
         events = () if bookmark.is_sorted else (unsorted_event(resource),)
@@ -210,28 +212,30 @@ def _walk(
         return (yield from _pull_whole(resource, bookmark, options))
     if guard.refused is None and guard.withholds_many:
         yield from SpendFor("sweep")
-        bookmark, found = yield from second_look(replace(bookmark, scrubbed_to=None), guard)
+        bookmark, found = yield from second_sweep(replace(bookmark, scrubbed_to=None), guard)
         doubt = doubt or found
     else:
         yield from Commit(enqueue=walked.suspects)
-        bookmark = yield from recheck(walked.suspects, bookmark, guard)
+        bookmark = yield from read_and_judge(walked.suspects, bookmark, guard)
         if guard.refused is None:
             bookmark, found = yield from _audit(walked, bookmark, guard)
             doubt = doubt or found
-    is_confirmed = guard.refused is None and guard.distrust is not None
+    is_confirmed = guard.refused is None and guard.hold is not None
     if is_confirmed and (yield from CountLive()) == 0:
         # Each landed record was read and is gone: now the empty list is believed.
-        walked = yield from Walk(resource, bookmark, Guard(0, 0)).run()
+        walked = yield from IncrementalScan(resource, bookmark, MassDeletionGuard(0, 0)).run()
         bookmark, doubt = walked.bookmark, walked.reason
     if options.scrub_requests and guard.refused is None:
         yield from SpendFor("scrub")
-        yield from scrub(bookmark, options.scrub_requests, guard)
+        yield from run_verification_pass(bookmark, options.scrub_requests, guard)
         yield from read_queue(guard)
         yield from commit_few_tombstones(guard)
-    return (yield from _concluded(Pulled(doubt is None, doubt, walked.total), guard))
+    return (yield from _finish(PullResult(doubt is None, doubt, walked.total), guard))
 
 
-def _audit(walked: Walked, bookmark: Bookmark, guard: Guard) -> Steps[tuple[Bookmark, str | None]]:
+def _audit(
+    walked: ScanResult, bookmark: Bookmark, guard: MassDeletionGuard
+) -> Steps[tuple[Bookmark, str | None]]:
     """Compare the live rows with the walk's total; search if they differ.
 
     The total includes records that were found gone after that list. A total whose offset was never
@@ -240,14 +244,14 @@ def _audit(walked: Walked, bookmark: Bookmark, guard: Guard) -> Steps[tuple[Book
     """
     if bookmark.total_offset is None:
         yield from SpendFor("sweep")
-        return (yield from _explain(bookmark, guard))
+        return (yield from _compare_all_pages(bookmark, guard))
     total = walked.length - walked.gone
     if (yield from CountLive()) == total:
         return bookmark, None
     yield from SpendFor("sweep")
-    search = Reconcile(total, walked.per_page, bookmark, guard)
+    search = DeletionSearch(total, walked.per_page, bookmark, guard)
     absent = yield from search.run()
-    bookmark = yield from recheck(absent, search.bookmark, guard, is_absent=True)
+    bookmark = yield from read_and_judge(absent, search.bookmark, guard, is_absent=True)
     if not search.is_sorted:
         bookmark = replace(bookmark, is_sorted=False)
         yield from Commit(bookmark=bookmark)
@@ -262,17 +266,19 @@ def _audit(walked: Walked, bookmark: Bookmark, guard: Guard) -> Steps[tuple[Book
         # If the list changes while it is read, the next pull's audit looks again.
         if is_explained or set(search.totals) != {walked.total}:
             return bookmark, None
-    return (yield from _explain(bookmark, guard))
+    return (yield from _compare_all_pages(bookmark, guard))
 
 
-def _explain(bookmark: Bookmark, guard: Guard) -> Steps[tuple[Bookmark, str | None]]:
+def _compare_all_pages(
+    bookmark: Bookmark, guard: MassDeletionGuard
+) -> Steps[tuple[Bookmark, str | None]]:
     """Compare every page, because the total differs or was never measured.
 
     If all pages agree with the landing and only the total does not, the total is wrong, and its
     offset is remembered.
     """
     done = yield from read_windows(replace(bookmark, scrubbed_to=None), guard)
-    bookmark = yield from recheck(done.suspects, done.bookmark, guard, is_absent=True)
+    bookmark = yield from read_and_judge(done.suspects, done.bookmark, guard, is_absent=True)
     yield from read_queue(guard)
     yield from commit_few_tombstones(guard)
     live = yield from CountLive()
@@ -286,9 +292,13 @@ def _explain(bookmark: Bookmark, guard: Guard) -> Steps[tuple[Bookmark, str | No
     return bookmark, None
 
 
-def _pull_whole(resource: Declaration, bookmark: Bookmark, options: PullOptions) -> Steps[Pulled]:
+def _pull_whole(
+    resource: Declaration, bookmark: Bookmark, options: PullOptions
+) -> Steps[PullResult]:
     """Read the whole list, and say why it is not proven, if it is not."""
-    guard = Guard((yield from CountLive()), bookmark.listed, accepts=options.accepts_deletes)
+    guard = MassDeletionGuard(
+        (yield from CountLive()), bookmark.listed, accepts=options.accepts_deletes
+    )
     bookmark, is_whole, total = yield from read_whole(
         resource, bookmark, guard, reads_all=options.is_full
     )
@@ -297,13 +307,13 @@ def _pull_whole(resource: Declaration, bookmark: Bookmark, options: PullOptions)
         reason = "the list changed while it was read"
     elif resource.sortable:
         reason = UNSORTED
-    return (yield from _concluded(Pulled(reason is None, reason, total), guard))
+    return (yield from _finish(PullResult(reason is None, reason, total), guard))
 
 
-def _concluded(pulled: Pulled, guard: Guard) -> Steps[Pulled]:
+def _finish(pulled: PullResult, guard: MassDeletionGuard) -> Steps[PullResult]:
     """End of the pull, which is not proven if the guard kept deletions back."""
     refusal = guard.refusal
     if refusal is None:
         return pulled
     yield from Commit(events=(Event("mass_deletion", refusal.message),))
-    return Pulled(False, refusal.message, pulled.total, refusal.code)
+    return PullResult(False, refusal.message, pulled.total, refusal.code)

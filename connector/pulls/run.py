@@ -31,7 +31,7 @@ from connector.errors_api import (
     Unreachable,
     UnreadableAnswer,
 )
-from connector.ledger.quota import Month
+from connector.ledger.quota import MonthUse
 from connector.log import shortened
 from connector.publishing.project import Building
 from connector.publishing.publication import Published, publish
@@ -45,13 +45,13 @@ from connector.pulls.outcome import (
     RunOutcome,
     Watch,
 )
-from connector.pulls.pull_executor import Driver
-from connector.pulls.resource_pull import FEWEST_REQUESTS, Pulled, PullOptions
-from connector.pulls.run_context import RunContext, open_run, select
+from connector.pulls.pull_executor import PullExecutor
+from connector.pulls.resource_pull import FEWEST_REQUESTS, PullOptions, PullResult
+from connector.pulls.run_context import RunContext, open_run, select_resources
 from connector.settings.model import Settings
 from connector.warehouse import runs
 from connector.warehouse.bookmark import Stream
-from connector.warehouse.pull_commands import Between, Event
+from connector.warehouse.pull_commands import CreatedBetween, Event
 from connector.warehouse.runs import ResourceRun
 from connector.warehouse.state import (
     StreamState,
@@ -94,7 +94,7 @@ async def pull(
     another pull of the account is under way, and `WarehouseError` where nothing could be recorded;
     every other failure is in the report. Raises `UnusableId` for an id that no path can contain.
     """
-    names = select(tuple(ids) if isinstance(ids, Mapping) else resources)
+    names = select_resources(tuple(ids) if isinstance(ids, Mapping) else resources)
     if not isinstance(ids, Mapping):
         if ids and len(names) != 1:
             raise Misused("--ids needs exactly one resource")
@@ -116,10 +116,12 @@ async def pull(
         publishing = partial(
             publish, settings, if_changed=True, run_id=run_id, watch=building, now=now
         )
-        return await _Pull(context, options, wanted, publishing if publishes else None).run(names)
+        return await _PullRun(context, options, wanted, publishing if publishes else None).run(
+            names
+        )
 
 
-class _Pull:
+class _PullRun:
     """Pull of several resources, under way."""
 
     def __init__(
@@ -148,23 +150,27 @@ class _Pull:
         fatal: ConnectorError | None = None
         states = {name: await self._state(name) for name in names}
         self._was_readable = any(each.live for each in states.values())
-        self._scrubs = _shares(self._options.scrub_requests, {n: states[n].live for n in names})
+        self._scrubs = _split_by_size(
+            self._options.scrub_requests, {n: states[n].live for n in names}
+        )
         for name in _most_in_need_first(names, states):
             context.watch(Progress(name))
             self._before = replace(tally)
             if fatal is None:
-                done[name], error = await self._resource(name)
+                done[name], error = await self._pull_resource(name)
                 # A missing scope is an error of its resource, and any other one rather the run's.
                 first = error if first is None or isinstance(first, Forbidden) else first
                 is_fatal = isinstance(error, _FATAL) and not isinstance(error, AnswerBroken)
                 fatal = error if is_fatal else None
             else:
-                done[name] = await self._ended(name, None, "not_started", None, ResourceTally())
+                done[name] = await self._record_resource_end(
+                    name, None, "not_started", None, ResourceTally()
+                )
             context.watch(Progress(name, requests=done[name].requests, ended=done[name]))
-        month = await self._settle()
+        month = await self._settle_requests()
         outcome = self._outcome(done, fatal)
         outcome, fatal = await self._end(outcome, fatal or (first if outcome == "failed" else None))
-        published, unpublished = await self._published(outcome)
+        published, unpublished = await self._publish_if_changed(outcome)
         if unpublished is not None:
             # A run that was stopped stays so: the next one continues, and publishes. Any other has
             # failed, since analysts do not see its rows.
@@ -187,7 +193,7 @@ class _Pull:
             anomalies={name: events for name, events in self._anomalies.items() if events},
         )
 
-    async def _published(
+    async def _publish_if_changed(
         self, outcome: RunOutcome
     ) -> tuple[Published | None, ConnectorError | None]:
         """Publish, if something has changed and the run has not failed.
@@ -202,13 +208,15 @@ class _Pull:
         except ConnectorError as error:
             return None, error
 
-    async def _settle(self) -> Month | None:
+    async def _settle_requests(self) -> MonthUse | None:
         """Write down the spent requests, and copy them for analysts; None if that failed."""
         lease = self._context.lease
         try:
-            month = await self._context.month()
+            month = await self._context.read_month()
             day = lease.spender.allowance.billing_day
-            await asyncio.to_thread(self._warehouse.write, runs.copy_quota, lease.ledger.uses, day)
+            await asyncio.to_thread(
+                self._warehouse.write, runs.copy_quota, lease.ledger.read_uses, day
+            )
         except WarehouseError:
             return None
         return month
@@ -232,7 +240,7 @@ class _Pull:
             rate_limited=tally.rate_limited,
             error_code=fatal.code if fatal else None,
             message="; ".join(messages) or None,
-            month_share=self._share(tally.requests),
+            month_share=self._share_of_month(tally.requests),
         )
         try:
             await asyncio.to_thread(self._warehouse.write, runs.write_run, ended)
@@ -240,12 +248,12 @@ class _Pull:
             return "failed", fatal or error
         return outcome, fatal
 
-    def _share(self, requests: int) -> float | None:
+    def _share_of_month(self, requests: int) -> float | None:
         """Requests as a share of the month's allowance; None if that is not known."""
         monthly = self._context.lease.spender.allowance.monthly_requests
         return None if monthly is None else requests / monthly
 
-    async def _resource(self, name: str) -> tuple[ResourceRun, ConnectorError | None]:
+    async def _pull_resource(self, name: str) -> tuple[ResourceRun, ConnectorError | None]:
         """Pull one resource. Returns its record, and the error if it failed."""
         tally = ResourceTally()
         before: datetime | None = None
@@ -254,25 +262,25 @@ class _Pull:
         try:
             streams = await self._streams(declaration(name))
             before = await self._proven_at(streams)
-            shares = _shares(self._scrubs.get(name, 0), {each.name: 1 for each in streams})
+            shares = _split_by_size(self._scrubs.get(name, 0), {each.name: 1 for each in streams})
             if not streams and not self._ids:
                 # Without a parent there is no list to count: the API has no such record.
                 tally.total = 0
             for stream in streams:
                 if not self._ids:
-                    tally.add(await self._child(stream, tally, shares[stream.name]))
+                    tally.add(await self._pull_child_stream(stream, tally, shares[stream.name]))
             if self._ids:
-                await self._records(name, streams, tally)
+                await self._pull_ids(name, streams, tally)
             else:
-                for stream in await self._context.vanished(declaration(name)):
-                    tally.add(await self._vanished(stream, tally))
+                for stream in await self._context.streams_of_deleted_parents(declaration(name)):
+                    tally.add(await self._mark_stream_deleted(stream, tally))
         except ConnectorError as raised:
-            error = self._compared(raised)
-            outcome = _named(error)
-        done = await self._ended(name, before, outcome, error, tally)
+            error = self._as_broken_answer(raised)
+            outcome = _outcome_of_error(error)
+        done = await self._record_resource_end(name, before, outcome, error, tally)
         return done, error
 
-    def _compared(self, error: ConnectorError) -> ConnectorError:
+    def _as_broken_answer(self, error: ConnectorError) -> ConnectorError:
         """Return the error, as `AnswerBroken` if the address gave readable answers before."""
         if not isinstance(error, UnreadableAnswer | AnswerTooLarge):
             return error
@@ -285,51 +293,55 @@ class _Pull:
         if resource.parent is not None:
             parents = Stream(declaration(resource.parent))
             if (await self._context.bookmark(parents)).proven_at is None:
-                await self._stream(parents, ResourceTally(), 0)
+                await self._pull_stream(parents, ResourceTally(), 0)
         return await self._context.streams(resource)
 
-    async def _stream(self, stream: Stream, tally: ResourceTally, scrubs: int) -> Pulled:
+    async def _pull_stream(self, stream: Stream, tally: ResourceTally, scrubs: int) -> PullResult:
         bookmark = await self._context.bookmark(stream)
         options = replace(self._options, scrub_requests=scrubs)
         steps = engine.pull(stream.resource, bookmark, options)
-        return await Driver(self._context, stream, tally).run(steps)
+        return await PullExecutor(self._context, stream, tally).run(steps)
 
-    async def _child(self, stream: Stream, tally: ResourceTally, scrubs: int) -> Pulled:
+    async def _pull_child_stream(
+        self, stream: Stream, tally: ResourceTally, scrubs: int
+    ) -> PullResult:
         """Pull a stream. If its list is gone, its parent may be: then the parents are pulled."""
         try:
-            return await self._stream(stream, tally, scrubs)
+            return await self._pull_stream(stream, tally, scrubs)
         except UnusableId as error:
             if stream.parent is None:
                 raise
             reason = f"the items of {shortened(stream.parent)} cannot be listed: {error}"
-            return Pulled(False, reason, 0, RecordUnreadable.code)
+            return PullResult(False, reason, 0, RecordUnreadable.code)
         except NotFound as error:
             if stream.resource.parent is None or not error.is_api_error:
                 raise
             parents = Stream(declaration(stream.resource.parent))
-            await self._stream(parents, ResourceTally(), 0)
+            await self._pull_stream(parents, ResourceTally(), 0)
             if stream.parent in {each.parent for each in await self._streams(stream.resource)}:
                 raise
-        return Pulled(True, None, 0)
+        return PullResult(True, None, 0)
 
-    async def _vanished(self, stream: Stream, tally: ResourceTally) -> Pulled:
+    async def _mark_stream_deleted(self, stream: Stream, tally: ResourceTally) -> PullResult:
         """Mark the records of a stream as deleted whose parent is."""
         steps = engine.pull_vanished(accepts_deletes=self._options.accepts_deletes)
-        return await Driver(self._context, stream, tally).run(steps)
+        return await PullExecutor(self._context, stream, tally).run(steps)
 
-    async def _records(self, name: str, streams: tuple[Stream, ...], tally: ResourceTally) -> None:
+    async def _pull_ids(self, name: str, streams: tuple[Stream, ...], tally: ResourceTally) -> None:
         """Read these ids alone. With a parent, only landed ones have a known address."""
         wanted = self._ids[name]
         unknown, reasons = set(wanted), list[str]()
         for stream in streams:
             ids = wanted
             if stream.parent is not None:
-                landed = await asyncio.to_thread(self._warehouse.look, stream, Between(None, None))
+                landed = await asyncio.to_thread(
+                    self._warehouse.query, stream, CreatedBetween(None, None)
+                )
                 ids = tuple(id for id in ids if id in landed)
             unknown -= set(ids)
             if ids:
                 steps = engine.pull_ids(await self._context.bookmark(stream), ids)
-                pulled = await Driver(self._context, stream, tally).run(steps)
+                pulled = await PullExecutor(self._context, stream, tally).run(steps)
                 tally.add(pulled)
                 if pulled.reason is not None and pulled.reason != engine.ONLY_THESE:
                     reasons.append(pulled.reason)
@@ -344,7 +356,7 @@ class _Pull:
         known = [each for each in moments if each is not None]
         return min(known) if known and len(known) == len(moments) else None
 
-    async def _ended(
+    async def _record_resource_end(
         self,
         name: str,
         before: datetime | None,
@@ -358,7 +370,7 @@ class _Pull:
             resource=name,
             outcome=outcome,
             proven=False,
-            requests=spent.of(name),
+            requests=spent.count_of(name),
             lists=spent.by_kind[name, "list"],
             details=spent.by_kind[name, "get"],
             new=fates.new,
@@ -376,14 +388,14 @@ class _Pull:
             scrubs=spent.by_purpose[name, "scrub"],
             waited_seconds=spent.waited_seconds - self._before.waited_seconds,
             rate_limited=spent.rate_limited - self._before.rate_limited,
-            month_share=self._share(spent.of(name)),
+            month_share=self._share_of_month(spent.count_of(name)),
         )
         try:
             done = _with_state(done, await self._state(name))
             if outcome == "done" and not self._ids:
                 unread = await asyncio.to_thread(self._warehouse.read, read_unread, name)
-                done = _judged(done, unread, is_proven=tally.is_proven)
-                done = await self._withdrawn(done)
+                done = _with_outcome(done, unread, is_proven=tally.is_proven)
+                done = await self._without_proof_if_counts_differ(done)
             elif outcome == "done" and tally.reason != engine.ONLY_THESE:
                 done = replace(done, outcome="partial")
             run_id = self._context.run.run_id
@@ -399,7 +411,7 @@ class _Pull:
         """Return where a resource stands, without its last run."""
         return await asyncio.to_thread(self._warehouse.read, read_status, name, tells_last=False)
 
-    async def _withdrawn(self, done: ResourceRun) -> ResourceRun:
+    async def _without_proof_if_counts_differ(self, done: ResourceRun) -> ResourceRun:
         """Withdraw the proof if the counts differ for the second time in a row.
 
         Once, a record may have come or gone while the lists were read.
@@ -428,7 +440,7 @@ class _Pull:
         return "partial" if fatal is None and answered & {"done", "partial"} else "failed"
 
 
-def _named(error: ConnectorError) -> ResourceOutcome:
+def _outcome_of_error(error: ConnectorError) -> ResourceOutcome:
     """Outcome of a resource that ended with this error."""
     if isinstance(error, Forbidden):
         return "skipped"
@@ -446,7 +458,9 @@ def _with_state(done: ResourceRun, state: StreamState) -> ResourceRun:
     )
 
 
-def _judged(done: ResourceRun, unread: Sequence[UnreadRecord], *, is_proven: bool) -> ResourceRun:
+def _with_outcome(
+    done: ResourceRun, unread: Sequence[UnreadRecord], *, is_proven: bool
+) -> ResourceRun:
     """Outcome of a resource: done if it is proven and nothing is queued, else partial."""
     if is_proven and not done.pending:
         return replace(done, proven=True)
@@ -487,7 +501,7 @@ def _most_in_need_first(
 K = TypeVar("K")
 
 
-def _shares(whole: int, sizes: Mapping[K, int]) -> dict[K, int]:
+def _split_by_size(whole: int, sizes: Mapping[K, int]) -> dict[K, int]:
     """Shares of the whole by size, which add up to it; 0 where there are no sizes."""
     left, size_left, shares = whole, sum(sizes.values()), {}
     for each, size in sizes.items():

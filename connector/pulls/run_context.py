@@ -17,8 +17,8 @@ from connector.catalog.resource import Declaration
 from connector.client.client import Client
 from connector.errors import Misused, count_noun
 from connector.ledger.erasures import Erasures
-from connector.ledger.ledger import Ledger, Spender, allowance_of
-from connector.ledger.quota import Month
+from connector.ledger.ledger import Ledger, RequestSpender, allowance_of
+from connector.ledger.quota import MonthUse
 from connector.ledger.request_budget import LeaseHolder
 from connector.log import new_id
 from connector.pulls.outcome import Progress, RequestTally, Watch
@@ -74,28 +74,30 @@ class RunContext:
         ids = await asyncio.to_thread(self.warehouse.read, live_ids, resource.parent)
         return tuple(Stream(resource, id) for id in ids)
 
-    async def vanished(self, resource: Declaration) -> tuple[Stream, ...]:
+    async def streams_of_deleted_parents(self, resource: Declaration) -> tuple[Stream, ...]:
         """Streams whose parent is deleted and whose records are still live."""
         if resource.parent is None:
             return ()
         ids = await asyncio.to_thread(self.warehouse.read, vanished_parents, resource)
         return tuple(Stream(resource, id) for id in ids)
 
-    async def month(self) -> Month:
+    async def read_month(self) -> MonthUse:
         """Requests of the month, after this run's own are written down."""
         lease, budget = self.lease, self.lease.budget
         budget.limit_per_minute = self.client.limiter.limit
         await budget.settle()
-        return await asyncio.to_thread(lease.ledger.month, lease.spender.allowance, budget.today)
+        return await asyncio.to_thread(
+            lease.ledger.read_month, lease.spender.allowance, budget.today
+        )
 
 
-def select(resources: Sequence[str]) -> tuple[str, ...]:
+def select_resources(resources: Sequence[str]) -> tuple[str, ...]:
     """Names of the resources, each once, in the API's order. Raises `UnknownName`."""
     asked = {declaration(name).name for name in resources} or set(CATALOG)
     return tuple(name for name in CATALOG if name in asked)
 
 
-def unwatched(progress: Progress) -> None:
+def ignore_progress(progress: Progress) -> None:
     """Ignore the progress."""
 
 
@@ -125,10 +127,10 @@ async def open_run(
     await asyncio.to_thread(make_folder, settings.folder)
     started_at = now()
     run = Run(new_id(started_at), command, started_at, budget=budget)
-    spender = Spender(run.run_id, command, allowance_of(settings), asks_anyway=asks_anyway)
+    spender = RequestSpender(run.run_id, command, allowance_of(settings), asks_anyway=asks_anyway)
     with Ledger(settings.folder) as ledger:
         async with LeaseHolder(ledger, lease, spender, budget=budget, now=now) as holder:
-            tally, follow = RequestTally(), watch or unwatched
+            tally, follow = RequestTally(), watch or ignore_progress
             tally.tell_wait = lambda seconds: follow(
                 Progress("", waits_until=now() + timedelta(seconds=seconds))
             )
@@ -149,7 +151,7 @@ async def open_run(
                 lateness_seconds=float(settings.lateness_seconds.value),
             )
             async with client:
-                with warehouse.keeping():
+                with warehouse.keep_open():
                     identity = await asyncio.to_thread(ledger.identity)
                     await asyncio.to_thread(warehouse.prepare, identity)
                     await asyncio.to_thread(claim_folder, ledger, warehouse, connection.base_url)

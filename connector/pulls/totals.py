@@ -13,7 +13,7 @@ from connector.catalog.page import Page
 from connector.catalog.resource import Resource
 from connector.errors import ConnectorError
 from connector.errors_api import UnreadableAnswer
-from connector.pulls.deletion_guard import GONE_MIN, allowance
+from connector.pulls.deletion_guard import GONE_MIN, deviation_limit
 from connector.pulls.listing import ids_of
 from connector.warehouse.bookmark import Bookmark
 from connector.warehouse.pull_commands import CountLive, ListPage, Steps, T
@@ -34,7 +34,7 @@ SAME_PAGES_MAX = 2
 def with_checked_totals(steps: Steps[T], bookmark: Bookmark) -> Steps[T]:
     """Pass on the commands of `steps`, and request a page again if its total cannot be right."""
     live = yield from CountLive()
-    known = _Known(
+    known = _KnownTotal(
         expected=max(live, bookmark.listed or 0),
         offset=bookmark.total_offset or 0,
         is_loaded=bookmark.proven_at is not None,
@@ -58,7 +58,7 @@ def with_checked_totals(steps: Steps[T], bookmark: Bookmark) -> Steps[T]:
 
 
 @dataclass(slots=True)
-class _Known:
+class _KnownTotal:
     """What is known of a list before an answer: how many records it has, about.
 
     `offset` is by how many records it exceeds its total. `shown` is the last full page, and `same`
@@ -76,9 +76,9 @@ class _Known:
         total = page.total + self.offset
         before = (page.page - 1) * page.per_page
         if page.offset is not None:
-            return abs(page.offset - self.offset) > allowance(page.count)
+            return abs(page.offset - self.offset) > deviation_limit(page.count)
         if not page.items:
-            return total - before > allowance(before)
+            return total - before > deviation_limit(before)
         if total < before + len(page.items):
             return True
         expected = max(self.expected, before + len(page.items))
@@ -97,7 +97,7 @@ class _Known:
             raise UnreadableAnswer("the list", f"answered with the same records on pages {numbers}")
 
 
-def _page(command: ListPage, known: _Known) -> Steps[Page[Resource]]:
+def _page(command: ListPage, known: _KnownTotal) -> Steps[Page[Resource]]:
     """Read a page whose total fits, or was shown by two answers."""
     totals: list[int] = []
     for _ in range(ANSWERS_MAX):

@@ -15,17 +15,17 @@ from functools import partial
 
 from connector.catalog.page import PER_PAGE_MAX, Page
 from connector.catalog.resource import Resource
-from connector.pulls.deletion_guard import Guard
-from connector.pulls.detail_queue import recheck
-from connector.pulls.listing import PageBatch, ids_of, is_ascending, list_page, recall
-from connector.warehouse.bookmark import Bookmark, clocked, measured
+from connector.pulls.deletion_guard import MassDeletionGuard
+from connector.pulls.detail_queue import read_and_judge
+from connector.pulls.listing import PageBatch, ids_of, is_ascending, list_page, read_landed_rows
+from connector.warehouse.bookmark import Bookmark, with_clock_change, with_measured_total
 from connector.warehouse.pull_commands import (
-    Between,
     Commit,
     CountLive,
-    Differing,
+    CreatedBetween,
+    DifferingFields,
     LandedRow,
-    LeastRecent,
+    LeastRecentlyRead,
     ListPage,
     Steps,
 )
@@ -37,7 +37,7 @@ _TICK = timedelta(microseconds=1)
 
 
 @dataclass(slots=True)
-class ScrubRound:
+class VerificationRound:
     """Round of windows under way, and what it has found.
 
     `suspects` are ids to be read, each with its reason; `absent` counts those that were not listed,
@@ -77,10 +77,10 @@ class ScrubRound:
         self.total, self.count = page.total, page.count
         self.most = max(self.most, page.total)
         self.opening = self.opening or page
-        self.bookmark = measured(page, self.bookmark)
+        self.bookmark = with_measured_total(page, self.bookmark)
         return has_shrunk
 
-    def show(self, items: tuple[Resource, ...], known: Mapping[str, LandedRow]) -> None:
+    def add_listed(self, items: tuple[Resource, ...], known: Mapping[str, LandedRow]) -> None:
         """Note what a page lists and is about to land; `known` was landed before."""
         assert self.opening is not None
         lateness = timedelta(seconds=self.bookmark.lateness_seconds)
@@ -105,7 +105,9 @@ class ScrubRound:
         return live - self.total if self.is_over and self.is_steady and is_whole else None
 
 
-def scrub(bookmark: Bookmark, requests: int, guard: Guard) -> Steps[Bookmark]:
+def run_verification_pass(
+    bookmark: Bookmark, requests: int, guard: MassDeletionGuard
+) -> Steps[Bookmark]:
     """Spend at most so many requests: on windows of the list, then on details."""
     windows = max(1, requests // (DETAILS_PER_WINDOW + 1)) if requests else 0
     left = requests
@@ -113,16 +115,20 @@ def scrub(bookmark: Bookmark, requests: int, guard: Guard) -> Steps[Bookmark]:
         done = yield from read_windows(bookmark, guard, windows=windows)
         bookmark, left = done.bookmark, left - done.requests
         suspects = tuple(done.suspects)[: max(0, left)]
-        bookmark = yield from recheck(suspects, bookmark, guard, is_absent=True)
+        bookmark = yield from read_and_judge(suspects, bookmark, guard, is_absent=True)
         left -= len(suspects)
     if left > 0:
-        bookmark = yield from recheck((yield from LeastRecent(left)), bookmark, guard)
+        bookmark = yield from read_and_judge((yield from LeastRecentlyRead(left)), bookmark, guard)
     return bookmark
 
 
 def read_windows(
-    bookmark: Bookmark, guard: Guard, *, windows: int | None = None, reads_all: bool = False
-) -> Steps[ScrubRound]:
+    bookmark: Bookmark,
+    guard: MassDeletionGuard,
+    *,
+    windows: int | None = None,
+    reads_all: bool = False,
+) -> Steps[VerificationRound]:
     """Compare windows of the list with the rows, from where the last round stopped.
 
     Reads so many windows, or all that are left of the round. Unknown records land and are queued;
@@ -130,8 +136,8 @@ def read_windows(
     are. Queues no absent record once the guard has refused. Ends early if the list turns out not to
     be sorted, which the bookmark then says.
     """
-    done = ScrubRound(bookmark)
-    number, offset = yield from _place(bookmark, PER_PAGE_MAX)
+    done = VerificationRound(bookmark)
+    number, offset = yield from _resume_position(bookmark, PER_PAGE_MAX)
     # A whole round proves the list, so it must continue without a gap. To show that costs a window,
     # which a scrub of a few windows does not spend.
     is_strict = windows is None and bookmark.scrubbed_to is not None
@@ -142,7 +148,10 @@ def read_windows(
         page = yield from list_page(number, "created_at", "asc", compare)
         has_shrunk = done.note(page)
         if done.requests == 1 and page.per_page != PER_PAGE_MAX:
-            assumed, (number, offset) = number, (yield from _place(bookmark, page.per_page))
+            assumed, (number, offset) = (
+                number,
+                (yield from _resume_position(bookmark, page.per_page)),
+            )
             if assumed != number:
                 continue
         if not is_ascending(page):
@@ -164,18 +173,18 @@ def read_windows(
         number += 1
     yield from compare()
     if done.is_over and windows is None and page.is_full and done.bookmark.total_offset is None:
-        yield from _look_from_the_end(page, done)
+        yield from _check_after_last_page(page, done)
     return done
 
 
-def _look_from_the_end(last: Page[Resource], done: ScrubRound) -> Steps[None]:
+def _check_after_last_page(last: Page[Resource], done: VerificationRound) -> Steps[None]:
     """See whether more records follow a last page that is full.
 
     Only the total says that it is the last. The newest records are listed instead of the next page,
     since the API may refuse a page after the last.
     """
     page = yield from ListPage(1, "created_at", "desc")
-    known = yield from recall(page.items)
+    known = yield from read_landed_rows(page.items)
     end = last.items[-1].created_at
     beyond = {hash(item.id) for item in page.items if item.created_at > end}
     done.requests += 1
@@ -184,12 +193,12 @@ def _look_from_the_end(last: Page[Resource], done: ScrubRound) -> Steps[None]:
     if len(beyond) < len(page.items):
         # It overlaps with the last page, so that there is no gap.
         done.count += len(beyond - done.seen)
-        done.show(tuple(item for item in page.items if item.created_at > end), known)
-    done.bookmark = clocked(page, done.bookmark)
+        done.add_listed(tuple(item for item in page.items if item.created_at > end), known)
+    done.bookmark = with_clock_change(page, done.bookmark)
     yield from Commit(items=page.items, bookmark=done.bookmark)
 
 
-def _place(bookmark: Bookmark, per_page: int) -> Steps[tuple[int, int]]:
+def _resume_position(bookmark: Bookmark, per_page: int) -> Steps[tuple[int, int]]:
     """Page where the round continues, and its items seen before, by the landed rows."""
     if bookmark.scrubbed_to is None:
         return 1, 0
@@ -205,25 +214,25 @@ def _starts_after(page: Page[Resource], bookmark: Bookmark) -> bool:
     return bookmark.scrubbed_to is not None and first is not None and first > bookmark.scrubbed_to
 
 
-def _compare(done: ScrubRound, guard: Guard, *, reads_all: bool) -> Steps[None]:
+def _compare(done: VerificationRound, guard: MassDeletionGuard, *, reads_all: bool) -> Steps[None]:
     """Compare the windows read since the scrubbed moment with the rows; commit."""
     if not done.batch.pages:
         return
     page, items = done.batch.pages[-1], done.batch.items
     last = None if done.is_over else page.items[-1].created_at
-    landed = yield from Between(done.bookmark.scrubbed_to, last)
+    landed = yield from CreatedBetween(done.bookmark.scrubbed_to, last)
     listed = {id for each in done.union for id in ids_of(each.items)}
-    guard.still_listed(listed)
+    guard.drop_listed(listed)
     absent = landed - listed - done.suspects.keys()
-    known = yield from recall(items)
-    done.show(items, known)
+    known = yield from read_landed_rows(items)
+    done.add_listed(items, known)
     done.recognised += guard.count_recognised(ids_of(items), known)
     done.absent += len(absent)
     for each in done.batch.pages:
         guard.check_total(each.total)
-    guard.check_absent(done.absent, done.recognised)
+    guard.check_missing(done.absent, done.recognised)
     absent = absent - guard.withheld.keys() if guard.refused is None else frozenset()
-    differing = yield from Differing(items)
+    differing = yield from DifferingFields(items)
     suspects = dict.fromkeys(sorted(absent), "absent")
     suspects |= dict.fromkeys(sorted(differing), "differs")
     done.suspects |= suspects
@@ -235,14 +244,14 @@ def _compare(done: ScrubRound, guard: Guard, *, reads_all: bool) -> Steps[None]:
 
 
 def _advance(
-    page: Page[Resource], last: datetime | None, listed: set[str], done: ScrubRound
+    page: Page[Resource], last: datetime | None, listed: set[str], done: VerificationRound
 ) -> Steps[None]:
     """Move the scrubbed moment to the page's end, or before a tie that crosses it."""
     if last is None:
         # The round is over, and the next one starts at the first page.
         done.bookmark, done.union = replace(done.bookmark, scrubbed_to=None), []
         return
-    tied = yield from Between(last - _TICK, last + _TICK)
+    tied = yield from CreatedBetween(last - _TICK, last + _TICK)
     earlier = [item.created_at for item in page.items if item.created_at < last]
     if tied <= listed:
         done.bookmark, done.union = replace(done.bookmark, scrubbed_to=last), []

@@ -27,34 +27,40 @@ from connector.ledger.journal_reads import (
     UNFINISHED,
     BatchRecord,
     Deed,
-    Key,
-    Pending,
+    PendingCount,
     PendingRow,
+    RowKey,
     RowRecord,
     read_push_health,
 )
-from connector.ledger.journal_records import Move
+from connector.ledger.journal_records import Transition
 from connector.ledger.ledger import Ledger
 from connector.ledger.push_plan import (
-    Order,
-    Plan,
+    PushPlan,
     PushPolicy,
+    RowQueue,
     check_marker,
-    folded,
+    fold_identity,
     marker_of,
     settle_seconds,
 )
 from connector.ledger.push_states import FOR_A_PERSON, IN_DOUBT
-from connector.ledger.quota import shown
+from connector.ledger.quota import format_moment
 from connector.pulls.outcome import Watch
 from connector.pulls.run_context import RunContext, open_run
-from connector.pushes.batch_report import BatchReport, Decision, DeclaredRecord, EndedRows, judged
-from connector.pushes.landed_writes import copy, publish
-from connector.pushes.push_executor import BatchDriver, GoOn, RowDriver, Sleep
+from connector.pushes.batch_report import (
+    BatchReport,
+    Decision,
+    DeclaredRecord,
+    EndedRows,
+    outcome_of_rows,
+)
+from connector.pushes.landed_writes import copy_and_publish, copy_journal
+from connector.pushes.push_executor import BatchExecutor, GoOn, RowExecutor, Sleep
 from connector.pushes.push_session import PushSession
-from connector.pushes.row_steps import push
+from connector.pushes.row_steps import run_row
 from connector.settings.model import Settings
-from connector.warehouse.pull_commands import Between
+from connector.warehouse.pull_commands import CreatedBetween
 from connector.warehouse.state import read_status
 from connector.warehouse.warehouse import Warehouse
 
@@ -62,7 +68,7 @@ from connector.warehouse.warehouse import Warehouse
 # What follows from a person's decision on a row in doubt, as a transition.
 
 
-async def decided(client: Client, row: PendingRow, decision: Decision) -> Move:
+async def transition_for(client: Client, row: PendingRow, decision: Decision) -> Transition:
     """The transition that the decision asks for. A record that is named is read first.
 
     Raises `Misused` for a row that is not in doubt, and for a record that does not exist or is not
@@ -83,16 +89,16 @@ async def decided(client: Client, row: PendingRow, decision: Decision) -> Move:
         )
     match decision:
         case "look":
-            return Move("looked_again", "in_doubt")
+            return Transition("looked_again", "in_doubt")
         case "resend":
-            return Move("resent", "in_doubt")
+            return Transition("resent", "in_doubt")
         case "drop":
-            return Move("dropped", "dropped")
+            return Transition("dropped", "dropped")
         case DeclaredRecord():
-            return await _declared(client, row, decision)
+            return await _declare_applied(client, row, decision)
 
 
-async def _declared(client: Client, row: PendingRow, said: DeclaredRecord) -> Move:
+async def _declare_applied(client: Client, row: PendingRow, said: DeclaredRecord) -> Transition:
     """A person's word that the record is the row's."""
     task, id = row.task, said.record_id
     if task.record_id is not None and task.record_id != id:
@@ -111,19 +117,21 @@ async def _declared(client: Client, row: PendingRow, said: DeclaredRecord) -> Mo
             raise
         if task.operation == "convert":
             # A converted lead may be gone (API 3.5).
-            return Move("declared_applied", "declared", record_id=id)
+            return Transition("declared_applied", "declared", record_id=id)
         raise Misused(
             f"{task.resource} has no record {id}",
             action="Copy the id of the record from the application.",
         ) from None
-    other = [n for n, v in task.identity.items() if folded(record.raw.get(n)) != folded(v)]
+    other = [
+        n for n, v in task.identity.items() if fold_identity(record.raw.get(n)) != fold_identity(v)
+    ]
     if other and task.operation == "create" and not said.is_sure:
         raise Misused(
             (f"the record {id} does not resemble row {row.key[1]}: {', '.join(other)} differs"),
             action="Give the right record, or add --force if this record is right.",
         )
     updated_at = record.raw.get("updated_at")
-    move = Move(
+    move = Transition(
         "declared_applied",
         "declared",
         record_id=id,
@@ -154,7 +162,7 @@ def check_pulled(ledger: Ledger, warehouse: Warehouse, resource: str) -> None:
     if proven_at is not None and (before is None or proven_at > before):
         return
     raise RestoredUnpulled(
-        f"the ledger was replaced at {shown(restored.restored_at)}, and no pull has "
+        f"the ledger was replaced at {format_moment(restored.restored_at)}, and no pull has "
         f"verified {resource} since. Rows could be created a second time"
     )
 
@@ -164,7 +172,7 @@ def check_pulled(ledger: Ledger, warehouse: Warehouse, resource: str) -> None:
 
 async def apply(
     settings: Settings,
-    plan: Plan,
+    plan: PushPlan,
     terms: PushPolicy | None = None,
     *,
     budget: int | None = None,
@@ -200,7 +208,7 @@ async def apply(
         connect=connect,
     )
     async with opening as context:
-        return await _Batch(context, sleep).begin(plan, terms, people or {})
+        return await _BatchRun(context, sleep).begin(plan, terms, people or {})
 
 
 async def resolve(
@@ -223,8 +231,8 @@ async def resolve(
     opening = open_run(settings, "resolve", lease=PUSH_LEASE, now=now, connect=connect)
     async with opening as context:
         rows = [numbers] if isinstance(numbers, int) else numbers
-        report = await _Batch(context, sleep).decide(batch, rows, decision)
-    return replace(report, unpublished=await asyncio.to_thread(publish, settings))
+        report = await _BatchRun(context, sleep).decide(batch, rows, decision)
+    return replace(report, unpublished=await asyncio.to_thread(copy_and_publish, settings))
 
 
 async def settle(
@@ -249,14 +257,14 @@ async def settle(
     )
     try:
         async with opening as context:
-            rows, error = await _Batch(context, None).settle()
+            rows, error = await _BatchRun(context, None).settle()
     except LeaseHeld:
         return None
     unpublished = None
     if publishes:
-        unpublished = await asyncio.to_thread(publish, settings)
+        unpublished = await asyncio.to_thread(copy_and_publish, settings)
     else:
-        await asyncio.to_thread(copy, settings)
+        await asyncio.to_thread(copy_journal, settings)
     told = ", ".join(f"{n} {name}" for name, n in Counter(each.outcome for each in rows).items())
     why = "; ".join(str(each) for each in (error, unpublished) if each is not None)
     return (
@@ -265,7 +273,7 @@ async def settle(
     )
 
 
-class _Batch:
+class _BatchRun:
     """One run at a batch."""
 
     def __init__(self, context: RunContext, sleep: Sleep | None) -> None:
@@ -275,7 +283,9 @@ class _Batch:
         self._session = PushSession.of(context)
         self._journal = self._session.journal
 
-    async def begin(self, plan: Plan, terms: PushPolicy, people: Mapping[Deed, str]) -> BatchReport:
+    async def begin(
+        self, plan: PushPlan, terms: PushPolicy, people: Mapping[Deed, str]
+    ) -> BatchReport:
         """Write the plan down, and carry it out."""
         ledger, warehouse = self._context.lease.ledger, self._context.warehouse
         await asyncio.to_thread(check_pulled, ledger, warehouse, plan.resource)
@@ -285,26 +295,28 @@ class _Batch:
             settle_seconds=max(terms.settle_seconds, settle_seconds(deadline)),
             lateness_seconds=max(terms.lateness_seconds, self._context.lateness_seconds),
         )
-        await asyncio.to_thread(self._journal.recover)
-        before = await asyncio.to_thread(self._landed_before, plan)
-        batch = await asyncio.to_thread(self._journal.undertake, plan, terms, before, people)
-        pending = await asyncio.to_thread(self._journal.pending, batch)
-        return await self._through(batch, self._journal.work(batch), pending)
+        await asyncio.to_thread(self._journal.mark_interrupted_rows)
+        before = await asyncio.to_thread(self._recently_landed_ids, plan)
+        batch = await asyncio.to_thread(self._journal.create_batch, plan, terms, before, people)
+        pending = await asyncio.to_thread(self._journal.count_pending, batch)
+        return await self._work_and_report(batch, self._journal.rows_to_push(batch), pending)
 
     async def decide(self, batch: str, numbers: Sequence[int], decision: Decision) -> BatchReport:
         """Record the decision on each row, and carry out what follows from it."""
         self._session.is_eager = decision == "look"
-        await asyncio.to_thread(self._journal.recover)
+        await asyncio.to_thread(self._journal.mark_interrupted_rows)
         batch = (await asyncio.to_thread(self._journal.batch, batch)).batch
         rows = [
-            row for number in numbers if (row := await self._decided((batch, number), decision))
+            row
+            for number in numbers
+            if (row := await self._record_decision((batch, number), decision))
         ]
-        pending = Pending(len(rows), frozenset(each.key for each in rows))
-        return await self._through(batch, rows, pending)
+        pending = PendingCount(len(rows), frozenset(each.key for each in rows))
+        return await self._work_and_report(batch, rows, pending)
 
-    async def _decided(self, key: Key, decision: Decision) -> PendingRow | None:
+    async def _record_decision(self, key: RowKey, decision: Decision) -> PendingRow | None:
         """Record the decision on a row; returns it where something is left to do."""
-        record = await asyncio.to_thread(self._journal.record, key)
+        record = await asyncio.to_thread(self._journal.row_record, key)
         if record is not None and record.state == "follows" and record.same is not None:
             key = record.same
         row = await asyncio.to_thread(self._journal.row, key)
@@ -315,37 +327,37 @@ class _Batch:
             )
         # A row that was not looked for to the end is looked for as it stands.
         if row.status.state in FOR_A_PERSON or decision != "look":
-            await self._session.move(row, await decided(self._context.client, row, decision))
+            await self._session.move(row, await transition_for(self._context.client, row, decision))
         row = await asyncio.to_thread(self._journal.row, key)
         return row if row is not None and row.status.state in UNFINISHED else None
 
     async def settle(self) -> tuple[list[RowRecord], ConnectorError | None]:
         """Look for all rows that nobody has to decide on, and send nothing."""
         self._session.reads = self._session.is_eager = True
-        await asyncio.to_thread(self._journal.recover)
+        await asyncio.to_thread(self._journal.mark_interrupted_rows)
         found = [each for each in self._journal.in_doubt() if each.state not in FOR_A_PERSON]
         batches: dict[str, list[PendingRow]] = {}
         for each in found:
             if (row := self._journal.row((each.batch, each.number))) is not None:
                 batches.setdefault(each.batch, []).append(row)
         for batch, rows in batches.items():
-            await self._carry_on(batch, rows, Pending(len(rows), frozenset(r.key for r in rows)))
-        ended = (self._journal.record((each.batch, each.number)) for each in found)
+            await self._work(batch, rows, PendingCount(len(rows), frozenset(r.key for r in rows)))
+        ended = (self._journal.row_record((each.batch, each.number)) for each in found)
         return [row for row in ended if row is not None], self._session.error
 
-    async def _through(
-        self, batch: str, rows: Iterable[PendingRow], pending: Pending
+    async def _work_and_report(
+        self, batch: str, rows: Iterable[PendingRow], pending: PendingCount
     ) -> BatchReport:
         """Bring the rows as far as they come, and report."""
-        await self._carry_on(batch, rows, pending)
+        await self._work(batch, rows, pending)
         return await self._end(batch, self._session.error)
 
-    async def _carry_on(self, batch: str, rows: Iterable[PendingRow], pending: Pending) -> None:
-        self._session.began(await asyncio.to_thread(self._batch, batch), pending.rows)
+    async def _work(self, batch: str, rows: Iterable[PendingRow], pending: PendingCount) -> None:
+        self._session.on_batch_start(await asyncio.to_thread(self._batch, batch), pending.rows)
         open_about = await asyncio.to_thread(self._journal.open_subjects)
-        order = Order(rows, open_about, pending.open)
+        order = RowQueue(rows, open_about, pending.open)
         try:
-            await BatchDriver(self._session, order, self._steps, self._sleep).to_their_ends()
+            await BatchExecutor(self._session, order, self._steps, self._sleep).run_rows()
         finally:
             await self._session.landing.finish()
 
@@ -359,14 +371,14 @@ class _Batch:
         begun = self._batch(row.key[0])
         marker = marker_of(begun.terms, begun.digest, row.key[1])
         resource = declaration(row.task.resource)
-        steps = push(resource, row.task, begun.terms, marker, row.status)
-        return RowDriver(row, steps, self._session).go_on
+        steps = run_row(resource, row.task, begun.terms, marker, row.status)
+        return RowExecutor(row, steps, self._session).run
 
     async def _end(self, batch: str, error: ConnectorError | None) -> BatchReport:
         folder, rows = self._context.warehouse.folder, self._journal.rows(batch)
         ended = await asyncio.to_thread(EndedRows, folder, rows)
         tally, seconds = self._context.tally, time.monotonic() - self._started
-        outcome = judged(ended, error)
+        outcome = outcome_of_rows(ended, error)
         # A run that has lost its turn has nothing more to write down.
         with suppress(WarehouseError, Stopped):
             await asyncio.to_thread(
@@ -380,7 +392,7 @@ class _Batch:
             )
         month = None
         with suppress(WarehouseError):  # A month that cannot be read makes no push a failure.
-            month = await self._context.month()
+            month = await self._context.read_month()
         return BatchReport(
             outcome=outcome,
             batch=batch,
@@ -394,15 +406,15 @@ class _Batch:
             month=month,
         )
 
-    def _landed_before(self, plan: Plan) -> frozenset[str]:
+    def _recently_landed_ids(self, plan: PushPlan) -> frozenset[str]:
         """Records that were landed lately: none of them is made by this plan."""
         creates = {task.parent: task for task in plan.tasks if task.operation == "create"}
         lately = timedelta(seconds=LATENESS_UNTIMED_SECONDS + self._context.lateness_seconds)
-        recent = Between(self._session.served_at - lately, None)
+        recent = CreatedBetween(self._session.served_at - lately, None)
         found: set[str] = set()
         for task in creates.values():
             stream = self._session.landing.stream(task)
             if stream is not None:
-                found |= self._context.warehouse.look(stream, recent)
+                found |= self._context.warehouse.query(stream, recent)
         self._context.warehouse.release()
         return frozenset(found)

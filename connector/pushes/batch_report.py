@@ -12,10 +12,10 @@ from typing import Any, Literal
 
 from connector.errors import ConnectorError
 from connector.errors_api import Stopped
-from connector.ledger.journal_reads import RowRecord, moment
+from connector.ledger.journal_reads import RowRecord, parse_moment
 from connector.ledger.push_plan import Problem
 from connector.ledger.push_states import RowOutcome
-from connector.ledger.quota import Month
+from connector.ledger.quota import MonthUse
 from connector.pulls.outcome import RunOutcome
 from connector.pushes.spill_file import SpillFile
 
@@ -54,7 +54,7 @@ class EndedRows:
             self.counts[row.outcome] += 1
 
     @property
-    def are_well(self) -> bool:
+    def need_no_attention(self) -> bool:
         """Whether nobody needs to look at any of them."""
         return self.counts.keys() <= GOOD
 
@@ -78,7 +78,7 @@ class BatchReport:
     rate_limited: int
     unlanded: int = 0
     error: ConnectorError | None = None
-    month: Month | None = None
+    month: MonthUse | None = None
     unpublished: ConnectorError | None = None
 
     @property
@@ -118,11 +118,11 @@ class BatchReport:
         return shown
 
 
-def judged(rows: EndedRows, error: ConnectorError | None) -> RunOutcome:
+def outcome_of_rows(rows: EndedRows, error: ConnectorError | None) -> RunOutcome:
     """The name for a run's end: by what ended it, else by whether a row needs a look."""
     if error is not None:
         return "stopped" if isinstance(error, Stopped) else "failed"
-    return "done" if rows.are_well else "partial"
+    return "done" if rows.need_no_attention else "partial"
 
 
 def _packed(row: RowRecord) -> str:
@@ -134,6 +134,6 @@ def _packed(row: RowRecord) -> str:
 def _unpacked(text: str) -> RowRecord:
     *values, problems = json.loads(text)
     told: dict[str, Any] = dict(zip(_ROW_FIELDS, values, strict=True))
-    told["undone_at"] = moment(told["undone_at"])
-    told["moved_at"] = moment(told["moved_at"])
+    told["undone_at"] = parse_moment(told["undone_at"])
+    told["moved_at"] = parse_moment(told["moved_at"])
     return RowRecord(**told, problems=tuple(Problem(*each) for each in problems))

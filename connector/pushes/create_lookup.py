@@ -21,16 +21,16 @@ from itertools import pairwise
 from typing import Any
 
 from connector.catalog.field import Field
-from connector.catalog.field_comparison import is_same, lacking
+from connector.catalog.field_comparison import is_same, missing_fields
 from connector.catalog.page import LATENESS_UNTIMED_SECONDS, Page
 from connector.catalog.resource import Declaration, Resource
 from connector.catalog.value import Kind
 from connector.ledger.journal_records import Attempt
-from connector.ledger.push_plan import folded
+from connector.ledger.push_plan import fold_identity
 from connector.pushes.push_commands import (
     ClaimedRecords,
     ListNewest,
-    Newest,
+    NewestBefore,
     OpenCreates,
     PushSteps,
     ReadOne,
@@ -74,7 +74,7 @@ class LookupResult:
 
 
 @dataclass(slots=True)
-class _Listed:
+class _CandidateItems:
     """The items above the floor, by id."""
 
     items: dict[str, Resource]
@@ -82,17 +82,17 @@ class _Listed:
     looked_at: datetime
 
 
-def look(sought: SoughtRecord) -> PushSteps[LookupResult | None]:
+def find_created_record(sought: SoughtRecord) -> PushSteps[LookupResult | None]:
     """Look for the record; None where a list or a detail could not be read."""
     listed = None
     for _ in range(STARTS_MAX):
-        listed, has_shrunk = yield from _listed(sought)
+        listed, has_shrunk = yield from _list_candidates(sought)
         if listed is None or not has_shrunk:
             break
     if listed is None:
         return None
-    ids = tuple(id for id, item in listed.items.items() if _can_be(sought, item))
-    others = yield from _claimed(ids)
+    ids = tuple(id for id, item in listed.items.items() if _may_match(sought, item))
+    others = yield from _claimed_ids(ids)
     matches: list[Found] = []
     alike: list[str] = []
     candidates = [id for id in ids if id not in others]
@@ -105,30 +105,30 @@ def look(sought: SoughtRecord) -> PushSteps[LookupResult | None]:
             alike.append(id)
         elif _is_match(sought, outcome.record.raw):
             matches.append(outcome)
-        elif _is_alike(sought, outcome.record.raw):
+        elif _is_similar(sought, outcome.record.raw):
             alike.append(id)
     alike += candidates[DETAILS_MAX:]
-    matches, contested = yield from _uncontested(sought, matches)
+    matches, contested = yield from _split_by_claims(sought, matches)
     is_complete = listed.is_complete and not has_shrunk
     return LookupResult(tuple(matches), (*contested, *alike), is_complete, listed.looked_at)
 
 
-def already_there(
+def find_existing(
     resource: Declaration, identity: Mapping[str, Any]
 ) -> PushSteps[tuple[str, ...] | None]:
     """Ids of the newest records with this identity, unknown to landing and journal.
 
     Empty if the list does not show the whole identity; None if the list could not be read.
     """
-    page: Page[Resource] | Unread = yield Newest()
+    page: Page[Resource] | Unread = yield NewestBefore()
     if isinstance(page, Unread):
         return None
     ids = tuple(item.id for item in page.items if _identifies(resource, identity, item))
-    others = yield from _claimed(ids)
+    others = yield from _claimed_ids(ids)
     return tuple(id for id in ids if id not in others)
 
 
-def _claimed(ids: tuple[str, ...]) -> PushSteps[frozenset[str]]:
+def _claimed_ids(ids: tuple[str, ...]) -> PushSteps[frozenset[str]]:
     """Ids of the records that are certainly not this row's."""
     return (yield ClaimedRecords(ids)) if ids else frozenset()
 
@@ -137,7 +137,7 @@ def _identifies(resource: Declaration, identity: Mapping[str, Any], item: Resour
     """Whether the item shows the whole identity, letter case and outer blanks aside."""
     for name, value in identity.items():
         shown = item.raw.get(name)
-        if folded(value) == folded(shown):
+        if fold_identity(value) == fold_identity(shown):
             continue
         field = resource.field(name)
         # Texts are settled by now, and reading each would take most of the time.
@@ -146,7 +146,7 @@ def _identifies(resource: Declaration, identity: Mapping[str, Any], item: Resour
     return True
 
 
-def _uncontested(
+def _split_by_claims(
     sought: SoughtRecord, matches: list[Found]
 ) -> PushSteps[tuple[list[Found], list[str]]]:
     """Matches that can belong to no other row, and the ids of the others.
@@ -159,19 +159,19 @@ def _uncontested(
     rivals: Iterable[Mapping[str, Any]] = yield OpenCreates()
     # Read the claims again after that: a rival that has its record by now is no rival any more, and
     # its record must not be taken.
-    others = yield from _claimed(tuple(each.record.id for each in matches))
+    others = yield from _claimed_ids(tuple(each.record.id for each in matches))
     matches = [each for each in matches if each.record.id not in others]
     sure = [
         each
         for each in matches
-        if all(lacking(sought.resource, sent, each.record.raw) for sent in rivals)
+        if all(missing_fields(sought.resource, sent, each.record.raw) for sent in rivals)
     ]
     return sure, [each.record.id for each in matches if each not in sure]
 
 
-def _listed(sought: SoughtRecord) -> PushSteps[tuple[_Listed | None, bool]]:
+def _list_candidates(sought: SoughtRecord) -> PushSteps[tuple[_CandidateItems | None, bool]]:
     """Items above the floor, and whether the list shrank, so that some slid past."""
-    listed: _Listed | None = None
+    listed: _CandidateItems | None = None
     pages: list[Page[Resource]] = []
     while len(pages) < PAGES_MAX:
         page: Page[Resource] | Unread = yield ListNewest(len(pages) + 1)
@@ -182,8 +182,8 @@ def _listed(sought: SoughtRecord) -> PushSteps[tuple[_Listed | None, bool]]:
         if listed is None:
             assert page.heard_at is not None
             asked_at = page.heard_at - timedelta(seconds=page.round_trip_seconds)
-            listed = _Listed({}, False, asked_at)
-        floor = _floor(sought, page)
+            listed = _CandidateItems({}, False, asked_at)
+        floor = _earliest_creation(sought, page)
         for item in page.items:
             if item.created_at is None or item.created_at >= floor:
                 listed.items[item.id] = item
@@ -195,7 +195,7 @@ def _listed(sought: SoughtRecord) -> PushSteps[tuple[_Listed | None, bool]]:
     return listed, False
 
 
-def _floor(sought: SoughtRecord, page: Page[Resource]) -> datetime:
+def _earliest_creation(sought: SoughtRecord, page: Page[Resource]) -> datetime:
     """Time before the first attempt, by the server's clock, less the lateness."""
     first, lateness = sought.first, timedelta(seconds=sought.lateness_seconds)
     if page.served_at is None or page.heard_at is None:
@@ -219,7 +219,7 @@ def _reaches_below(page: Page[Resource], floor: datetime) -> bool:
     return bool(created) and created[-1] < floor
 
 
-def _can_be(sought: SoughtRecord, item: Resource) -> bool:
+def _may_match(sought: SoughtRecord, item: Resource) -> bool:
     """Whether a list item shows the row's mark and its identity (or else its body)."""
     told = {**(sought.identity or sought.body), **sought.marker}
     return all(
@@ -235,11 +235,11 @@ def _listed_fields(resource: Declaration) -> tuple[Field, ...]:
 
 def _is_match(sought: SoughtRecord, detail: Mapping[str, Any]) -> bool:
     """Whether the record is the row's, by its mark or by all that was sent."""
-    return not lacking(sought.resource, sought.marker or sought.body, detail)
+    return not missing_fields(sought.resource, sought.marker or sought.body, detail)
 
 
-def _is_alike(sought: SoughtRecord, detail: Mapping[str, Any]) -> bool:
+def _is_similar(sought: SoughtRecord, detail: Mapping[str, Any]) -> bool:
     """Whether the record may be the row's, with values changed on the way or since."""
     told = sought.body if sought.marker else sought.identity
     unmarked = {name: value for name, value in told.items() if name not in sought.marker}
-    return bool(unmarked) and not lacking(sought.resource, unmarked, detail)
+    return bool(unmarked) and not missing_fields(sought.resource, unmarked, detail)

@@ -16,18 +16,25 @@ from connector.errors import Misused, RestoredUnpulled
 from connector.ledger.erasures import Erasures
 from connector.ledger.journal import Journal
 from connector.ledger.ledger import Ledger, allowance_of
-from connector.ledger.push_plan import Plan, Problem, Verdict, fingerprint, packed, unpacked
+from connector.ledger.push_plan import (
+    Problem,
+    PushPlan,
+    RowVerdict,
+    fingerprint,
+    from_json,
+    to_json,
+)
 from connector.ledger.push_states import LandedRecord, Mode, Operation, Task
-from connector.ledger.quota import Month, shown
-from connector.ledger.suppression import Suppressed
+from connector.ledger.quota import MonthUse, format_moment
+from connector.ledger.suppression import SuppressionList
 from connector.pulls.workspace import check_files
-from connector.pushes.file_warnings import LostColumns, of_warnings, saved_before
-from connector.pushes.spill_file import Mapped, SpillFile
+from connector.pushes.file_warnings import LostColumns, load_saved_match, warning_questions
+from connector.pushes.spill_file import SpillFile, SpillMap
 from connector.settings.model import Settings
 from connector.spreadsheet.check import BATCH_ROWS, CheckedRow, check
 from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap
-from connector.spreadsheet.matching import ClaimedKeys, comparable
+from connector.spreadsheet.matching import ClaimedKeys, comparison_key
 from connector.spreadsheet.meanings import ColumnMeanings
 from connector.spreadsheet.packed_rows import (
     packed_pair,
@@ -38,11 +45,11 @@ from connector.spreadsheet.packed_rows import (
 from connector.spreadsheet.problems import COLUMN_MISSING, FileQuestion, SheetRow
 from connector.spreadsheet.report import REMEMBERED_MAX, RowResult, Summary
 from connector.spreadsheet.table import Spreadsheet, open_table
-from connector.spreadsheet.target_columns import Lookups, PushTarget, folded, push_target
+from connector.spreadsheet.target_columns import Lookups, PushTarget, comparison_text, push_target
 from connector.spreadsheet.template_sheet import template_columns, write_template
 from connector.warehouse.duckdb_file import make_folder
 from connector.warehouse.lookups import WarehouseLookups
-from connector.warehouse.state import pushed_at
+from connector.warehouse.state import find_push
 from connector.warehouse.warehouse import Warehouse
 
 
@@ -77,7 +84,7 @@ Asked = PushFile
 """The public name of a push's file."""
 
 
-def at_its_column(problem: Problem, columns: ColumnMap) -> Problem:
+def with_column(problem: Problem, columns: ColumnMap) -> Problem:
     """A problem of the journal as a report tells it, at the column of its field."""
     column = problem.column or (columns.column_of(problem.field) if problem.field else None)
     is_shown = problem.found is not None and problem.code not in _FOUND_HERE
@@ -114,7 +121,7 @@ class PreviewedFile:
         return _ROW.format(number=number, file=self.file)
 
 
-class Ahead:
+class PlannedLookups:
     """Lookups into the landing, with the records that earlier files would create."""
 
     def __init__(self, landing: Lookups, earlier: Sequence[PreviewedFile]) -> None:
@@ -150,10 +157,10 @@ class Ahead:
                         found[id] = LandedRecord({**task.fields, **task.afterwards})
         return found
 
-    def holds(self, resource: str) -> bool:
+    def has_records(self, resource: str) -> bool:
         """Whether any record of the resource was ever landed, or would be created."""
         is_planned = any(each.resource == resource and each.tasks for each in self._earlier)
-        return is_planned or self._landing.holds(resource)
+        return is_planned or self._landing.has_records(resource)
 
     def content_fields(self, content_type: str) -> Sequence[ContentTypeField] | None:
         """As the landing has them: no file makes any."""
@@ -176,13 +183,13 @@ class _RowIndex:
             values = [task.fields.get(name) for name in fields]
             if None in values:
                 continue
-            first = self._first.claim(comparable(values), task.number)
+            first = self._first.claim(comparison_key(values), task.number)
             if first is not None:
                 self._others.setdefault(first, []).append(task.number)
 
     def rows(self, values: Sequence[Any]) -> tuple[int, ...]:
         """The numbers of the rows that give these values."""
-        first = self._first.first(comparable(values))
+        first = self._first.first(comparison_key(values))
         return () if first is None else (first, *self._others.get(first, ()))
 
 
@@ -202,7 +209,7 @@ look at the newest records with one request for all of them.
 OPERATIONS = frozenset(get_args(Operation))
 
 ADD_COLUMNS = (
-    "Add the columns, or use a column map (--mapping FILE), which can also give all rows one value."
+    "Add the columns, or use a column mapping (--mapping FILE) to give all rows one value."
 )
 """What to do about a file that lacks what creating needs."""
 
@@ -231,7 +238,7 @@ class PreviewRows:
         self.reported: SpillFile[tuple[SheetRow, RowResult]] = SpillFile(
             folder, packed_pair, unpacked_pair
         )
-        self.tasks: SpillFile[Task] = SpillFile(folder, packed, unpacked)
+        self.tasks: SpillFile[Task] = SpillFile(folder, to_json, from_json)
         self.changes: dict[int, Mapping[str, tuple[Any, Any]]] = {}
         self.creates: dict[int, Mapping[str, Any]] = {}
         self.changing = self.requests = self.pushed = 0
@@ -244,7 +251,7 @@ class PreviewRows:
         number = checked.row.number
         if is_pushed:
             self.pushed += 1
-            self._take(checked.row, RowResult(number, "unchanged", (), PUSHED, pushed_as))
+            self._add_result(checked.row, RowResult(number, "unchanged", (), PUSHED, pushed_as))
             return
         id = checked.record_id
         shown = None if id is None or is_planned(id) else id
@@ -252,14 +259,14 @@ class PreviewRows:
             code = checked.problems[0].code if checked.problems else None
             warnings = checked.warnings
             ended = RowResult(number, checked.outcome, checked.problems, code, shown, (), warnings)
-            self._take(checked.row, ended)
+            self._add_result(checked.row, ended)
             return
         assert checked.task is not None
         changes = tuple((name, now, then) for name, (now, then) in checked.changes.items())
         operation, warnings = checked.task.operation, checked.warnings
         sent = RowResult(number, operation, (), None, shown, changes, warnings)
-        self._take(checked.row, sent)
-        self.requests += requests_of(checked.task)
+        self._add_result(checked.row, sent)
+        self.requests += count_requests(checked.task)
         if not self._looks and checked.task.operation == "create" and checked.task.identity:
             self.requests, self._looks = self.requests + 1, True
         if self.keeps_tasks:
@@ -271,7 +278,7 @@ class PreviewRows:
             if len(self.changes) < REMEMBERED_MAX:
                 self.changes[number] = checked.changes
 
-    def _take(self, row: SheetRow, result: RowResult) -> None:
+    def _add_result(self, row: SheetRow, result: RowResult) -> None:
         self.summary.add(result)
         self.results.add(result)
         if result.problems or result.warnings or result.changes:
@@ -292,7 +299,7 @@ class Preview:
     columns: ColumnMap
     rows: PreviewRows = field(repr=False)
     pulled_at: str | None = None
-    month: Month | None = None
+    month: MonthUse | None = None
     limit_per_minute: int | None = None
     notices: tuple[str, ...] = ()
     questions: tuple[FileQuestion, ...] = ()
@@ -362,18 +369,18 @@ class Preview:
         asked, creates = self.asked, self.rows.tasks
         return PreviewedFile(asked.resource, asked.parent, asked.path.name, creates)
 
-    def plan(self) -> Plan:
+    def plan(self) -> PushPlan:
         """All rows as the journal takes them: those to send, and verdicts on the others."""
         assert len(self.rows.tasks) == self.sent, "the tasks were not kept"
         asked = self.asked
-        return Plan(
+        return PushPlan(
             *(asked.resource, asked.mode, asked.path.name, self.table.digest),
             self.rows.tasks,
-            Mapped(self.results, _verdict, self.summary.rows - self.sent),
+            SpillMap(self.results, _verdict, self.summary.rows - self.sent),
         )
 
 
-def requests_of(task: Task) -> int:
+def count_requests(task: Task) -> int:
     """Requests of a row; what follows a create reads the record first."""
     return REQUESTS[task.operation] + (REQUESTS["update"] if task.afterwards else 0)
 
@@ -389,12 +396,12 @@ def _by_field(body: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _verdict(result: RowResult) -> Verdict | None:
+def _verdict(result: RowResult) -> RowVerdict | None:
     """Why a row is not to be sent; None for one that is."""
     match result.outcome:
         case "invalid" | "duplicate" | "unchanged":
             code, id = result.code or "", result.record_id
-            return Verdict(result.number, result.outcome, code, result.problems, id)
+            return RowVerdict(result.number, result.outcome, code, result.problems, id)
         case _:
             assert result.outcome in OPERATIONS, result.outcome
             return None
@@ -435,7 +442,7 @@ def preview(
     make_folder(settings.folder)
     with Ledger(settings.folder) as ledger:
         # First of all: whoever was erased is known before anything of theirs is read.
-        Erasures(ledger).list_receipted()
+        Erasures(ledger).relist_receipts()
         journal = Journal(ledger)
         seen_at = journal.previewed_at(table.digest, asked.resource) if as_seen else None
     warehouse = Warehouse(settings.folder)
@@ -444,33 +451,38 @@ def preview(
     if not again:
         _check_unknown(settings.folder, warehouse, table, asked.resource)
     rows = PreviewRows(settings.folder, keeps_tasks=keeps_tasks)
-    with WarehouseLookups(warehouse, folded, seen_at) as landing, Ledger(settings.folder) as ledger:
-        lookups = Ahead(landing, earlier) if earlier else landing
+    with (
+        WarehouseLookups(warehouse, comparison_text, seen_at) as landing,
+        Ledger(settings.folder) as ledger,
+    ):
+        lookups = PlannedLookups(landing, earlier) if earlier else landing
         target = target_of(asked, lookups)
         saved, told = asked.saved, None
         if asked.remembers:
-            saved, told = saved_before(settings.folder, asked.resource, table.headings, asked.saved)
+            saved, told = load_saved_match(
+                settings.folder, asked.resource, table.headings, asked.saved
+            )
         columns = map_headings(table.headings, target, saved=saved, ignored=asked.ignored)
         journal = Journal(ledger)
         # What was never pushed needs no fingerprints, which cost a quarter of the time.
-        looks_back = not again and journal.knows(asked.resource)
+        looks_back = not again and journal.has_rows_of(asked.resource)
         meanings = ColumnMeanings(table.rows, columns.columns)
         lost = LostColumns(table, columns)
-        if not only_if_pushed or (looks_back and journal.knows(asked.resource, table.digest)):
-            known = Suppressed.of(settings.folder)
-            read = lost.through() if only is None else only
+        if not only_if_pushed or (looks_back and journal.has_rows_of(asked.resource, table.digest)):
+            known = SuppressionList.of(settings.folder)
+            read = lost.pass_rows() if only is None else only
             checked = check(read, columns, target, lookups, known, meanings=meanings)
-            with _few_collections():
+            with _rare_garbage_collection():
                 _add_rows(rows, checked, journal if looks_back else None)
         elif columns.unmapped:
-            lost.look()
-        month = ledger.month(allowance_of(settings), datetime.now(UTC).date())
-        limit = ledger.server().limit_per_minute
+            lost.read_sample()
+        month = ledger.read_month(allowance_of(settings), datetime.now(UTC).date())
+        limit = ledger.read_server_state().limit_per_minute
         proven_at = landing.proven_at(asked.resource)
     at = proven_at.isoformat() if proven_at else None
     warned: Iterable[FileQuestion] = ()
     if not asked.accepts_warnings:
-        warned = (*meanings.mixed_dates(), *of_warnings(rows.summary.warned, table, columns))
+        warned = (*meanings.mixed_dates(), *warning_questions(rows.summary.warned, table, columns))
     questions = (*table.questions, *lost.questions(), *meanings.questions, *warned)
     notices = (*table.notices, *filter(None, [told]), *meanings.settled)
     notices = (*notices, *table.left_out.notices())
@@ -483,12 +495,12 @@ def _check_unknown(folder: Path, warehouse: Warehouse, table: Spreadsheet, resou
     The copy of the journal in the work file outlives the ledger.
     """
     with Ledger(folder) as ledger:
-        if Journal(ledger).knows(resource, table.digest):
+        if Journal(ledger).has_rows_of(resource, table.digest):
             return
-    found = warehouse.read(pushed_at, table.digest, resource)
+    found = warehouse.read(find_push, table.digest, resource)
     if found is not None:
         raise RestoredUnpulled(
-            f"{table.path.name} was pushed at {shown(found[1])} (batch {found[0]}), and "
+            f"{table.path.name} was pushed at {format_moment(found[1])} (batch {found[0]}), and "
             "the ledger with its rows was lost. The rows could be created a second time",
             action="Remove the rows that exist in the application from the file, or send all of"
             " them with --resend.",
@@ -522,7 +534,7 @@ _OBJECTS_MAX = 100_000
 
 
 @contextmanager
-def _few_collections() -> Iterator[None]:
+def _rare_garbage_collection() -> Iterator[None]:
     """Collect garbage less often: a batch is many objects without cycles.
 
     With Python's own threshold, a fifth of the time would go into searching them for cycles.
@@ -547,7 +559,7 @@ def _add_rows(
         prints = {}
         if journal is not None:
             prints = {each.row.number: fingerprint(each.task) for each in batch if each.task}
-        pushed = journal.pushed(prints.values()) if journal is not None and prints else {}
+        pushed = journal.earlier_pushes(prints.values()) if journal is not None and prints else {}
         for each in batch:
             earlier = pushed.get(prints.get(each.row.number, ""))
             is_pushed = earlier is not None and earlier.outcome in APPLIED
@@ -580,7 +592,7 @@ def template(
     warehouse = Warehouse(settings.folder)
     if parent is not None:
         warehouse.prepare()
-    with WarehouseLookups(warehouse, folded) as lookups:
+    with WarehouseLookups(warehouse, comparison_text) as lookups:
         target = push_target(resource, mode, lookups, match=match, parent=parent)
     columns = template_columns(target)
     write_template(path, columns)

@@ -15,15 +15,17 @@ from pathlib import Path
 
 from connector.errors import count_noun
 from connector.settings.layers import MAPS_FOLDER
-from connector.spreadsheet.columns import letter, plain
-from connector.spreadsheet.mapping import EVERY_COLUMN, ColumnMap, saved_from
+from connector.spreadsheet.columns import column_letter, normalized_heading
+from connector.spreadsheet.mapping import EVERY_COLUMN, ColumnMap, to_saved_map
 from connector.spreadsheet.mapping_file import SavedMap, load_map, save_map, with_options
 from connector.spreadsheet.problems import FileQuestion, SheetRow
 from connector.spreadsheet.table import Spreadsheet
 from connector.warehouse.duckdb_file import make_folder
 
 
-def of_warnings(warned: int, table: Spreadsheet, columns: ColumnMap) -> Iterator[FileQuestion]:
+def warning_questions(
+    warned: int, table: Spreadsheet, columns: ColumnMap
+) -> Iterator[FileQuestion]:
     """The questions whether rows with warnings are to be sent, and others left out."""
     filling = {each.heading for each in columns.columns}
     if hidden := [each for each in table.hidden if each in filling]:
@@ -70,7 +72,7 @@ def _covers_rows(merged: str, table: Spreadsheet, filling: Set[str]) -> bool:
     """Whether a merged range has several rows, in a column that fills a field."""
     found = _RANGE(merged)
     first, last = (int(found[2]), int(found[4])) if found else (0, 0)
-    named = {letter(n): each for n, each in enumerate(table.headings)}
+    named = {column_letter(n): each for n, each in enumerate(table.headings)}
     return table.place.first_row < first < last and named.get(found[1] if found else "") in filling
 
 
@@ -83,7 +85,7 @@ class LostColumns:
         self._empty = {headings.index(each.heading) for each in columns.unmapped}
         self._filled: set[int] = set()
 
-    def through(self) -> Iterator[SheetRow]:
+    def pass_rows(self) -> Iterator[SheetRow]:
         """The table's rows."""
         rows = self._table.rows()
         for row in rows:
@@ -97,9 +99,9 @@ class LostColumns:
                 break
         yield from rows
 
-    def look(self) -> None:
+    def read_sample(self) -> None:
         """Read rows for as long as a column may still have no cell."""
-        for _ in self.through():
+        for _ in self.pass_rows():
             if not self._empty:
                 return
 
@@ -125,11 +127,11 @@ class LostColumns:
 
 
 def _map_path(folder: Path, resource: str, headings: Sequence[str]) -> Path:
-    layout = "\n".join(map(plain, headings)).encode()
+    layout = "\n".join(map(normalized_heading, headings)).encode()
     return folder / MAPS_FOLDER / f"{resource}-{hashlib.sha256(layout).hexdigest()[:16]}.toml"
 
 
-def saved_before(
+def load_saved_match(
     folder: Path, resource: str, headings: Sequence[str], said: SavedMap | None
 ) -> tuple[SavedMap | None, str | None]:
     """The decisions on a file's columns, with a notice where they are used again."""
@@ -145,7 +147,7 @@ def saved_before(
     return remembered, notice
 
 
-def remember_map(
+def save_match(
     folder: Path, headings: Sequence[str], columns: ColumnMap, said: SavedMap | None
 ) -> None:
     """Keep what a person decided on the columns, for the next such file.
@@ -156,7 +158,7 @@ def remember_map(
     if is_decided or columns.ignored or columns.constants:
         path = _map_path(folder, columns.resource, headings)
         make_folder(path.parent)
-        kept = replace(saved_from(columns), remarks={}, missing=())
+        kept = replace(to_saved_map(columns), remarks={}, missing=())
         save_map(path, kept if said is None else replace(kept, options=said.options))
 
 

@@ -64,38 +64,39 @@ class RefusedEntry(Exception):  # It never leaves the inbox, where it is a sente
     """Why an entry is not read, to be put behind its name."""
 
 
-def listed(folder: Path) -> list[os.DirEntry[str]]:
+def visible_entries(folder: Path) -> list[os.DirEntry[str]]:
     """What is in the folder and not hidden, by name."""
     with os.scandir(folder) as entries:
         found = [entry for entry in entries if not entry.name.startswith(".")]
     return sorted(found, key=lambda entry: entry.name)
 
 
-def real(folder: Path) -> Path:
+def check_not_link(folder: Path) -> Path:
     """The folder itself, which is not a link to another."""
     if not stat.S_ISDIR(folder.lstat().st_mode):
         raise RefusedEntry(f"{folder.name} is not a folder")
     return folder
 
 
-def safe(folder: Path) -> None:
+def check_inside(folder: Path) -> None:
     """Refuse a resource's folder from which a path would lead elsewhere."""
     for each in (folder, *(folder / place for place in get_args(Place))):
         if each == folder or os.path.lexists(each):
-            real(each)
+            check_not_link(each)
 
 
-def told(path: Path, error: Exception) -> str:
+def describe_refusal(path: Path, error: Exception) -> str:
     """Why an entry was not read, in one line whatever its name holds."""
     if isinstance(error, ConnectorError):
         return explain(error)
-    return f"{shown(path.parent.name)}: {shown(path.name)} {why_of(error)}."
+    names = f"{printable_name(path.parent.name)}: {printable_name(path.name)}"
+    return f"{names} {reason_without_path(error)}."
 
 
-def fit(name: str, status: os.stat_result) -> os.stat_result:
+def check_status(name: str, status: os.stat_result) -> os.stat_result:
     """The entry's status, if it is a file that may be read."""
-    regular(status)
-    plain(name)
+    check_regular_file(status)
+    check_name(name)
     stem, suffix = os.path.splitext(name)
     is_partial = name.startswith("~$") or os.path.splitext(stem)[1].lower() in _PARTIAL
     if is_partial or suffix.lower() in _PARTIAL:
@@ -107,7 +108,7 @@ def fit(name: str, status: os.stat_result) -> os.stat_result:
     return status
 
 
-def regular(status: os.stat_result) -> None:
+def check_regular_file(status: os.stat_result) -> None:
     """Refuse what is no file, and a file that is not of this folder alone."""
     if not stat.S_ISREG(status.st_mode):
         raise RefusedEntry("is not a regular file")
@@ -115,7 +116,7 @@ def regular(status: os.stat_result) -> None:
         raise RefusedEntry("is also linked from another folder")
 
 
-def plain(name: str) -> None:
+def check_name(name: str) -> None:
     """Refuse a name that means something else to a shell or another system."""
     if not name.isprintable() or _FORBIDDEN & set(name) or name.startswith((".", " ", "-")):
         raise RefusedEntry("has a name with characters that are not allowed. Rename it")
@@ -123,12 +124,12 @@ def plain(name: str) -> None:
         raise RefusedEntry(f"has a name of more than {NAME_BYTES_MAX} bytes")
 
 
-def folded(name: str) -> str:
+def normalized_name(name: str) -> str:
     """What names have in common that some systems take for one."""
     return unicodedata.normalize("NFC", name).casefold()
 
 
-def shown(name: str) -> str:
+def printable_name(name: str) -> str:
     """A name as a log may show it: whatever it holds, it is one line."""
     return ascii(name[:NAME_BYTES_MAX])
 
@@ -143,13 +144,13 @@ def digest_of(path: Path) -> tuple[str, Stamp]:
     digest = hashlib.sha256()
     with os.fdopen(os.open(path, _OPENING), "rb") as file:
         status = os.fstat(file.fileno())
-        regular(status)
+        check_regular_file(status)
         while piece := file.read(_PIECE_BYTES):
             digest.update(piece)
     return digest.hexdigest(), stamp_of(status)
 
 
-def why_of(error: Exception) -> str:
+def reason_without_path(error: Exception) -> str:
     """What was wrong, without the path."""
     return error.strerror or "cannot be read" if isinstance(error, OSError) else str(error)
 
@@ -169,7 +170,7 @@ _MODE = "create"
 
 
 @dataclass(frozen=True, slots=True)
-class Orders:
+class PushInstructions:
     """Orders for a folder's files; without `push.toml`, to preview creates.
 
     `options` are those of a push; the file of its mapping lies in the folder. `applies`: send what
@@ -183,17 +184,17 @@ class Orders:
     budget: int | None = None
 
 
-def orders_of(folder: Path) -> Orders:
+def read_instructions(folder: Path) -> PushInstructions:
     """Orders by `push.toml`. Raises `Misused`, with the key, and `OSError`."""
     path = folder / ORDERS
     if not os.path.lexists(path):
-        return Orders()
+        return PushInstructions()
     try:
-        regular(path.lstat())
+        check_regular_file(path.lstat())
         if path.lstat().st_size > _BYTES_MAX:
             raise RefusedEntry("it is too large")
         given = tomllib.loads(path.read_text(encoding="utf-8"))
-        return _as_orders(path, given)
+        return _parse_instructions(path, given)
     except (RefusedEntry, ValueError, RecursionError) as why:
         raise Misused(
             f"{path} is not valid: {why}",
@@ -201,11 +202,13 @@ def orders_of(folder: Path) -> Orders:
         ) from None
 
 
-def _as_orders(path: Path, given: dict[str, Any]) -> Orders:
+def _parse_instructions(path: Path, given: dict[str, Any]) -> PushInstructions:
     """The orders that the document gives."""
     for key in given:
         if key not in KEYS:
-            raise RefusedEntry(f"unknown setting {shown(key)}; allowed are {', '.join(KEYS)}")
+            raise RefusedEntry(
+                f"unknown setting {printable_name(key)}; allowed are {', '.join(KEYS)}"
+            )
     read = {KEYS[key][0]: KEYS[key][1](path, key, value) for key, value in given.items()}
     said = {name: read.pop(name) for name in PUSH_OPTIONS if name in read}
     options = PushOptions(**{"mode": _MODE, **said})
@@ -215,62 +218,63 @@ def _as_orders(path: Path, given: dict[str, Any]) -> Orders:
         options.policy()
     except ConnectorError as error:
         raise RefusedEntry(explain(error)) from None
-    return Orders(options, **read)
+    return PushInstructions(options, **read)
 
 
-def _text(path: Path, key: str, value: Any) -> str:
+def _read_text(path: Path, key: str, value: Any) -> str:
     if not isinstance(value, str):
         raise RefusedEntry(f"{key} must be text in quotes")
     return value
 
 
-def _texts(path: Path, key: str, value: Any) -> tuple[str, ...]:
+def _read_texts(path: Path, key: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise RefusedEntry(f'{key} must be a list of texts, for example ["email"]')
     return tuple(value)
 
 
-def _truth(path: Path, key: str, value: Any) -> bool:
+def _read_boolean(path: Path, key: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise RefusedEntry(f"{key} must be true or false")
     return value
 
 
-def _count(path: Path, key: str, value: Any) -> int:
+def _read_count(path: Path, key: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise RefusedEntry(f"{key} must be a whole number, 1 or greater")
     return value
 
 
-def _beside(path: Path, key: str, value: Any) -> Path:
+def _read_path(path: Path, key: str, value: Any) -> Path:
     """A file beside `push.toml`."""
-    name = _text(path, key, value)
+    name = _read_text(path, key, value)
     try:
-        plain(name)
-        regular(path.with_name(name).lstat())
+        check_name(name)
+        check_regular_file(path.with_name(name).lstat())
     except (RefusedEntry, OSError) as error:
-        told = f"{key} must name a file in the same folder, but {shown(name)} {why_of(error)}"
+        reason = f"{printable_name(name)} {reason_without_path(error)}"
+        told = f"{key} must name a file in the same folder, but {reason}"
         raise RefusedEntry(told) from None
     return path.with_name(name)
 
 
 _Reader = Callable[[Path, str, Any], Any]
 _READERS: Mapping[Any, _Reader] = {
-    str: _text,
-    str | None: _text,
-    tuple[str, ...]: _texts,
-    bool: _truth,
-    int | None: _count,
-    Path | None: _beside,
+    str: _read_text,
+    str | None: _read_text,
+    tuple[str, ...]: _read_texts,
+    bool: _read_boolean,
+    int | None: _read_count,
+    Path | None: _read_path,
 }
 _TYPES = get_type_hints(PushOptions)
 
 KEYS: Mapping[str, tuple[str, _Reader]] = {
     # What is a file for the command is the name of one here: `mapping`, as in --mapping.
     **{name.removesuffix("_file"): (name, _READERS[_TYPES[name]]) for name in PUSH_OPTIONS},
-    "apply": ("applies", _truth),
-    "pull": ("pulls", _truth),
-    "max_requests": ("budget", _count),
+    "apply": ("applies", _read_boolean),
+    "pull": ("pulls", _read_boolean),
+    "max_requests": ("budget", _read_count),
 }
 """The keys that `push.toml` may have: which option or order each of them is, and how it is read."""
 
@@ -283,13 +287,13 @@ FILES_MAX = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingFile:
     """A settled file: its name in its resource's folder, and its SHA-256."""
 
     resource: str
     name: str
     digest: str
-    orders: Orders
+    orders: PushInstructions
 
     @property
     def key(self) -> str:
@@ -299,30 +303,32 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class InboxScan:
     """Result of a look: `refused` are sentences, `seen` is for the next look."""
 
-    waiting: tuple[Waiting, ...]
+    waiting: tuple[WaitingFile, ...]
     refused: tuple[str, ...]
     seen: str
 
 
 @dataclass(frozen=True, slots=True)
 class TakenFile:
-    """A file that is being pushed; its report is first written `beside` it, hidden."""
+    """A file that is being pushed; `report_draft` is the hidden file that its report is first
+    written to.
+    """
 
     path: Path
     digest: str
     stamp: Stamp
 
     @property
-    def beside(self) -> Path:
+    def report_draft(self) -> Path:
         """The report's first place."""
         return self.path.with_name(f".{self.digest[:16]}{report_suffix(self.path)}")
 
 
 @dataclass(frozen=True, slots=True)
-class PutAway:
+class ArchivedFiles:
     """Where a push's files are. `file` is None where it was changed or taken away
     meanwhile, and then nothing was done to what is there instead.
     """
@@ -340,22 +346,22 @@ class Inbox:
 
     # -- looking ----------------------------------------------------------------------------------
 
-    def look(self, seen: str | None) -> Look:
+    def scan(self, seen: str | None) -> InboxScan:
         """Find what has settled, in the order in which resources refer to each other.
         `seen` is what the look before this one returned; None, or a text that no look made:
         there was none.
 
         Changes nothing. Every entry that is not taken is told of, hidden ones apart.
         """
-        before, now = _read(seen), dict[str, list[Any]]()
-        waiting: list[Waiting] = []
+        before, now = _parse_seen(seen), dict[str, list[Any]]()
+        waiting: list[WaitingFile] = []
         refused: list[str] = []
         for resource in self._folders(refused):
             try:
-                orders = orders_of(self._folder / resource)
+                orders = read_instructions(self._folder / resource)
                 entries = list(self._files(resource, refused))
             except (ConnectorError, OSError) as error:
-                refused.append(told(self._folder / resource, error))
+                refused.append(describe_refusal(self._folder / resource, error))
                 continue
             for name, status in entries:
                 key, stamp = f"{resource}/{name}", [*stamp_of(status), status.st_ctime_ns]
@@ -367,11 +373,11 @@ class Inbox:
                 try:
                     digest = digest or digest_of(self._folder / resource / name)[0]
                 except (OSError, RefusedEntry) as error:
-                    refused.append(told(self._folder / resource / name, error))
+                    refused.append(describe_refusal(self._folder / resource / name, error))
                     continue
                 now[key] = [*stamp, digest]
-                waiting.append(Waiting(resource, name, digest, orders))
-        return Look(tuple(waiting), tuple(refused), json.dumps(now))
+                waiting.append(WaitingFile(resource, name, digest, orders))
+        return InboxScan(tuple(waiting), tuple(refused), json.dumps(now))
 
     def _folders(self, refused: list[str]) -> list[str]:
         """The resources that have a folder, in their order."""
@@ -382,9 +388,9 @@ class Inbox:
             )
             return []
         try:
-            entries = listed(real(self._folder))
+            entries = visible_entries(check_not_link(self._folder))
         except (OSError, RefusedEntry) as error:
-            refused.append(told(self._folder, error))
+            refused.append(describe_refusal(self._folder, error))
             return []
         found = []
         for entry in entries:
@@ -393,56 +399,57 @@ class Inbox:
                     raise RefusedEntry(
                         f"is not a folder of a resource; folders are {', '.join(ORDER)}"
                     )
-                safe(self._folder / entry.name)
+                check_inside(self._folder / entry.name)
                 found.append(entry.name)
             except (OSError, RefusedEntry) as error:
-                refused.append(told(self._folder / entry.name, error))
+                refused.append(describe_refusal(self._folder / entry.name, error))
         return sorted(found, key=ORDER.index)
 
     def _files(self, resource: str, refused: list[str]) -> Iterator[tuple[str, os.stat_result]]:
         """The files of a resource that may be read, by name."""
         entries = [
             entry
-            for entry in listed(self._folder / resource)
+            for entry in visible_entries(self._folder / resource)
             if entry.name not in get_args(Place) and not entry.name.endswith(".toml")
         ]
-        folds = Counter(folded(entry.name) for entry in entries)
+        folds = Counter(normalized_name(entry.name) for entry in entries)
         for number, entry in enumerate(entries):
             try:
                 if number >= FILES_MAX:
                     raise RefusedEntry(
                         f"and the files after it wait, because there are more than {FILES_MAX}"
                     )
-                if folds[folded(entry.name)] > 1:
+                if folds[normalized_name(entry.name)] > 1:
                     raise RefusedEntry(
                         "has the same name as another file, except for case or accents"
                     )
-                yield entry.name, fit(entry.name, entry.stat(follow_symlinks=False))
+                yield entry.name, check_status(entry.name, entry.stat(follow_symlinks=False))
             except FileNotFoundError:
                 continue
             except RefusedEntry as why:
-                refused.append(told(self._folder / resource / entry.name, why))
+                refused.append(describe_refusal(self._folder / resource / entry.name, why))
                 if number >= FILES_MAX:
                     return
 
     # -- taking -----------------------------------------------------------------------------------
 
-    def take(self, resource: str, name: str, digest: str) -> TakenFile:
+    def claim(self, resource: str, name: str, digest: str) -> TakenFile:
         """The file looked at. Raises `Misused`, or `SpreadsheetChanged` if it is gone."""
         if resource not in ORDER:
             raise Misused(
-                f"{shown(resource)} has no inbox", action=f"Use one of: {', '.join(ORDER)}."
+                f"{printable_name(resource)} has no inbox",
+                action=f"Use one of: {', '.join(ORDER)}.",
             )
         path = self._folder / resource / name
         try:
-            plain(name)
-            real(self._folder)
-            safe(self._folder / resource)
-            fit(name, path.lstat())
+            check_name(name)
+            check_not_link(self._folder)
+            check_inside(self._folder / resource)
+            check_status(name, path.lstat())
             found, stamp = digest_of(path)
         except RefusedEntry as why:
             raise Misused(
-                f"{INBOX_FOLDER}/{shown(resource)}/{shown(name)} {why}",
+                f"{INBOX_FOLDER}/{printable_name(resource)}/{printable_name(name)} {why}",
                 action="Wait for the inbox, or push the file from another folder.",
             ) from None
         except FileNotFoundError:
@@ -453,7 +460,7 @@ class Inbox:
             raise SpreadsheetChanged(f"{path} was replaced by another file")
         return TakenFile(path, digest, stamp)
 
-    def put_away(self, taken: TakenFile, place: Place, kind: str, moment: datetime) -> PutAway:
+    def archive(self, taken: TakenFile, place: Place, kind: str, moment: datetime) -> ArchivedFiles:
         """Move the file to `place`, and what is `beside` it as its `kind` (`.report.csv`),
         both under the run's moment; a name that is there already gets a number.
 
@@ -463,25 +470,25 @@ class Inbox:
         try:
             with suppress(FileExistsError):
                 folder.mkdir(mode=0o700)
-            real(folder)
+            check_not_link(folder)
             stem = f"{taken.path.stem}.{stamped(moment)}"
-            file, report = _reserve(folder, stem, taken.path.suffix, kind)
-            taken.beside.replace(report)
+            file, report = _reserve_names(folder, stem, taken.path.suffix, kind)
+            taken.report_draft.replace(report)
             try:
                 if stamp_of(taken.path.lstat()) != taken.stamp:
                     raise FileNotFoundError
                 taken.path.replace(file)
             except FileNotFoundError:
                 file.unlink()
-                return PutAway(place, None, report)
+                return ArchivedFiles(place, None, report)
         except RefusedEntry as why:
             raise WarehouseError(f"{folder} {why}", action="Remove it.") from None
         except OSError as error:
             raise naming(folder, error) from error
-        return PutAway(place, file, report)
+        return ArchivedFiles(place, file, report)
 
 
-def _reserve(folder: Path, stem: str, suffix: str, kind: str) -> tuple[Path, Path]:
+def _reserve_names(folder: Path, stem: str, suffix: str, kind: str) -> tuple[Path, Path]:
     """Two names in the folder that nobody had, and that nobody else gets."""
     for number in count(1):
         name = stem if number == 1 else f"{stem}-{number}"
@@ -499,7 +506,7 @@ def _reserve(folder: Path, stem: str, suffix: str, kind: str) -> tuple[Path, Pat
     raise AssertionError  # The count has no end.
 
 
-def _read(seen: str | None) -> dict[str, list[Any]]:
+def _parse_seen(seen: str | None) -> dict[str, list[Any]]:
     """What an earlier look saw; nothing where the text is none that a look made."""
     try:
         found = json.loads(seen or "{}")
@@ -515,13 +522,13 @@ def _read(seen: str | None) -> dict[str, list[Any]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Delivered:
+class DeliveryResult:
     """What a push came to. `put_away` is None for a file that is not of the inbox, and
     for one that stays in it, since its push did not end.
     """
 
     report: PushReport
-    put_away: PutAway | None = None
+    put_away: ArchivedFiles | None = None
 
 
 async def deliver(
@@ -533,7 +540,7 @@ async def deliver(
     budget: int | None = None,
     watch: Watch | None = None,
     now: datetime | None = None,
-) -> Delivered:
+) -> DeliveryResult:
     """Push one file. With the `digest` that a look found, it is the file of that name
     in the inbox of its resource, and is put away when its report is written, under the moment
     `now`.
@@ -543,32 +550,34 @@ async def deliver(
     """
     if digest is None:
         (report,) = await push(settings, [asked], manner, budget=budget, watch=watch)
-        return Delivered(report)
+        return DeliveryResult(report)
     inbox, moment = Inbox(settings.folder), now or datetime.now(UTC)
-    taken = inbox.take(asked.resource, asked.path.name, digest)
+    taken = inbox.claim(asked.resource, asked.path.name, digest)
     asked = replace(asked, path=taken.path)
-    manner = replace(manner, reports=True, output=taken.beside)
+    manner = replace(manner, reports=True, output=taken.report_draft)
     try:
         (report,) = await push(settings, [asked], manner, budget=budget, watch=watch)
     except ConnectorError as error:
-        if _is_of_the_file(error):
-            _write_reason(taken.beside, error)
-            inbox.put_away(taken, "rejected", ".reason.txt", moment)
+        if _is_caused_by_file(error):
+            _write_reason(taken.report_draft, error)
+            inbox.archive(taken, "rejected", ".reason.txt", moment)
         raise
     if report.outcome in ("stopped", "failed"):
-        taken.beside.unlink(missing_ok=True)
-        return Delivered(replace(report, file=None))
-    return put_away(inbox, taken, report, moment)
+        taken.report_draft.unlink(missing_ok=True)
+        return DeliveryResult(replace(report, file=None))
+    return archive_files(inbox, taken, report, moment)
 
 
-def put_away(inbox: Inbox, taken: TakenFile, report: PushReport, moment: datetime) -> Delivered:
+def archive_files(
+    inbox: Inbox, taken: TakenFile, report: PushReport, moment: datetime
+) -> DeliveryResult:
     """Put a file away whose push has ended and whose report is written."""
     place: Place = "done" if report.exit_status == 0 else "rejected"
-    kept = inbox.put_away(taken, place, f".report{report_suffix(taken.path)}", moment)
-    return Delivered(replace(report, file=kept.report), kept)
+    kept = inbox.archive(taken, place, f".report{report_suffix(taken.path)}", moment)
+    return DeliveryResult(replace(report, file=kept.report), kept)
 
 
-def _is_of_the_file(error: ConnectorError) -> bool:
+def _is_caused_by_file(error: ConnectorError) -> bool:
     """Whether the same file would be refused for ever, before anything is sent."""
     if isinstance(error, SettingsError | SpreadsheetChanged | ReportRefused):
         return False

@@ -18,7 +18,7 @@ from connector.catalog.resource import Declaration, Resource
 from connector.errors import ConnectorError, WarehouseError
 from connector.ledger.journal import Journal
 from connector.ledger.journal_reads import Changes
-from connector.ledger.journal_records import Move
+from connector.ledger.journal_records import Transition
 from connector.ledger.ledger import Ledger
 from connector.ledger.ledger_records import values_of
 from connector.ledger.push_states import RowEvent, Task
@@ -26,7 +26,7 @@ from connector.publishing.publication import publish as publish_file
 from connector.settings.model import Settings
 from connector.warehouse.bookmark import Stream
 from connector.warehouse.pull_commands import Commit, Found, Gone
-from connector.warehouse.state import PushChanges, find_named, last_copied, write_pushes
+from connector.warehouse.state import PushChanges, find_by_slug_or_id, last_copied, write_pushes
 from connector.warehouse.warehouse import Warehouse
 
 LAND_SECONDS = 1.0
@@ -50,7 +50,7 @@ class _Pending:
     gone: dict[str, Gone] = field(default_factory=dict)
 
 
-class Landing:
+class WriteLanding:
     """Lands the answers of one run. `unlanded` counts those that could not be."""
 
     def __init__(self, warehouse: Warehouse, run_id: str, now: Callable[[], datetime]) -> None:
@@ -68,15 +68,15 @@ class Landing:
             return Stream(resource)
         assert task.parent is not None
         if task.parent not in self._parents:
-            self._parents[task.parent] = self._parent(resource, task.parent)
+            self._parents[task.parent] = self._parent_id(resource, task.parent)
         parent = self._parents[task.parent]
         return None if parent is None else Stream(resource, parent)
 
-    async def add(self, task: Task, move: Move) -> None:
+    async def add(self, task: Task, move: Transition) -> None:
         """Land what a transition showed, soon."""
         if move.shown is None and (move.event not in _WRITTEN or move.record_id is None):
             return
-        pending = await self._waiting(task)
+        pending = await self._pending_of(task)
         if pending is None:
             return
         resource = pending.stream.resource
@@ -89,15 +89,15 @@ class Landing:
             pending.records.pop(move.record_id, None)
             pending.queue[move.record_id] = QUEUED_AS
         if self._due is None:
-            self._due = asyncio.ensure_future(self._soon())
+            self._due = asyncio.ensure_future(self._land_if_due())
 
-    async def bury(self, task: Task, id: str, gone: Gone) -> None:
+    async def add_deleted(self, task: Task, id: str, gone: Gone) -> None:
         """Land the record as deleted, with the others at the latest."""
-        if (pending := await self._waiting(task)) is not None:
+        if (pending := await self._pending_of(task)) is not None:
             pending.records.pop(id, None)
             pending.gone[id] = gone
 
-    async def _waiting(self, task: Task) -> _Pending | None:
+    async def _pending_of(self, task: Task) -> _Pending | None:
         """Answers of the task's stream; None, and counted, where there is none."""
         is_known = declaration(task.resource).parent is None or task.parent in self._parents
         # Only a parent has to be looked up in the file.
@@ -115,7 +115,7 @@ class Landing:
                 await self._due
         await self._land()
 
-    async def _soon(self) -> None:
+    async def _land_if_due(self) -> None:
         while True:
             await asyncio.sleep(LAND_SECONDS)
             # Half of it must not be left undone when the run ends meanwhile.
@@ -139,11 +139,11 @@ class Landing:
         finally:
             self._warehouse.release()
 
-    def _parent(self, resource: Declaration, named: str) -> str | None:
+    def _parent_id(self, resource: Declaration, named: str) -> str | None:
         """The id of the parent that a slug or an id names, where it is landed."""
         assert resource.parent is not None
         try:
-            found = self._warehouse.read(find_named, resource.parent, named)
+            found = self._warehouse.read(find_by_slug_or_id, resource.parent, named)
         except WarehouseError:
             return None
         finally:
@@ -160,27 +160,27 @@ def _is_whole(resource: Declaration, record: Resource) -> bool:
 # Showing analysts what was pushed: the journal's rows beside those that have landed.
 
 
-def publish(settings: Settings) -> ConnectorError | None:
+def copy_and_publish(settings: Settings) -> ConnectorError | None:
     """Copy what the journal has and the warehouse has not, and publish; a run has just
     prepared the files. Returns what kept it from being done now, None where nothing did: what
     was written is in the journal, and the next publication shows it.
     """
     try:
-        copy(settings)
+        copy_journal(settings)
         publish_file(settings, if_changed=True)
     except ConnectorError as error:
         return error
     return None
 
 
-def copy(settings: Settings) -> None:
+def copy_journal(settings: Settings) -> None:
     """Copy what the journal has and the warehouse has not. Raises a `WarehouseError`."""
     warehouse = Warehouse(settings.folder)
     with Ledger(settings.folder) as ledger:
         journal, is_copied = Journal(ledger), False
         while not is_copied:
             copied = warehouse.read(last_copied)
-            with closing(journal.since(copied)) as changes:
+            with closing(journal.changes_since(copied)) as changes:
                 # False where another push has copied meanwhile: what it knew may be later.
                 is_copied = warehouse.write(write_pushes, copied, map(_as_tables, changes))
 

@@ -17,7 +17,7 @@ from connector.ledger.push_states import Mode
 from connector.pushes.dry_run import PushFile
 from connector.spreadsheet.cells import CellOptions
 from connector.spreadsheet.contacts import REGIONS
-from connector.spreadsheet.dates import FORMAT_ALLOWED, check_form
+from connector.spreadsheet.dates import FORMAT_ALLOWED, check_date_format
 from connector.spreadsheet.mapping_file import (
     CENTURY_ALLOWED,
     SavedMap,
@@ -139,7 +139,7 @@ class PushOptions:
         Raises `UnknownName` with what is allowed, `Misused` for a form of dates that is none, and
         what `load_map` raises.
         """
-        mode, saved = _one_of("mode", self.mode, MODES), self._saved(resource)
+        mode, saved = _choice("mode", self.mode, MODES), self._saved_match(resource)
         return PushFile(
             resource,
             path,
@@ -153,7 +153,7 @@ class PushOptions:
             sheet=self.sheet,
             encoding=self.encoding,
             delimiter=self.delimiter,
-            header_row=_row_number(self.header_row) or saved.header_row,
+            header_row=_parse_row_number(self.header_row) or saved.header_row,
             accepts_warnings=self.accept_warnings,
             remembers=self.mapping_file is None,
         )
@@ -161,25 +161,25 @@ class PushOptions:
     def policy(self) -> PushPolicy:
         """On which terms rows are written. Raises `UnknownName` with what is allowed."""
         return PushPolicy(
-            policy=_one_of("policy for unconfirmed rows", self.unconfirmed, POLICIES),
+            policy=_choice("policy for unconfirmed rows", self.unconfirmed, POLICIES),
             overwrite=self.overwrite,
             again=self.resend,
             marker_field=self.marker_field,
         )
 
-    def _saved(self, resource: str) -> SavedMap:
+    def _saved_match(self, resource: str) -> SavedMap:
         """What was decided about the columns; options speak where the map says nothing."""
         has_map = self.mapping_file is not None and self.mapping_file.name != NO_MAP
         saved = load_map(self.mapping_file) if has_map and self.mapping_file else SavedMap(resource)
         said: dict[str, Any] = {}
         if self.date_format is not None:
-            said["date_format"] = _date_format(self.date_format)
+            said["date_format"] = _parse_date_format(self.date_format)
         if self.decimal is not None:
-            said["decimal"] = DECIMALS[_one_of("decimal sign", self.decimal, tuple(DECIMALS))]
+            said["decimal"] = DECIMALS[_choice("decimal sign", self.decimal, tuple(DECIMALS))]
         if self.century is not None:
-            said["century"] = _century(self.century)
+            said["century"] = _parse_century(self.century)
         if self.region is not None:
-            said["region"] = _one_of("region", self.region.upper(), tuple(sorted(REGIONS)))
+            said["region"] = _choice("region", self.region.upper(), tuple(sorted(REGIONS)))
         return with_options(saved, CellOptions(**said)) if said else saved
 
 
@@ -193,21 +193,21 @@ PUSH_OPTIONS: Mapping[str, str] = {name: each.about for name, each in OPTIONS.it
 """What each option means, by its name."""
 
 
-def _one_of(what: str, said: str, allowed: tuple[T, ...]) -> T:
+def _choice(what: str, said: str, allowed: tuple[T, ...]) -> T:
     for each in allowed:
         if each == said:
             return each
     raise UnknownName(what, said, map(str, allowed))
 
 
-def _century(said: int | str) -> int:
+def _parse_century(said: int | str) -> int:
     year = int(said) if str(said).isdecimal() else 0
     if not is_century(year):
         raise Misused(f"{said!r} is not a valid first year", action=f"Give {CENTURY_ALLOWED}.")
     return year
 
 
-def _row_number(said: int | None) -> int | None:
+def _parse_row_number(said: int | None) -> int | None:
     if said is not None and said < 1:
         raise Misused(
             f"{said} is not a row number",
@@ -216,9 +216,9 @@ def _row_number(said: int | None) -> int | None:
     return said
 
 
-def _date_format(said: str) -> str:
+def _parse_date_format(said: str) -> str:
     try:
-        check_form(said)
+        check_date_format(said)
     except ValueError as error:
         raise Misused(
             f"{said!r} is not a date format: {error}", action=f"Give {FORMAT_ALLOWED}."

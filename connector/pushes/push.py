@@ -28,9 +28,9 @@ from connector.ledger.push_plan import PushPolicy
 from connector.ledger.push_states import PreviewOutcome
 from connector.pulls.outcome import Progress, PullReport, Watch
 from connector.pushes.batch_report import BatchReport
-from connector.pushes.dry_run import OPERATIONS, Preview, PushFile, at_its_column, preview
-from connector.pushes.file_warnings import remember_map
-from connector.pushes.spill_file import Mapped
+from connector.pushes.dry_run import OPERATIONS, Preview, PushFile, preview, with_column
+from connector.pushes.file_warnings import save_match
+from connector.pushes.spill_file import SpillMap
 from connector.settings.model import Settings
 from connector.spreadsheet.problems import SheetRow
 from connector.spreadsheet.report import (
@@ -211,9 +211,9 @@ async def push(
     left, goes_on = budget, manner.applies
     for seen, seconds in foreseen:
         started = time.monotonic() - seconds
-        run = _Push(settings, manner, left, watch, waits, connect, started)
+        run = _FilePush(settings, manner, left, watch, waits, connect, started)
         is_first = not reports
-        done = await (run.applied(seen, is_first) if goes_on else run.previewed(seen))
+        done = await (run.send_and_report(seen, is_first) if goes_on else run.report_preview(seen))
         reports.append(done)
         left = None if left is None else max(0, left - done.requests)
         goes_on = goes_on and done.outcome in ("done", "partial")
@@ -248,7 +248,9 @@ def _previews(
     return foreseen
 
 
-def note_seen(folder: Path, foreseen: Preview, at: datetime, report: Path | None = None) -> None:
+def record_preview(
+    folder: Path, foreseen: Preview, at: datetime, report: Path | None = None
+) -> None:
     """Note that a person sees what the file would change, as of that moment.
 
     A push that told of conflicts notes it of its file and of its report, unless there was a
@@ -266,7 +268,7 @@ def note_seen(folder: Path, foreseen: Preview, at: datetime, report: Path | None
 
 
 @dataclass(slots=True)
-class _Push:
+class _FilePush:
     """One file's push."""
 
     settings: Settings
@@ -279,23 +281,23 @@ class _Push:
     checked_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     is_waiting: bool = False
 
-    async def previewed(self, foreseen: Preview) -> PushReport:
+    async def report_preview(self, foreseen: Preview) -> PushReport:
         """Say what would be done."""
         await asyncio.to_thread(self._note_seen, foreseen)
         return await self._report(foreseen, foreseen.results)
 
     def _note_seen(self, foreseen: Preview, report: Path | None = None) -> None:
-        note_seen(self.settings.folder, foreseen, self.checked_at, report)
+        record_preview(self.settings.folder, foreseen, self.checked_at, report)
 
-    async def applied(self, foreseen: Preview, is_first: bool) -> PushReport:
+    async def send_and_report(self, foreseen: Preview, is_first: bool) -> PushReport:
         """Bring the landing up to date, check where it is another one, and send."""
         from connector.pushes.batch import apply  # noqa: PLC0415
-        from connector.pushes.landed_writes import publish  # noqa: PLC0415
+        from connector.pushes.landed_writes import copy_and_publish  # noqa: PLC0415
 
         pulled = None
         if foreseen.stopping:
             # What keeps the file back now does so after a pull as well.
-            return await self._held_back(foreseen, None)
+            return await self._questions_before_sending(foreseen, None)
         if self.manner.pulls and not foreseen.is_pushed:
             pulled = await self._pull(foreseen)
         if pulled is not None or not is_first:
@@ -307,11 +309,11 @@ class _Push:
         if pulled is not None and pulled.error is not None:
             unpublished = None
             if pulled.outcome != "failed":
-                unpublished = await asyncio.to_thread(publish, self.settings)
+                unpublished = await asyncio.to_thread(copy_and_publish, self.settings)
             more = {"pulled": pulled, "error": pulled.error, "unpublished": unpublished}
-            return await self._report(foreseen, _unsent(foreseen), **more)
+            return await self._report(foreseen, _as_unsent(foreseen), **more)
         if foreseen.stopping:
-            return await self._held_back(foreseen, pulled)
+            return await self._questions_before_sending(foreseen, pulled)
         spent = pulled.requests if pulled is not None else 0
         # Sending takes long, and needs none of a workbook's values.
         foreseen.table.release()
@@ -328,11 +330,15 @@ class _Push:
         )
         headings, said = foreseen.table.headings, foreseen.asked.saved
         folder = self.settings.folder
-        await asyncio.to_thread(remember_map, folder, headings, foreseen.columns, said)
+        await asyncio.to_thread(save_match, folder, headings, foreseen.columns, said)
         # The rows are written, even where analysts cannot be shown them now.
-        unpublished = await asyncio.to_thread(publish, self.settings)
+        unpublished = await asyncio.to_thread(copy_and_publish, self.settings)
         report = await self._report(
-            foreseen, _ended(foreseen, done), batch=done, pulled=pulled, unpublished=unpublished
+            foreseen,
+            _final_results(foreseen, done),
+            batch=done,
+            pulled=pulled,
+            unpublished=unpublished,
         )
         if report.summary.counts["conflict"] and report.file is not None:
             await asyncio.to_thread(self._note_seen, foreseen, report.file)
@@ -351,7 +357,9 @@ class _Push:
         if self.watch is not None:
             self.watch(progress)
 
-    async def _held_back(self, foreseen: Preview, pulled: PullReport | None) -> PushReport:
+    async def _questions_before_sending(
+        self, foreseen: Preview, pulled: PullReport | None
+    ) -> PushReport:
         """Say what a person has to settle before anything is sent."""
         if not foreseen.results:
             # The pull was saved, and so the rows have not been checked yet.
@@ -359,7 +367,7 @@ class _Push:
             check = partial(preview, again=again, table=foreseen.table)
             foreseen = await asyncio.to_thread(check, self.settings, foreseen.asked)
         why = ", ".join(each.code for each in foreseen.stopping)
-        unsent = _unsent(foreseen, why)
+        unsent = _as_unsent(foreseen, why)
         return await self._report(foreseen, unsent, pulled=pulled, is_held_back=True)
 
     @property
@@ -435,23 +443,23 @@ def _with_results(
         yield row, next(each for each in given if each.number == row.number)
 
 
-def _ended(foreseen: Preview, done: BatchReport) -> Collection[RowResult]:
+def _final_results(foreseen: Preview, done: BatchReport) -> Collection[RowResult]:
     """How every row ended, as the journal has it.
     Raises `AssertionError` where they do not add up: a report that leaves out a row is worse
     than none.
     """
 
     def result(row: RowRecord) -> RowResult:
-        problems = tuple(at_its_column(each, foreseen.columns) for each in row.problems)
+        problems = tuple(with_column(each, foreseen.columns) for each in row.problems)
         return RowResult(row.number, row.outcome, problems, row.code or None, row.record_id)
 
     for wanted, row in zip_longest(foreseen.results, done.rows):
         is_told = wanted is not None and row is not None and wanted.number == row.number
         assert is_told, "the report's rows are not the file's"
-    return Mapped(done.rows, result, len(done.rows))
+    return SpillMap(done.rows, result, len(done.rows))
 
 
-def _unsent(foreseen: Preview, code: str | None = None) -> Collection[RowResult]:
+def _as_unsent(foreseen: Preview, code: str | None = None) -> Collection[RowResult]:
     """What is foreseen, with the rows that would be sent called not sent."""
 
     def result(row: RowResult) -> RowResult:
@@ -459,4 +467,4 @@ def _unsent(foreseen: Preview, code: str | None = None) -> Collection[RowResult]
         left = replace(row, outcome="not_sent", code=code, changes=())
         return left if is_left else row
 
-    return Mapped(foreseen.results, result, len(foreseen.results))
+    return SpillMap(foreseen.results, result, len(foreseen.results))

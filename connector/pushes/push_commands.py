@@ -4,8 +4,8 @@ A row is a generator, as a pull is: it yields one command after another and is s
 driver performs them, over HTTP, the ledger and the warehouse (`connector/pushes`), or against a
 store and a clock of its own (the simulator).
 
-Nothing can be sent that was not intended: `Send` has no contents, and sends what the last `Intend`
-has put on the disk.
+Nothing can be sent that was not recorded first: `Send` has no contents, and sends what the last
+`RecordAttempt` has written to the disk.
 """
 
 from __future__ import annotations
@@ -27,17 +27,18 @@ from connector.errors_api import (
     Unreachable,
     ValidationFailed,
 )
-from connector.ledger.journal_records import Move
+from connector.ledger.journal_records import Transition
 from connector.ledger.push_states import Operation
 
 # -- Commands --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Intend:
-    """Put the attempt on the disk: its number, the exact bytes of its body, and the
-    record as it was `before`, where that is known. Answered with an `Attempt`, or `Unfit` where
-    it cannot be put into a request.
+class RecordAttempt:
+    """Write the attempt to the disk: its number, its exact body, and the record `before` it.
+
+    Answered with an `Attempt`, or with `InvalidBody` if no request can be made of it. `before` is
+    None if it is not known.
     """
 
     operation: Operation
@@ -59,7 +60,7 @@ class ListNewest:
 
 
 @dataclass(frozen=True, slots=True)
-class Newest:
+class NewestBefore:
     """Read the first page of the list, last created first, as it was before the run's
     first create: one request for all rows of a run. Answered with `Page` or `Unread`.
     """
@@ -94,7 +95,15 @@ class WaitUntil:
 
 
 PushCommand = (
-    Intend | Send | Move | ListNewest | Newest | ReadOne | ClaimedRecords | OpenCreates | WaitUntil
+    RecordAttempt
+    | Send
+    | Transition
+    | ListNewest
+    | NewestBefore
+    | ReadOne
+    | ClaimedRecords
+    | OpenCreates
+    | WaitUntil
 )
 
 T = TypeVar("T")
@@ -106,7 +115,7 @@ PushSteps = Generator[PushCommand, Any, T]
 
 
 @dataclass(frozen=True, slots=True)
-class Unfit:
+class InvalidBody:
     """What was to be sent is no request."""
 
     reason: str

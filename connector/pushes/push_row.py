@@ -12,17 +12,17 @@ from typing import Any
 
 from connector.catalog.resource import Declaration, Resource
 from connector.catalog.value import VALUE_ERASED, is_redacted
-from connector.ledger.journal_records import Attempt, Fate, Move, RowStatus
+from connector.ledger.journal_records import Attempt, Fate, RowStatus, Transition
 from connector.ledger.push_plan import Problem, PushPolicy, as_text
-from connector.ledger.push_states import IN_DOUBT, Operation, Task, after
+from connector.ledger.push_states import IN_DOUBT, Operation, Task, next_state
 from connector.pushes.push_commands import (
     Answer,
     Declined,
-    Intend,
+    InvalidBody,
     Lost,
     PushSteps,
+    RecordAttempt,
     Send,
-    Unfit,
     Unsent,
 )
 from connector.warehouse.pull_commands import Found
@@ -175,7 +175,7 @@ class PushRow:
         return self.record_id
 
     @property
-    def doubts(self) -> int:
+    def unknown_attempts(self) -> int:
         """Attempts of this step whose fate is unknown."""
         return sum(each.fate in (None, "lost") for each in self.attempts)
 
@@ -196,12 +196,12 @@ class PushRow:
         """Whether a refusal to send says nothing against another try in this run."""
         return self._unsent < UNSENT_MAX
 
-    def doubtful(self, code: str, ids: tuple[str, ...] = ()) -> tuple[Problem, ...]:
+    def doubt_problem(self, code: str, ids: tuple[str, ...] = ()) -> tuple[Problem, ...]:
         """Problem of the row if it is in doubt, with the records that it may be."""
         message = DOUBTS[code].format(answered=last_answer(self.attempts))
         return (Problem(code, message, found=", ".join(ids) or None, fix=_RESOLVE),)
 
-    def move(self, move: Move, record: Resource | None = None) -> PushSteps[None]:
+    def move(self, move: Transition, record: Resource | None = None) -> PushSteps[None]:
         """Record a transition that the table has, with what the API showed of the record."""
         if record is not None:
             updated_at = record.raw.get("updated_at")
@@ -211,21 +211,21 @@ class PushRow:
                 updated_at=updated_at if isinstance(updated_at, str) else None,
                 shown=record,
             )
-        self.state = after(self.state, move.event)
+        self.state = next_state(self.state, move.event)
         if move.fate is not None:
             self.attempts[-1] = replace(
                 self.attempts[-1], fate=move.fate, reason=move.reason, answer=move.answer
             )
         yield move
 
-    def applied(self, move: Move, record: Resource) -> PushSteps[None]:
+    def finish(self, move: Transition, record: Resource) -> PushSteps[None]:
         """The row is done, as it was sent or, by what the API showed, otherwise."""
         self.is_altered |= any(each.code == "values_differ" for each in move.problems)
         if self.is_altered:
             move = replace(move, event="altered", code="values_differ")
         yield from self.move(move, record)
 
-    def attempt(
+    def send_attempt(
         self,
         operation: Operation,
         fields: Mapping[str, Any] | None,
@@ -236,30 +236,30 @@ class PushRow:
         ended.
         """
         record_id = None if operation == "create" else self.id
-        attempt = yield Intend(operation, fields, record_id, before)
-        if isinstance(attempt, Unfit):
+        attempt = yield RecordAttempt(operation, fields, record_id, before)
+        if isinstance(attempt, InvalidBody):
             problems = (unfit_problem(attempt.reason),)
             if self.is_begun:
-                yield from self.move(Move("refused_afterwards", "unfit", problems))
+                yield from self.move(Transition("refused_afterwards", "unfit", problems))
             else:
-                yield from self.move(Move("refused_here", "unfit", problems))
+                yield from self.move(Transition("refused_here", "unfit", problems))
             return None
         assert isinstance(attempt, Attempt)
-        self.state = after(self.state, "intended")
+        self.state = next_state(self.state, "intended")
         self.attempts.append(attempt)
         self.before = self.before if before is None else before
         answer: Answer = yield Send()
         if isinstance(answer, Unsent):
             self._unsent += 1
             fate: Fate = "limited" if answer.is_limited else "unsent"
-            yield from self.move(Move("unsent", fate=fate, reason=answer.reason))
+            yield from self.move(Transition("unsent", fate=fate, reason=answer.reason))
         elif isinstance(answer, Lost):
-            yield from self.lose(answer)
+            yield from self.record_lost(answer)
         return answer
 
-    def lose(self, lost: Lost) -> PushSteps[None]:
+    def record_lost(self, lost: Lost) -> PushSteps[None]:
         """Record that the fate of the open attempt is unknown."""
         self.is_in_doubt = True
         yield from self.move(
-            Move("lost", "in_doubt", fate="lost", reason=lost.reason, answer=lost.answer)
+            Transition("lost", "in_doubt", fate="lost", reason=lost.reason, answer=lost.answer)
         )

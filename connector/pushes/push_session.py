@@ -19,11 +19,11 @@ from connector.errors import ConnectorError
 from connector.errors_api import NoAnswer, NotFound, ServerFailed, UnreadableAnswer
 from connector.ledger.journal import Journal
 from connector.ledger.journal_reads import BatchRecord, PendingRow
-from connector.ledger.journal_records import Move
+from connector.ledger.journal_records import Transition
 from connector.ledger.push_states import Task
 from connector.pulls.outcome import Progress
 from connector.pulls.run_context import RunContext
-from connector.pushes.landed_writes import Landing
+from connector.pushes.landed_writes import WriteLanding
 from connector.pushes.push_commands import Lost, Unsent, answer_of
 from connector.warehouse.pull_commands import Found, Gone, Outcome, Unread
 
@@ -34,7 +34,7 @@ LIMITED_MAX = 3
 """Writes refused for their speed, one after another, the client's own repeats not counted."""
 
 
-class Halted(Exception):
+class PushStopped(Exception):
     """Nothing more may be sent in this run; the row stays as the journal has it."""
 
 
@@ -51,7 +51,7 @@ class PushSession:
 
     context: RunContext
     journal: Journal
-    landing: Landing
+    landing: WriteLanding
     ahead: timedelta
     reads: bool = False
     is_eager: bool = False
@@ -71,8 +71,8 @@ class PushSession:
         """The session of a run that has the lease of pushes."""
         ledger, run_id, now = context.lease.ledger, context.run.run_id, context.now
         journal = Journal(ledger, run_id, now=now)
-        landing = Landing(context.warehouse, run_id, now)
-        ahead = timedelta(seconds=ledger.server().offset_seconds)
+        landing = WriteLanding(context.warehouse, run_id, now)
+        ahead = timedelta(seconds=ledger.read_server_state().offset_seconds)
         return cls(context, journal, landing, ahead)
 
     def now(self) -> datetime:
@@ -85,23 +85,23 @@ class PushSession:
         return self.now() + self.ahead
 
     def endpoint(self, task: Task) -> RecordEndpoint[Resource]:
-        """RecordEndpoint of the task's resource. Raises `Halted` as `may_leave` does."""
-        self.may_leave()
+        """RecordEndpoint of the task's resource. Raises `PushStopped` as `check_can_send` does."""
+        self.check_can_send()
         return RecordEndpoint(self.context.client, declaration(task.resource).record, task.parent)
 
-    async def move(self, row: PendingRow, move: Move) -> None:
+    async def move(self, row: PendingRow, move: Transition) -> None:
         """Record a transition, and load the record that it returned."""
-        await asyncio.to_thread(self.journal.move, row.key, move)
+        await asyncio.to_thread(self.journal.record_transition, row.key, move)
         await self.landing.add(row.task, move)
 
     # -- Progress ---------------------------------------------------------------------------------
 
-    def began(self, batch: BatchRecord, rows: int) -> None:
+    def on_batch_start(self, batch: BatchRecord, rows: int) -> None:
         """The work begins: so many rows of the batch have not ended yet."""
         self.progress = Progress(batch.resource, pending=rows, batch=batch.batch)
         self.context.watch(self.progress)
 
-    def row_ended(self) -> None:
+    def on_row_end(self) -> None:
         """One more row has come as far as it can for now."""
         assert self.progress is not None, "no batch was begun"
         read, pending = self.progress.read + 1, self.progress.pending - 1
@@ -109,52 +109,52 @@ class PushSession:
         self.progress = replace(self.progress, read=read, pending=pending, requests=requests)
         self.context.watch(self.progress)
 
-    def waits(self, until: datetime, rows: int) -> None:
+    def on_wait(self, until: datetime, rows: int) -> None:
         """Only rows in doubt are left, and nothing can be said of them before that moment."""
         assert self.progress is not None, "no batch was begun"
         self.context.watch(replace(self.progress, pending=rows, until=until))
 
     # -- Limits -----------------------------------------------------------------------------------
 
-    def may_leave(self, *, is_write: bool = False) -> None:
-        """Raise `Halted` once nothing more may be sent."""
+    def check_can_send(self, *, is_write: bool = False) -> None:
+        """Raise `PushStopped` once nothing more may be sent."""
         if self.error is not None or (is_write and self.reads):
-            raise Halted
+            raise PushStopped
 
-    def halt(self, error: ConnectorError) -> None:
+    def stop(self, error: ConnectorError) -> None:
         """Let nothing more leave. The first reason is the one that counts."""
         self.error = self.error or error
 
-    def heard(self, told: datetime | None) -> None:
+    def record_server_time(self, told: datetime | None) -> None:
         """Take note of the server's clock."""
         if told is not None:
             self.ahead = told - self.now()
 
-    def write_ended(self, error: ConnectorError | None) -> None:
+    def record_write_end(self, error: ConnectorError | None) -> None:
         """Take note of how a write ended, and whether others would end so as well."""
         if error is None:
             self.lost_in_a_row = self.limited_in_a_row = 0
             return
         match answer_of(error):
             case Lost():
-                self._silent(error)
+                self._count_unanswered(error)
             case Unsent(is_limited=True):
                 self.limited_in_a_row += 1
                 if self.limited_in_a_row >= LIMITED_MAX:
-                    self.halt(error)
+                    self.stop(error)
             case Unsent():
-                self.halt(error)
+                self.stop(error)
             case _:
                 self.lost_in_a_row = self.limited_in_a_row = 0
 
-    def _silent(self, error: ConnectorError) -> None:
+    def _count_unanswered(self, error: ConnectorError) -> None:
         """One more that was not answered: too many in a row, and the server is left alone."""
         self.lost_in_a_row += 1
         if self.lost_in_a_row >= IN_A_ROW_MAX:
-            self.halt(error)
+            self.stop(error)
 
     # -- Reads ------------------------------------------------------------------------------------
-    # They raise `Halted` for what every further request would meet as well.
+    # They raise `PushStopped` for what every further request would meet as well.
 
     async def read(self, task: Task, id: str) -> Outcome:
         """The record as it is now."""
@@ -165,7 +165,7 @@ class PushSession:
             if isinstance(error, NotFound) and error.is_api_error:
                 return Gone(error.served_at or self.now())
             return self._unread(error)
-        self.heard(record.served_at)
+        self.record_server_time(record.served_at)
         return Found(record, record.served_at or self.now())
 
     async def list_newest(self, task: Task, number: int) -> Page[Resource] | Unread:
@@ -174,7 +174,7 @@ class PushSession:
             page = await self.endpoint(task).list(page=number, sort="created_at", order="desc")
         except ConnectorError as error:
             return self._unread(error)
-        self.heard(page.served_at)
+        self.record_server_time(page.served_at)
         return replace(page, heard_at=self.now())
 
     async def newest_before(self, task: Task) -> Page[Resource] | Unread:
@@ -189,7 +189,7 @@ class PushSession:
 
     def _unread(self, error: ConnectorError) -> Unread:
         if not isinstance(error, ServerFailed | NoAnswer | UnreadableAnswer):
-            self.halt(error)
-            raise Halted from None
-        self._silent(error)
+            self.stop(error)
+            raise PushStopped from None
+        self._count_unanswered(error)
         return Unread(error.code)

@@ -23,18 +23,23 @@ from typing import Any
 
 from connector.catalog.field_comparison import (
     content_values,
-    differing,
+    differing_fields,
     differing_keys,
     is_same,
-    lacking,
+    missing_fields,
 )
 from connector.catalog.page import LATENESS_UNTIMED_SECONDS
 from connector.catalog.resource import Declaration, Resource
 from connector.catalog.value import Kind
-from connector.ledger.journal_records import Move, RowStatus
+from connector.ledger.journal_records import RowStatus, Transition
 from connector.ledger.push_plan import Problem, PushPolicy, as_text
 from connector.ledger.push_states import Operation, Task
-from connector.pushes.create_lookup import LookupResult, SoughtRecord, already_there, look
+from connector.pushes.create_lookup import (
+    LookupResult,
+    SoughtRecord,
+    find_created_record,
+    find_existing,
+)
 from connector.pushes.push_commands import (
     Accepted,
     ClaimedRecords,
@@ -69,24 +74,26 @@ def create(row: PushRow) -> PushSteps[bool]:
     """Send the create, and record what came of it. Says whether to go on."""
     if not row.is_in_doubt and not (yield from _may_be_sent(row)):
         return False
-    answer = yield from row.attempt("create", body(row))
+    answer = yield from row.send_attempt("create", create_body(row))
     if isinstance(answer, Accepted):
         misfit = yield from _misfit(row, answer.record)
         if misfit is not None:
-            yield from row.lose(Lost(f"it was {misfit}", misfit))
+            yield from row.record_lost(Lost(f"it was {misfit}", misfit))
             return True
     match answer:
         case None:
             return False
         case Accepted(record):
-            problems = altered(row.resource, body(row), record.raw)
-            twins = (yield from _twins(row, record.id)) if row.is_in_doubt else ()
+            problems = altered_problems(row.resource, create_body(row), record.raw)
+            twins = (yield from _duplicate_problems(row, record.id)) if row.is_in_doubt else ()
             code = twins[0].code if twins else ""
-            move = Move("accepted", code, (*problems, *twins), fate="accepted")
-            yield from _created(row, move, record)
+            move = Transition("accepted", code, (*problems, *twins), fate="accepted")
+            yield from _record_created(row, move, record)
         case Declined():
-            problems = declined_problems(row.resource, answer, body(row))
-            move = Move("refused", answer.code, problems, fate="refused", reason=answer.message)
+            problems = declined_problems(row.resource, answer, create_body(row))
+            move = Transition(
+                "refused", answer.code, problems, fate="refused", reason=answer.message
+            )
             if row.is_in_doubt:
                 # What refuses this one may be the record that the one before has made.
                 move = replace(move, event="refused_in_doubt", code="refused_in_doubt")
@@ -109,7 +116,7 @@ def _misfit(row: PushRow, record: Resource) -> PushSteps[str | None]:
     if not row.task.identity and not row.marker:
         # Another row that is being sent may have made a record that has all values of this one.
         rivals: Iterable[Mapping[str, Any]] = yield OpenCreates()
-        if any(not lacking(row.resource, sent, record.raw) for sent in rivals):
+        if any(not missing_fields(row.resource, sent, record.raw) for sent in rivals):
             return f"answered with {record.id}, which may belong to another row"
     return None
 
@@ -122,50 +129,50 @@ def _may_be_sent(row: PushRow) -> PushSteps[bool]:
     """
     if not row.task.identity:
         return True
-    there = yield from already_there(row.resource, row.task.identity)
+    there = yield from find_existing(row.resource, row.task.identity)
     if there is None:
         return False
     if there:
         problems = (already_there_problem(there),)
         id = there[0] if len(there) == 1 else None
-        yield from row.move(Move("repeated", "already_there", problems, record_id=id))
+        yield from row.move(Transition("repeated", "already_there", problems, record_id=id))
     return not there
 
 
-def look_for_it(row: PushRow) -> PushSteps[bool]:
+def look_up_create(row: PushRow) -> PushSteps[bool]:
     """Look for the record that a create may have made. Says whether to go on."""
     if row.state == "settling":
         yield WaitUntil(row.settled_at)
-    sighting = yield from look(_sought(row))
+    sighting = yield from find_created_record(_sought_record(row))
     if sighting is None:
         return False
     if len(sighting.matches) == 1:
         record = sighting.matches[0].record
         # Only a mark can have told it, if anything differs.
-        problems = altered(row.resource, body(row), record.raw)
-        move = Move("found", "found_after_doubt", problems, is_detail=True)
-        yield from _created(row, move, record)
+        problems = altered_problems(row.resource, create_body(row), record.raw)
+        move = Transition("found", "found_after_doubt", problems, is_detail=True)
+        yield from _record_created(row, move, record)
     elif sighting.matches:
         ids = tuple(each.record.id for each in sighting.matches)
-        problems = row.doubtful("several_matches", ids)
-        yield from row.move(Move("several", "several_matches", problems))
+        problems = row.doubt_problem("several_matches", ids)
+        yield from row.move(Transition("several", "several_matches", problems))
     else:
         if row.state == "unknown":
-            yield from row.move(Move("absent", "in_doubt"))
+            yield from row.move(Transition("absent", "in_doubt"))
         if sighting.looked_at >= row.settled_at:
-            yield from row.move(_absent(row, sighting))
+            yield from row.move(_record_not_found(row, sighting))
     return True
 
 
-def body(row: PushRow) -> dict[str, Any]:
+def create_body(row: PushRow) -> dict[str, Any]:
     """What is sent to create the row's record."""
     return {**row.task.fields, **row.marker}
 
 
-def _created(row: PushRow, move: Move, record: Resource) -> PushSteps[None]:
+def _record_created(row: PushRow, move: Transition, record: Resource) -> PushSteps[None]:
     """The record exists: the row is done, or its update follows."""
     if not row.task.afterwards:
-        yield from row.applied(move, record)
+        yield from row.finish(move, record)
         return
     row.is_altered |= any(each.code == "values_differ" for each in move.problems)
     shown = dict(record.raw)
@@ -176,37 +183,37 @@ def _created(row: PushRow, move: Move, record: Resource) -> PushSteps[None]:
         row.seen = Found(record, record.served_at or _NEVER)
 
 
-def _absent(row: PushRow, sighting: LookupResult) -> Move:
+def _record_not_found(row: PushRow, sighting: LookupResult) -> Transition:
     """It is not there, and no late commit is to be expected any more."""
     if sighting.alike:
-        return Move("several", "look_alike", row.doubtful("look_alike", sighting.alike))
+        return Transition("several", "look_alike", row.doubt_problem("look_alike", sighting.alike))
     if row.attempts[-1].fate == "refused":
         # The problems that the API named stay.
-        return Move("kept", "refused_in_doubt")
+        return Transition("kept", "refused_in_doubt")
     if not sighting.is_complete:
         code = "look_incomplete"
     elif row.terms.policy == "hold":
         code = "not_found"
-    elif row.doubts >= ATTEMPTS_MAX:
+    elif row.unknown_attempts >= ATTEMPTS_MAX:
         code = "attempts_spent"
     else:
-        return Move("retried")
-    return Move("kept", code, row.doubtful(code))
+        return Transition("retried")
+    return Transition("kept", code, row.doubt_problem(code))
 
 
-def _twins(row: PushRow, id: str) -> PushSteps[tuple[Problem, ...]]:
+def _duplicate_problems(row: PushRow, id: str) -> PushSteps[tuple[Problem, ...]]:
     """Problems of an accepted repeat: an attempt before it may have made a twin."""
-    sighting = yield from look(_sought(row))
+    sighting = yield from find_created_record(_sought_record(row))
     if sighting is None:
-        return row.doubtful("twins_unknown", (id,))
+        return row.doubt_problem("twins_unknown", (id,))
     ids = tuple(each.record.id for each in sighting.matches if each.record.id != id)
-    return row.doubtful("created_twice", (id, *ids)) if ids else ()
+    return row.doubt_problem("created_twice", (id, *ids)) if ids else ()
 
 
-def _sought(row: PushRow) -> SoughtRecord:
+def _sought_record(row: PushRow) -> SoughtRecord:
     return SoughtRecord(
         row.resource,
-        body(row),
+        create_body(row),
         row.task.identity,
         row.marker,
         next(each for each in row.attempts if each.fate in (None, "lost")),
@@ -233,45 +240,53 @@ def update(row: PushRow) -> PushSteps[bool]:
     record = outcome.record
     base = row.task.base if row.before is None else row.before
     overwrite = row.terms.overwrite
-    left = compare(row.resource, _wanted(row), base, record.raw, overwrite=overwrite)
+    left = plan_update(row.resource, _wanted(row), base, record.raw, overwrite=overwrite)
     if left.conflicts:
         problems = conflict_problems(left.conflicts, _wanted(row), base, record.raw)
-        move = Move("changed_elsewhere", "changed_elsewhere", problems, is_detail=True)
+        move = Transition("changed_elsewhere", "changed_elsewhere", problems, is_detail=True)
         yield from row.move(move, record)
     elif not left.body or (not left.is_shown and _has_shown(row)):
-        yield from _nothing_left(row, record)
+        yield from _finish_unchanged(row, record)
     elif row.state == "planned":
         return (yield from _send(row, left.body, dict(record.raw)))
-    elif row.doubts >= ATTEMPTS_MAX:
-        yield from row.move(Move("kept", "attempts_spent", row.doubtful("attempts_spent")))
+    elif row.unknown_attempts >= ATTEMPTS_MAX:
+        yield from row.move(
+            Transition("kept", "attempts_spent", row.doubt_problem("attempts_spent"))
+        )
     else:
-        yield from row.move(Move("unapplied"))
+        yield from row.move(Transition("unapplied"))
         row.is_in_doubt, row.seen = False, outcome
     return True
 
 
-def gone(row: PushRow) -> Move:
+def record_gone(row: PushRow) -> Transition:
     """The record is not there: nothing was or will be written to it."""
-    return Move("missing", "record_gone", (gone_problem(row.id),))
+    return Transition("missing", "record_gone", (gone_problem(row.id),))
 
 
-def _gone(row: PushRow) -> Move:
+def _gone(row: PushRow) -> Transition:
     if row.is_begun:
-        return replace(gone(row), event="refused_afterwards")
-    return gone(row) if row.state == "planned" else replace(gone(row), event="changed_elsewhere")
+        return replace(record_gone(row), event="refused_afterwards")
+    return (
+        record_gone(row)
+        if row.state == "planned"
+        else replace(record_gone(row), event="changed_elsewhere")
+    )
 
 
 def _send(row: PushRow, body: Mapping[str, Any], now: Mapping[str, Any]) -> PushSteps[bool]:
-    answer = yield from row.attempt("update", body, now if row.before is None else None)
+    answer = yield from row.send_attempt("update", body, now if row.before is None else None)
     match answer:
         case None:
             return False
         case Accepted(record):
-            problems = altered(row.resource, _wanted(row), record.raw)
-            yield from row.applied(Move("accepted", "", problems, fate="accepted"), record)
+            problems = altered_problems(row.resource, _wanted(row), record.raw)
+            yield from row.finish(Transition("accepted", "", problems, fate="accepted"), record)
         case Declined():
             problems = declined_problems(row.resource, answer, body)
-            move = Move("refused", answer.code, problems, fate="refused", reason=answer.message)
+            move = Transition(
+                "refused", answer.code, problems, fate="refused", reason=answer.message
+            )
             if row.is_begun:
                 move = replace(move, event="refused_afterwards", code="afterwards_refused")
             yield from row.move(replace(move, record_id=row.id))
@@ -286,17 +301,17 @@ def _has_shown(row: PushRow) -> bool:
     """Whether the attempt in doubt wrote something that answers show."""
     if row.state != "unknown" or row.before is None:
         return False
-    whole = compare(row.resource, _wanted(row), {}, row.before, overwrite=True)
+    whole = plan_update(row.resource, _wanted(row), {}, row.before, overwrite=True)
     return whole.is_shown
 
 
-def _nothing_left(row: PushRow, record: Resource) -> PushSteps[None]:
+def _finish_unchanged(row: PushRow, record: Resource) -> PushSteps[None]:
     """The record has all that is wanted: by an attempt of ours, or it had it before."""
-    if row.is_begun or row.doubts:
-        code = "found_after_doubt" if row.doubts else ""
-        yield from row.applied(Move("found", code, is_detail=True), record)
+    if row.is_begun or row.unknown_attempts:
+        code = "found_after_doubt" if row.unknown_attempts else ""
+        yield from row.finish(Transition("found", code, is_detail=True), record)
     else:
-        yield from row.move(Move("up_to_date", "up_to_date", is_detail=True), record)
+        yield from row.move(Transition("up_to_date", "up_to_date", is_detail=True), record)
 
 
 # -- Push convert ----------------------------------------------------------------------------------
@@ -317,27 +332,27 @@ def convert(row: PushRow) -> PushSteps[bool]:
         return False
     if isinstance(outcome, Found) and not _is_converted(outcome.record):
         before = dict(outcome.record.raw) if row.before is None else None
-        answer = yield from row.attempt("convert", None, before)
+        answer = yield from row.send_attempt("convert", None, before)
         match answer:
             case None:
                 return False
             case Accepted():
                 # The further fields of this answer are not shown, so that nothing of it is landed.
-                yield from row.move(Move("accepted", record_id=row.id, fate="accepted"))
+                yield from row.move(Transition("accepted", record_id=row.id, fate="accepted"))
             case Declined():
                 yield from row.move(_declined(row, answer))
         return row.can_repeat
     if row.is_in_doubt:
         yield from row.move(_found(row))
     elif isinstance(outcome, Gone):
-        yield from row.move(gone(row))
+        yield from row.move(record_gone(row))
     else:
-        move = Move("up_to_date", "already_converted", is_detail=True)
+        move = Transition("up_to_date", "already_converted", is_detail=True)
         yield from row.move(move, outcome.record)
     return True
 
 
-def look_at_lead(row: PushRow) -> PushSteps[bool]:
+def check_conversion(row: PushRow) -> PushSteps[bool]:
     """Whether a conversion in doubt has happened. Says whether to go on."""
     if row.state == "settling":
         yield WaitUntil(row.settled_at)
@@ -347,25 +362,25 @@ def look_at_lead(row: PushRow) -> PushSteps[bool]:
     if isinstance(outcome, Gone) or _is_converted(outcome.record):
         yield from row.move(_found(row))
     elif row.state == "unknown":
-        yield from row.move(Move("absent", "in_doubt"))
+        yield from row.move(Transition("absent", "in_doubt"))
     else:
-        yield from row.move(Move("kept", "not_converted", row.doubtful("not_converted")))
+        yield from row.move(Transition("kept", "not_converted", row.doubt_problem("not_converted")))
     return True
 
 
-def _found(row: PushRow) -> Move:
-    return Move("found", "found_after_doubt", record_id=row.id)
+def _found(row: PushRow) -> Transition:
+    return Transition("found", "found_after_doubt", record_id=row.id)
 
 
-def _declined(row: PushRow, answer: Declined) -> Move:
+def _declined(row: PushRow, answer: Declined) -> Transition:
     if row.is_in_doubt and (answer.is_validation or answer.is_missing):
         # The lead is not as it was: the attempt before this one has converted it.
         reason = answer.message
-        return Move(
+        return Transition(
             "confirmed", "found_after_doubt", record_id=row.id, fate="refused", reason=reason
         )
     problems = declined_problems(row.resource, answer, {})
-    return Move("refused", answer.code, problems, fate="refused", reason=answer.message)
+    return Transition("refused", answer.code, problems, fate="refused", reason=answer.message)
 
 
 def _is_converted(lead: Resource) -> bool:
@@ -379,13 +394,13 @@ _Act = Callable[[PushRow], PushSteps[bool]]
 
 _CARRIES_OUT: Mapping[Operation, _Act] = {"create": create, "update": update, "convert": convert}
 _CLEARS_UP: Mapping[Operation, _Act] = {
-    "create": look_for_it,
+    "create": look_up_create,
     "update": update,
-    "convert": look_at_lead,
+    "convert": check_conversion,
 }
 
 
-def push(
+def run_row(
     resource: Declaration,
     task: Task,
     terms: PushPolicy,
@@ -413,7 +428,7 @@ def push(
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class UpdateComparison:
     """Rest of an update: the body to send, and fields that somebody else changed.
 
     `is_shown` says whether answers can show any field of the body.
@@ -424,14 +439,14 @@ class Compared:
     is_shown: bool
 
 
-def compare(
+def plan_update(
     resource: Declaration,
     wanted: Mapping[str, Any],
     base: Mapping[str, Any],
     detail: Mapping[str, Any],
     *,
     overwrite: bool,
-) -> Compared:
+) -> UpdateComparison:
     """Compare wanted values with the record as it is now, and as it was known.
 
     A field that has the wanted value is not sent. A field with neither the wanted nor the former
@@ -461,10 +476,10 @@ def compare(
         if is_taken and not overwrite:
             conflicts.append(name)
     is_shown = any(not resource.field(name).write_only for name in body)
-    return Compared(body, tuple(conflicts), is_shown)
+    return UpdateComparison(body, tuple(conflicts), is_shown)
 
 
-def altered(
+def altered_problems(
     resource: Declaration, sent: Mapping[str, Any], shown: Mapping[str, Any]
 ) -> tuple[Problem, ...]:
     """Problems of fields that the API accepted and shows with another value."""
@@ -477,7 +492,7 @@ def altered(
             found=as_text(shown[name]),
             fix=("Check the record in the application. The API may change this value when saving."),
         )
-        for name in differing(resource, sent, shown)
+        for name in differing_fields(resource, sent, shown)
     )
 
 

@@ -50,7 +50,7 @@ class SpillFile(Collection[T], Generic[T]):
             self._write()
         return place
 
-    def at(self, place: int) -> T:
+    def value_at(self, place: int) -> T:
         """The value that was added at that place."""
         self._write()
         with naming_file_errors(self._folder):
@@ -86,7 +86,7 @@ class SpillFile(Collection[T], Generic[T]):
             return list(self._file.readlines(_READ_BYTES))
 
 
-class Mapped(Collection[U], Generic[T, U]):
+class SpillMap(Collection[U], Generic[T, U]):
     """The values of a collection as `make` makes them each time they are read.
 
     One for which it gives None is left out; `count` is how many are not.

@@ -13,18 +13,18 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from connector.catalog.field import Field
-from connector.catalog.field_comparison import is_same, lacking
+from connector.catalog.field_comparison import is_same, missing_fields
 from connector.catalog.page import LATENESS_UNTIMED_SECONDS
 from connector.catalog.resource import Declaration
 from connector.catalog.value import VALUE_ERASED, Kind, is_redacted
-from connector.client.answer_fit import EARLIER_SECONDS, contradicting
+from connector.client.answer_fit import EARLIER_SECONDS, contradicting_fields
 from connector.ledger.push_plan import SHOWN_CHARACTERS_MAX, Problem, as_text
 
 _BY_HAND = "Check the record in the application, and change it there if needed."
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class WrittenRow:
     """What a row did to one record.
 
     `written` are the values that were sent and applied, `before` the record before an update.
@@ -47,7 +47,7 @@ class Deed:
 
 
 @dataclass(frozen=True, slots=True)
-class Reversal:
+class UndoStep:
     """What is left to do: to delete the record, to send a body, or nothing.
 
     `problems` say what cannot be taken back. `is_any_back` says that a field has its former value
@@ -68,18 +68,22 @@ class Reversal:
         return codes == {VALUE_ERASED} and not self.is_any_back
 
 
-def reversal(deed: Deed, now: Mapping[str, Any], *, is_timed: bool = True) -> Reversal:
+def plan_undo(deed: WrittenRow, now: Mapping[str, Any], *, is_timed: bool = True) -> UndoStep:
     """What takes the deed back, by the record's detail as it is now.
 
     A record that the row cannot have written to is left alone, whatever the journal says. Without
     the server's time (`is_timed`) the journal's times may be those of our own clock.
     """
-    if (reason := _foreign(deed, now, is_timed=is_timed)) is not None:
-        return Reversal(problems=(Problem("not_ours", reason, fix=_BY_HAND),))
-    return _of_create(deed, now) if deed.operation == "create" else _of_update(deed, now)
+    if (reason := _mismatch_reason(deed, now, is_timed=is_timed)) is not None:
+        return UndoStep(problems=(Problem("not_ours", reason, fix=_BY_HAND),))
+    return (
+        _plan_undo_of_create(deed, now)
+        if deed.operation == "create"
+        else _plan_undo_of_update(deed, now)
+    )
 
 
-def _foreign(deed: Deed, now: Mapping[str, Any], *, is_timed: bool) -> str | None:
+def _mismatch_reason(deed: WrittenRow, now: Mapping[str, Any], *, is_timed: bool) -> str | None:
     """Why the record is not the one that the row wrote to; None if it can be."""
     if now.get("id") != deed.record_id or deed.before.get("id", deed.record_id) != deed.record_id:
         return "the journal names another record than the one that was changed"
@@ -92,7 +96,7 @@ def _foreign(deed: Deed, now: Mapping[str, Any], *, is_timed: bool) -> str | Non
     return None
 
 
-def is_as_left(deed: Deed, now: Mapping[str, Any]) -> bool:
+def is_unchanged_by_others(deed: WrittenRow, now: Mapping[str, Any]) -> bool:
     """Whether only writes of ours, since taken back, followed the row's."""
     stamp, moment = deed.resource.field("updated_at"), now.get("updated_at")
     # A record that was never changed has been changed last when it was made.
@@ -106,23 +110,25 @@ def is_as_left(deed: Deed, now: Mapping[str, Any]) -> bool:
     return any(is_same(stamp, at, moment) for at in ours)
 
 
-def _of_create(deed: Deed, now: Mapping[str, Any]) -> Reversal:
+def _plan_undo_of_create(deed: WrittenRow, now: Mapping[str, Any]) -> UndoStep:
     resource = deed.resource
     known = {name: value for name, value in deed.written.items() if not is_redacted(value)}
-    others = contradicting(resource, known, now)
+    others = contradicting_fields(resource, known, now)
     changed = [
         name
-        for name in lacking(resource, known, now)
+        for name in missing_fields(resource, known, now)
         if name in others or not _is_as_shown(deed, name, now.get(name))
     ]
     if changed:
-        return Reversal(
+        return UndoStep(
             problems=tuple(
-                _changed(name, deed.written[name], now.get(name), "so the record is not deleted")
+                _changed_problem(
+                    name, deed.written[name], now.get(name), "so the record is not deleted"
+                )
                 for name in changed
             )
         )
-    if not is_as_left(deed, now):
+    if not is_unchanged_by_others(deed, now):
         told = "another field of the record was changed after the push"
         problem = Problem(
             "changed_since",
@@ -132,15 +138,15 @@ def _of_create(deed: Deed, now: Mapping[str, Any]) -> Reversal:
             found=as_text(now.get("updated_at")),
             fix="Check the record in the application, and delete it there if needed.",
         )
-        return Reversal(problems=(problem,))
+        return UndoStep(problems=(problem,))
     if len(known) < len(deed.written) and now.get("updated_at") is None:
         # Only the values themselves could prove that nobody has changed the record.
         names = (name for name in deed.written if name not in known)
-        return Reversal(problems=tuple(_redacted(name) for name in names))
-    return Reversal(deletes=True)
+        return UndoStep(problems=tuple(_redacted_problem(name) for name in names))
+    return UndoStep(deletes=True)
 
 
-def _of_update(deed: Deed, now: Mapping[str, Any]) -> Reversal:
+def _plan_undo_of_update(deed: WrittenRow, now: Mapping[str, Any]) -> UndoStep:
     body: dict[str, Any] = {}
     problems: list[Problem] = []
     is_any_back = False
@@ -154,17 +160,17 @@ def _of_update(deed: Deed, now: Mapping[str, Any]) -> Reversal:
             told = f"the former value of {name} is unknown"
             problems.append(Problem("never_shown", told, field=name, fix=_BY_HAND))
         elif declared.kind is Kind.VALUES:
-            back, taken = _content(declared, written, former, present)
+            back, taken = _plan_content_values(declared, written, former, present)
             problems += taken
             if back:
                 body[name] = {**_values(present), **back}
             is_any_back |= bool(back) or not taken
         elif is_redacted(written) or is_redacted(former):
-            problems.append(_redacted(name))
+            problems.append(_redacted_problem(name))
         elif is_same(declared, former, present):
             is_any_back = True
         elif not (is_same(declared, written, present) or _is_as_shown(deed, name, present)):
-            problems.append(_changed(name, written, present, "so it is not restored"))
+            problems.append(_changed_problem(name, written, present, "so it is not restored"))
         elif not _is_accepted(declared, former):
             told = f"{name} cannot be restored: an update does not accept its former value"
             allowed = ", ".join(declared.update.values or ()) or None
@@ -174,7 +180,7 @@ def _of_update(deed: Deed, now: Mapping[str, Any]) -> Reversal:
             )
         else:
             body[name] = former
-    return Reversal(
+    return UndoStep(
         body=body,
         problems=tuple(problems),
         is_any_back=is_any_back or bool(body),
@@ -182,7 +188,7 @@ def _of_update(deed: Deed, now: Mapping[str, Any]) -> Reversal:
     )
 
 
-def _content(
+def _plan_content_values(
     declared: Field, written: Any, former: Any, present: Any
 ) -> tuple[dict[str, Any], list[Problem]]:
     """Content values that go back, and those that somebody else has changed."""
@@ -192,7 +198,7 @@ def _content(
         before = _values(former).get(key)
         if is_redacted([key, value, before, present]):
             # Values are sent whole, so that a mark beside this one would be sent with it.
-            taken.append(_redacted(f"{declared.name}.{key}"))
+            taken.append(_redacted_problem(f"{declared.name}.{key}"))
             continue
         if is_same(declared, {key: before}, present):
             continue
@@ -200,16 +206,18 @@ def _content(
             back[key] = before
         else:
             name = f"{declared.name}.{key}"
-            taken.append(_changed(name, value, _values(present).get(key), "so it is not restored"))
+            taken.append(
+                _changed_problem(name, value, _values(present).get(key), "so it is not restored")
+            )
     return back, taken
 
 
-def _redacted(name: str) -> Problem:
+def _redacted_problem(name: str) -> Problem:
     told = f"{name} was changed by an erasure and is not restored"
     return Problem(VALUE_ERASED, told, field=name, fix=_BY_HAND)
 
 
-def _changed(name: str, written: Any, present: Any, so: str) -> Problem:
+def _changed_problem(name: str, written: Any, present: Any, so: str) -> Problem:
     return Problem(
         "changed_since",
         f"{name} was changed after the push, {so}",
@@ -220,7 +228,7 @@ def _changed(name: str, written: Any, present: Any, so: str) -> Problem:
     )
 
 
-def _is_as_shown(deed: Deed, name: str, present: Any) -> bool:
+def _is_as_shown(deed: WrittenRow, name: str, present: Any) -> bool:
     """Whether the field is as the API made it; a text cut short proves nothing."""
     shown = deed.shown_as.get(name)
     return shown is not None and len(shown) < SHOWN_CHARACTERS_MAX and as_text(present) == shown

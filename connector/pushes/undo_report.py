@@ -13,10 +13,10 @@ from connector.catalog import declaration
 from connector.errors import ConnectorError
 from connector.errors_api import Stopped
 from connector.ledger.journal import Journal
-from connector.ledger.journal_reads import AttemptRecord, Key, RowRecord
+from connector.ledger.journal_reads import AttemptRecord, RowKey, RowRecord
 from connector.ledger.push_plan import Problem
 from connector.ledger.push_states import IN_DOUBT, Task
-from connector.pushes.undo_plan import Deed, Reversal
+from connector.pushes.undo_plan import UndoStep, WrittenRow
 
 UndoOutcome = Literal[
     "delete",
@@ -173,23 +173,23 @@ class UndoReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Undertaken:
+class UndoableRow:
     """A row that can be taken back: what it did, and the task that it was."""
 
-    key: Key
+    key: RowKey
     task: Task
-    deed: Deed
+    deed: WrittenRow
 
     @property
     def number(self) -> int:
         """The row's number in its file."""
         return self.key[1]
 
-    def as_told(
+    def report_row(
         self,
         outcome: UndoOutcome,
         problems: tuple[Problem, ...] = (),
-        found: Reversal | None = None,
+        found: UndoStep | None = None,
         *,
         reason: str | None = None,
     ) -> UndoneRow:
@@ -208,11 +208,11 @@ class Undertaken:
 class WrittenRecord:
     """A record that rows of the batch wrote to: these rows, the last write first."""
 
-    rows: tuple[Undertaken, ...]
+    rows: tuple[UndoableRow, ...]
     subject: None = None
 
     @property
-    def key(self) -> Key:
+    def key(self) -> RowKey:
         """The key of the row that wrote last."""
         return self.rows[0].key
 
@@ -228,29 +228,31 @@ class UndoPlan:
     told: tuple[UndoneRow, ...]
 
 
-def undertaken(journal: Journal, batch: str) -> UndoPlan:
+def read_undo_plan(journal: Journal, batch: str) -> UndoPlan:
     """What the batch did, by its journal. Raises `UnknownName`."""
     attempts: dict[int, list[AttemptRecord]] = {}
     for each in journal.attempts(batch):
         attempts.setdefault(each.number, []).append(each)
     before = {(each.number, each.step): each.record for each in journal.before_images(batch)}
     told: list[UndoneRow] = []
-    records: dict[str, list[tuple[datetime, Undertaken]]] = {}
+    records: dict[str, list[tuple[datetime, UndoableRow]]] = {}
     for row in journal.rows(batch):
         made = [each for each in attempts.get(row.number, ()) if each.fate in _HAPPENED]
-        without = _without(row, made)
+        without = _unread_outcome(row, made)
         if without is not None:
             told.append(without)
             continue
         work = journal.row((batch, row.number))
         if work is None or row.record_id is None:
-            raise journal.damaged(f"row {row.number} was written, and has no task or no record")
+            raise journal.damage_error(
+                f"row {row.number} was written, and has no task or no record"
+            )
         # An update names its record itself; whatever answered it since proves nothing.
         id = work.task.record_id or row.record_id
-        deed = _deed(row, id, work.task, made, before.get((row.number, "first"), {}))
-        deed = replace(deed, taken_back=journal.taken_back(deed.record_id))
+        deed = _written_row(row, id, work.task, made, before.get((row.number, "first"), {}))
+        deed = replace(deed, taken_back=journal.undone_updates(deed.record_id))
         records.setdefault(deed.record_id, []).append(
-            (made[-1].intended_at, Undertaken(work.key, work.task, deed))
+            (made[-1].intended_at, UndoableRow(work.key, work.task, deed))
         )
     groups = []
     for rows in records.values():
@@ -261,7 +263,7 @@ def undertaken(journal: Journal, batch: str) -> UndoPlan:
     return UndoPlan(tuple(groups), tuple(told))
 
 
-def _without(row: RowRecord, made: list[AttemptRecord]) -> UndoneRow | None:
+def _unread_outcome(row: RowRecord, made: list[AttemptRecord]) -> UndoneRow | None:
     """Outcome of a row whose record is not read; None where it is to be."""
     is_done = row.state in ("applied", "not_applied")
     is_half_done = row.state == "planned" and row.outcome != "not_sent"
@@ -289,15 +291,15 @@ def _without(row: RowRecord, made: list[AttemptRecord]) -> UndoneRow | None:
     return UndoneRow(row.number, row.operation, outcome, row.record_id, problems=problems)
 
 
-def _deed(
+def _written_row(
     row: RowRecord, id: str, task: Task, made: list[AttemptRecord], before: Mapping[str, Any]
-) -> Deed:
+) -> WrittenRow:
     """What the row did, by the bytes that were sent."""
     assert task.operation != "convert", row.number
     written: dict[str, Any] = {}
     for each in made:
         written |= json.loads(each.body or "{}")
-    return Deed(
+    return WrittenRow(
         resource=declaration(task.resource),
         operation=task.operation,
         record_id=id,

@@ -118,7 +118,7 @@ def headed(text: str) -> dict[str, str]:
 class FigureTable:
     """Table of a figure; headings are by the columns' names in rows and mart.
 
-    An open table is shown at once, any other is unfolded by the reader, and printed.
+    An open table is always shown. The reader unfolds any other table, and print shows it.
     """
 
     caption: str
@@ -141,7 +141,7 @@ class FigureTable:
         return self.writer(column) in _FIGURES
 
     def cells(self) -> list[list[tuple[str, str]]]:
-        """The rows as written, each value with its column; a dash where there is none."""
+        """The rows as written, each value with its column; a dash for a missing value."""
         writers = {column: self.writer(column) for column in self.headings}
         return [
             [
@@ -154,7 +154,7 @@ class FigureTable:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Chart as Vega-Lite says it, and the text that stands for it.
+    """Chart as Vega-Lite says it, and its alternative text.
 
     `legend` has each colour, as it is written in styles, with its word.
     """

@@ -306,85 +306,75 @@ _HEIGHT = 160
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """Chart of the first page, with the section that has its numbers."""
+    """Chart of the first page, with the section that has its numbers.
+
+    Rows of `sql` have a `number` for each `name`, or, if it `is_by_month`, a `day` to be counted.
+    """
 
     title: str
     section: str
-    draw: Callable[[PublishedFile, ReportPeriod], Chart | None]
+    sql: str
+    unit: str
+    is_by_month: bool = False
 
-
-def _by_month(days: str, unit: str) -> Callable[[PublishedFile, ReportPeriod], Chart | None]:
-    """Drawer of `days` by month, from a year before the period on."""
-
-    def draw(published: PublishedFile, period: ReportPeriod) -> Chart | None:
+    def draw(self, published: PublishedFile, period: ReportPeriod) -> Chart | None:
+        """The chart; months begin a year before the period. Raises `PartMissing`."""
+        if not self.is_by_month:
+            rows = [{**row, "name": plain(row["name"])} for row in published.rows(self.sql)]
+            if not total(rows, "number"):
+                return None
+            return charts.bars(rows, "name", "number", unit=self.unit, height=_HEIGHT)
         began = published.row(f"SELECT ({_filled(_FIRST_RECORD, published)}) AS day")["day"]
         if began is None or began > period.ends:
             return None
         shown = months(max(began, period.earlier(12).begins), period.ends)
-        rows = published.rows(
+        counted = published.rows(
             "SELECT date_trunc('month', day)::DATE AS month, count(*) AS number "
-            f"FROM ({days}) WHERE day BETWEEN DATE '{shown[0]}' AND DATE '{period.ends}' "
+            f"FROM ({self.sql}) WHERE day BETWEEN DATE '{shown[0]}' AND DATE '{period.ends}' "
             "GROUP BY month"
         )
-        numbers = {row["month"]: row["number"] for row in rows}
+        numbers = {row["month"]: row["number"] for row in counted}
         return charts.uprights(
             [{"month": f"{each:%b %y}", "number": numbers.get(each, 0)} for each in shown],
             "month",
             "number",
-            unit=unit,
+            unit=self.unit,
             across="month",
             height=_HEIGHT,
             foremost=[place for place, each in enumerate(shown) if each >= period.begins],
         )
-
-    return draw
-
-
-def _grouped(sql: str, unit: str) -> Callable[[PublishedFile, ReportPeriod], Chart | None]:
-    """Drawer of the `number` that a query has for each `name`."""
-
-    def draw(published: PublishedFile, _: ReportPeriod) -> Chart | None:
-        rows = [{**row, "name": plain(row["name"])} for row in published.rows(sql)]
-        if not total(rows, "number"):
-            return None
-        return charts.bars(rows, "name", "number", unit=unit, height=_HEIGHT)
-
-    return draw
 
 
 PICTURES_OF_PERIOD = (
     Picture(
         "Placements agreed, by month",
         "months",
-        _by_month("SELECT placed_on AS day FROM marts.fct_placements", "placements agreed"),
+        "SELECT placed_on AS day FROM marts.fct_placements",
+        "placements agreed",
+        is_by_month=True,
     ),
     Picture(
         "Interviews held, by month",
         "months",
-        _by_month(
-            "SELECT start_date AS day FROM marts.fct_interviews WHERE outcome = 'held'",
-            "interviews held",
-        ),
+        "SELECT start_date AS day FROM marts.fct_interviews WHERE outcome = 'held'",
+        "interviews held",
+        is_by_month=True,
     ),
 )
 PICTURES_OF_TODAY = (
     Picture(
         "Active candidates, by stage",
         "stages",
-        _grouped(
-            "SELECT stage AS name, count(*) AS number FROM marts.fct_pipeline_candidates "
-            "WHERE is_active GROUP BY stage, stage_order ORDER BY stage_order NULLS LAST, stage",
-            "active candidates by stage",
-        ),
+        "SELECT stage AS name, count(*) AS number FROM marts.fct_pipeline_candidates "
+        "WHERE is_active GROUP BY stage, stage_order ORDER BY stage_order NULLS LAST, stage",
+        "active candidates by stage",
     ),
     Picture(
         "Open jobs, by their age",
         "ageing",
-        _grouped(
-            "SELECT coalesce(age_band || ' days', 'not known') AS name, count(job_id) AS number "
-            f"{JOBS_BY_AGE}",
-            "open jobs by their age",
-        ),
+        "SELECT coalesce(age_band || ' days', 'not known') AS name, count(job_id) AS number "
+        f"{JOBS_BY_AGE}",
+        "open jobs by their age",
     ),
 )
 

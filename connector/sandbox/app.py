@@ -56,7 +56,7 @@ Between = Callable[[Store], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class LoggedRequest:
     """One request as the log keeps it; `status` is None where no answer was begun."""
 
     method: str
@@ -79,7 +79,7 @@ class Application:
         faults: Faults,
     ) -> None:
         self.store = store
-        self.log: deque[Served] = deque(maxlen=LOG_ENTRIES_MAX)
+        self.log: deque[LoggedRequest] = deque(maxlen=LOG_ENTRIES_MAX)
         self.failures: list[Exception] = []
         self._keys = {key: frozenset(scopes) for key, scopes in keys.items()}
         self._limits, self._faults = limits, faults
@@ -92,19 +92,19 @@ class Application:
             exception_handlers={
                 Rejection: self._reject,
                 HTTPException: self._reject_path,
-                Exception: self._fail,
+                Exception: self._answer_failure,
             },
         )
         store.interlude = self._pass_time
         faults.bind(self._release)
 
     @property
-    def between(self) -> Between | None:
+    def between_requests(self) -> Between | None:
         """Called with the store before each request that reaches it, but the first."""
         return self._between
 
-    @between.setter
-    def between(self, between: Between | None) -> None:
+    @between_requests.setter
+    def between_requests(self, between: Between | None) -> None:
         """Begin to call it, from the second request on; None ends it."""
         self._between, self._is_between_due = between, False
 
@@ -187,7 +187,7 @@ class Application:
                     return each
         return others[0] if others else None
 
-    def postpone(self, effect: Callable[[], Awaitable[Reply]]) -> None:
+    def postpone_effect(self, effect: Callable[[], Awaitable[Reply]]) -> None:
         """Keep an effect until it is released."""
         self._postponed.append(effect)
 
@@ -198,7 +198,9 @@ class Application:
         exchange.is_recorded = True
         query = exchange.scope["query_string"].decode("latin-1")
         self.log.append(
-            Served(exchange.method, exchange.path, query, status, self.now(), time.monotonic())
+            LoggedRequest(
+                exchange.method, exchange.path, query, status, self.now(), time.monotonic()
+            )
         )
 
     def _release(self) -> int:
@@ -318,7 +320,7 @@ class Application:
         body = Rejection(exception.status_code, message).body(self.store.behaviours)
         return JSONResponse(body, exception.status_code, headers=exception.headers)
 
-    async def _fail(self, request: Request, failure: Exception) -> Response:
+    async def _answer_failure(self, request: Request, failure: Exception) -> Response:
         body = Rejection(500, "The server failed.").body(self.store.behaviours)
         return JSONResponse(body, 500)
 

@@ -23,15 +23,15 @@ from connector.catalog import declaration as declared
 from connector.errors import SettingsError
 from connector.sandbox.behaviour import Behaviours
 from connector.sandbox.shelf import (
+    AnswerShape,
     Clock,
-    Shape,
-    Shelf,
+    RecordTable,
     Stored,
     StoredRow,
     count_for,
-    keep,
-    show,
-    truncate,
+    shown_moment,
+    stored_moment,
+    truncate_moment,
     wall_clock,
 )
 
@@ -56,7 +56,7 @@ class DirectStore:
         self._random = random or chance.Random(0)  # noqa: S311  # made-up ids are no secrets
         self._lock = RLock()
         self._depth = 0
-        self._shapes = {n: Shape(d, self.behaviours) for n, d in CATALOG.items()}
+        self._shapes = {n: AnswerShape(d, self.behaviours) for n, d in CATALOG.items()}
         with ExitStack() as undo:
             try:
                 self._connection = sqlite3.connect(
@@ -67,7 +67,7 @@ class DirectStore:
                     cached_statements=512,
                 )
                 undo.callback(self._connection.close)
-                self._shelves = {n: Shelf(self._connection, d) for n, d in CATALOG.items()}
+                self._shelves = {n: RecordTable(self._connection, d) for n, d in CATALOG.items()}
                 self.is_new = self._open()
             except sqlite3.DatabaseError as error:
                 message, action = f"cannot be used: {error}", "or move this one away"
@@ -141,7 +141,7 @@ class DirectStore:
         """
         declared(resource)
         with self._writing():
-            stamp = keep(self._truncated(self.clock()))
+            stamp = stored_moment(self._truncated(self.clock()))
             id = record.get("id") or str(UUID(int=self._random.getrandbits(128), version=4))
             dates = {"created_at": stamp, "updated_at": record.get("created_at", stamp)}
             self._add(resource, self._as_stored({"id": id, **dates, **record}), type)
@@ -176,7 +176,7 @@ class DirectStore:
     ) -> None:
         """Change many records as one bulk edit does: in one transaction, with one stamp."""
         with self._writing():
-            stamp = keep(self._truncated(updated_at or self.clock()))
+            stamp = stored_moment(self._truncated(updated_at or self.clock()))
             for id in ids:
                 row = self._existing(resource, id)
                 changed = self._as_stored({**row.record, **(changes or {}), "updated_at": stamp})
@@ -251,15 +251,15 @@ class DirectStore:
     def _as_stored(self, record: Stored) -> Stored:
         """The record with its moments as they are kept."""
         return {
-            name: keep(self._truncated(value)) if isinstance(value, datetime) else value
+            name: stored_moment(self._truncated(value)) if isinstance(value, datetime) else value
             for name, value in record.items()
         }
 
     def _truncated(self, moment: datetime) -> datetime:
-        return truncate(moment, self.behaviours)
+        return truncate_moment(moment, self.behaviours)
 
     def _shown(self, kept: str) -> str:
-        return show(kept, self.behaviours)
+        return shown_moment(kept, self.behaviours)
 
     def _detail(self, resource: str, record: Stored) -> dict[str, Any]:
         computed = self._computed(resource, (record["id"],))
@@ -286,7 +286,7 @@ class DirectStore:
         """Date companies whose counters a write may change, if `counters` is `moving`."""
         if self.behaviours.counters != "moving" or resource not in ("jobs", "bookings"):
             return
-        stamp = keep(self._truncated(self.clock()))
+        stamp = stored_moment(self._truncated(self.clock()))
         shelf = self._shelves["companies"]
         for id in {each.get("company_id") for each in versions} - {None}:
             if row := shelf.find(str(id)):

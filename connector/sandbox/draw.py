@@ -31,14 +31,14 @@ HANDLES = {
 """Each name as it stands in an address."""
 
 
-class Draw:
+class RandomValues:
     """Chance in the forms that records need; faster than `random`'s own methods."""
 
     def __init__(self, source: chance.Random) -> None:
         self.random = source.random
         self._bits = source.getrandbits
 
-    def one(self, options: Sequence[T]) -> T:
+    def choice(self, options: Sequence[T]) -> T:
         """One of the options."""
         return options[int(self.random() * len(options))]
 
@@ -46,7 +46,7 @@ class Draw:
         """The value in that share of cases, else None."""
         return value if self.random() < share else None
 
-    def whole(self, low: int, high: int) -> int:
+    def integer(self, low: int, high: int) -> int:
         """An integer from `low` to `high`, both included."""
         return low + int(self.random() * (high - low + 1))
 
@@ -60,7 +60,7 @@ class Draw:
 
     def day(self, near: datetime, low: int, high: int) -> str:
         """A date so many days from a moment."""
-        return (near.date() + timedelta(days=self.whole(low, high))).isoformat()
+        return (near.date() + timedelta(days=self.integer(low, high))).isoformat()
 
     def text(self) -> str | None:
         """Prose: mostly a sentence or two, sometimes none, empty, or very long."""
@@ -70,23 +70,25 @@ class Draw:
         if share < 0.42:
             return ""
         if share > 0.985:
-            return "\n\n".join(self.one(words.SENTENCES) for _ in range(120))
-        return " ".join(self.one(words.SENTENCES) for _ in range(self.whole(1, 3)))
+            return "\n\n".join(self.choice(words.SENTENCES) for _ in range(120))
+        return " ".join(self.choice(words.SENTENCES) for _ in range(self.integer(1, 3)))
 
     def phone(self) -> str | None:
         """A telephone number in one of the ways in which people write them."""
-        number = self.whole(0, 999)
-        form = self.one(("+44 7700 900{:03d}", "07700 900{:03d}", "(020) 7946 0{:03d}", "", None))
+        number = self.integer(0, 999)
+        form = self.choice(
+            ("+44 7700 900{:03d}", "07700 900{:03d}", "(020) 7946 0{:03d}", "", None)
+        )
         return form.format(number) if form else form
 
     def skills(self) -> str:
         """A few skills, with this or that between them."""
-        separator = self.one((", ", "; ", " / ", "\n"))
-        return separator.join(self.one(words.SKILLS) for _ in range(self.whole(1, 5)))
+        separator = self.choice((", ", "; ", " / ", "\n"))
+        return separator.join(self.choice(words.SKILLS) for _ in range(self.integer(1, 5)))
 
 
 @dataclass(slots=True)
-class Agency:
+class AgencyContext:
     """What later records may refer to: ids, and what must agree with them."""
 
     anchor: datetime
@@ -95,11 +97,11 @@ class Agency:
     types: list[tuple[str, list[dict[str, Any]]]] = field(default_factory=list)
     emails: list[str] = field(default_factory=list)
 
-    def email(self, draw: Draw, first: str, last: str, number: int) -> str:
+    def email(self, draw: RandomValues, first: str, last: str, number: int) -> str:
         """A person's address; one in a hundred is shared, as imports leave it."""
         if self.emails and draw.yes(0.01):
-            return draw.one(self.emails)
-        email = f"{HANDLES[first]}.{HANDLES[last]}{number}@{draw.one(words.MAIL_DOMAINS)}"
+            return draw.choice(self.emails)
+        email = f"{HANDLES[first]}.{HANDLES[last]}{number}@{draw.choice(words.MAIL_DOMAINS)}"
         if draw.yes(0.03):
             email = email.upper()
         self.emails.append(email)

@@ -181,7 +181,7 @@ class HttpExchange:
 
     def postpone(self) -> None:
         """Keep the effect until it is released, long after the client has gone."""
-        self._server.postpone(self.serve)
+        self._server.postpone_effect(self.serve)
 
     async def send(self, reply: Reply) -> None:
         """Send the whole answer."""

@@ -14,7 +14,7 @@ from connector.catalog.resource import Declaration
 from connector.catalog.value import Kind
 from connector.sandbox.behaviour import Behaviours
 from connector.sandbox.exchange import Rejection, invalid
-from connector.sandbox.shelf import Where, read_date
+from connector.sandbox.shelf import RowCondition, read_date
 
 PER_PAGE_DEFAULT = 20
 PER_PAGE_MAX = 100
@@ -34,7 +34,7 @@ _BOUNDS = {
 class ListQuery:
     """What one list request asks for."""
 
-    where: Where
+    where: RowCondition
     sort: str
     is_descending: bool
     page: int
@@ -55,7 +55,7 @@ def read_listing(
     page = _positive("page", query, 1, behaviours, errors)
     per_page = _per_page(query, behaviours, errors)
     sort, is_descending = _order(declaration, query, behaviours, errors)
-    where = Where() if parent is None else Where("t.parent = ?", (parent,))
+    where = RowCondition() if parent is None else RowCondition("t.parent = ?", (parent,))
     for each in declaration.filters:
         if each.name in query:
             where = _filtered(where, each, query[each.name], behaviours, errors)
@@ -138,8 +138,12 @@ def _order(
 
 
 def _filtered(
-    where: Where, by: Filter, value: str, behaviours: Behaviours, errors: dict[str, list[str]]
-) -> Where:
+    where: RowCondition,
+    by: Filter,
+    value: str,
+    behaviours: Behaviours,
+    errors: dict[str, list[str]],
+) -> RowCondition:
     if by.kind is Kind.DATE:
         return _dated(where, by, value, behaviours, errors)
     if by.values and value not in by.values:
@@ -157,8 +161,12 @@ def _filtered(
 
 
 def _dated(
-    where: Where, by: Filter, value: str, behaviours: Behaviours, errors: dict[str, list[str]]
-) -> Where:
+    where: RowCondition,
+    by: Filter,
+    value: str,
+    behaviours: Behaviours,
+    errors: dict[str, list[str]],
+) -> RowCondition:
     """Narrow to bookings from `start_date` to `end_date` (API 4.5: not shown)."""
     compared: str = behaviours.booking_dates
     if compared == "each":
@@ -173,7 +181,9 @@ def _dated(
     return where.narrowed(f"t.{compared} {comparison} ?", f"{day}T{time}Z")
 
 
-def _searched(where: Where, declaration: Declaration, text: str, behaviours: Behaviours) -> Where:
+def _searched(
+    where: RowCondition, declaration: Declaration, text: str, behaviours: Behaviours
+) -> RowCondition:
     """Narrow to records with every word of the text (API 4.1: where, not shown)."""
     texts = [
         each

@@ -15,8 +15,8 @@ from types import MappingProxyType
 from connector.catalog import CATALOG, REFERRED_FIRST
 from connector.errors import SettingsError, UnknownName
 from connector.sandbox.direct import DirectStore
-from connector.sandbox.draw import Agency, Draw
-from connector.sandbox.records import made
+from connector.sandbox.draw import AgencyContext, RandomValues
+from connector.sandbox.records import make_record
 from connector.sandbox.shelf import Stored
 
 COUNTS_DEFAULT: Mapping[str, int] = MappingProxyType(
@@ -50,9 +50,9 @@ def seed_store(store: DirectStore, counts: Mapping[str, int], *, seed: int) -> N
     if counts.get("content_items") and not counts.get("content_types"):
         raise SettingsError("Content items need at least one content type.")
     # Not the store's own chance: how much is made up must not change the ids drawn later.
-    draw = Draw(random.Random(seed))  # noqa: S311  # made-up people are no secrets
+    draw = RandomValues(random.Random(seed))  # noqa: S311  # made-up people are no secrets
     anchor = _anchor(store.clock())
-    agency = Agency(anchor)
+    agency = AgencyContext(anchor)
     for name, records in _resources(draw, agency, counts, anchor):
         store.load(name, records)
 
@@ -63,15 +63,15 @@ def _anchor(now: datetime) -> datetime:
 
 
 def _resources(
-    draw: Draw, agency: Agency, counts: Mapping[str, int], anchor: datetime
+    draw: RandomValues, agency: AgencyContext, counts: Mapping[str, int], anchor: datetime
 ) -> Iterator[tuple[str, Iterator[tuple[Stored, str | None]]]]:
     """Each resource with its records, after those that it refers to."""
     for name in REFERRED_FIRST:
         moments = _moments(draw, counts.get(name, 0), anchor)
-        yield name, (made(CATALOG[name], draw, agency, i, e) for i, e in enumerate(moments))
+        yield name, (make_record(CATALOG[name], draw, agency, i, e) for i, e in enumerate(moments))
 
 
-def _moments(draw: Draw, count: int, anchor: datetime) -> Sequence[Moments]:
+def _moments(draw: RandomValues, count: int, anchor: datetime) -> Sequence[Moments]:
     """When each of so many records was made and changed, in the order of their making.
 
     Three records in ten come from imports, which stamp a whole group alike, and one in ten was

@@ -18,7 +18,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from connector.errors import ConnectorError
-from connector.sandbox.app import ALL_SCOPES, Application, Between, Served
+from connector.sandbox.app import ALL_SCOPES, Application, Between, LoggedRequest
 from connector.sandbox.behaviour import Behaviours
 from connector.sandbox.exchange import RequestLimits
 from connector.sandbox.faults import Faults
@@ -85,7 +85,7 @@ class Sandbox:
         self._app = Application(self.store, keys=keys, limits=self.limits, faults=self.faults)
         self.between = between
         self._host, self._port = host, port
-        self._running: tuple[_Server, Thread] | None = None
+        self._running: tuple[_UvicornServer, Thread] | None = None
 
     @property
     def base_url(self) -> str:
@@ -94,26 +94,26 @@ class Sandbox:
         return f"http://{host}:{self._port}"
 
     @property
-    def log(self) -> list[Served]:
+    def log(self) -> list[LoggedRequest]:
         """The requests served so far, oldest first; a copy."""
         return list(self._app.log)
 
     @property
     def between(self) -> Between | None:
         """Called with the store before each request that reaches it, but the first."""
-        return self._app.between
+        return self._app.between_requests
 
     @between.setter
     def between(self, between: Between | None) -> None:
         """Begin to call it, from the second request on; None ends it."""
-        self._app.between = between
+        self._app.between_requests = between
 
     def start(self) -> None:
         """Listen; after `stop`, at the same address as before.
 
         Raises `ConnectorError` where the address is taken.
         """
-        server = _Server(self._app)
+        server = _UvicornServer(self._app)
         thread = Thread(target=server.run, args=([self._listen()],), name=_THREAD_NAME, daemon=True)
         thread.start()
         if not server.is_ready.wait(_START_SECONDS_MAX):
@@ -172,7 +172,7 @@ class _Protocol(HttpToolsProtocol):
         self.transport.close()
 
 
-class _Server(uvicorn.Server):
+class _UvicornServer(uvicorn.Server):
     """uvicorn's server, told to leave by an event rather than by a flag that it polls."""
 
     def __init__(self, app: Application) -> None:

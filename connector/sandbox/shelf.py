@@ -39,19 +39,19 @@ class StoredRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class RowCondition:
     """Condition on the narrow table, named `t`, and its parameters; default: all rows."""
 
     sql: str = "1"
     parameters: tuple[Any, ...] = ()
 
-    def narrowed(self, sql: str, *parameters: Any) -> Where:
+    def narrowed(self, sql: str, *parameters: Any) -> RowCondition:
         """The condition and another one."""
         joined = sql if self.sql == "1" else f"{self.sql} AND {sql}"
-        return Where(joined, self.parameters + parameters)
+        return RowCondition(joined, self.parameters + parameters)
 
 
-class Shelf:
+class RecordTable:
     """The two tables of one resource; methods work within the caller's transaction."""
 
     def __init__(self, connection: sqlite3.Connection, declaration: Declaration) -> None:
@@ -154,23 +154,23 @@ class Shelf:
             return None
         return StoredRow(found[0], found[1], json.loads(found[2]))
 
-    def has(self, where: Where) -> bool:
+    def has(self, where: RowCondition) -> bool:
         """Whether any record meets the condition."""
         sql = f"SELECT 1 FROM {self._table} t WHERE {where.sql} LIMIT 1"
         return self._run(sql, where.parameters).fetchone() is not None
 
-    def count(self, where: Where) -> int:
+    def count(self, where: RowCondition) -> int:
         """How many records meet the condition."""
         sql = f"SELECT count(*) FROM {self._table} t WHERE {where.sql}"
         counted: int = self._run(sql, where.parameters).fetchone()[0]
         return counted
 
-    def tally(self, where: Where, by: str) -> Iterator[tuple[Any, int]]:
+    def tally(self, where: RowCondition, by: str) -> Iterator[tuple[Any, int]]:
         """How many records meet the condition, by the values of one column."""
         sql = f"SELECT {by}, count(*) FROM {self._table} t WHERE {where.sql} GROUP BY {by}"
         return iter(self._run(sql, where.parameters))
 
-    def page(self, where: Where, order: str, *, limit: int, offset: int) -> list[Stored]:
+    def page(self, where: RowCondition, order: str, *, limit: int, offset: int) -> list[Stored]:
         """The records of one page. `order` is SQL over the narrow table."""
         # In two steps: a join would fetch every record that the offset skips.
         serials = [
@@ -229,12 +229,12 @@ def wall_clock() -> datetime:
     return datetime.now(UTC)
 
 
-def keep(moment: datetime) -> str:
+def stored_moment(moment: datetime) -> str:
     """The text under which an aware moment is kept: UTC, microseconds, `Z`."""
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
-def truncate(moment: datetime, behaviours: Behaviours) -> datetime:
+def truncate_moment(moment: datetime, behaviours: Behaviours) -> datetime:
     """The moment in the precision that the server keeps (`timestamp_precision`)."""
     unit = _MICROSECONDS_KEPT[behaviours.timestamp_precision]
     return moment.replace(microsecond=moment.microsecond // unit * unit)
@@ -247,7 +247,7 @@ def read_date(text: str) -> date:
     return date.fromisoformat(text)
 
 
-def show(kept: str, behaviours: Behaviours) -> str:
+def shown_moment(kept: str, behaviours: Behaviours) -> str:
     """A kept text as answers show it (API conventions: any ISO 8601 form in UTC).
 
     A text of another form, which only a test can have put there, is shown as it is.
@@ -268,7 +268,7 @@ EXTRA_FIELD = "workspace_id"
 _EXTRA_VALUE = "5f0c7f5e-9d0f-4c6b-8a53-0d5e8a7c1b11"
 
 
-class Shape:
+class AnswerShape:
     """One resource's two shapes, under given behaviours."""
 
     def __init__(self, declaration: Declaration, behaviours: Behaviours) -> None:
@@ -297,7 +297,9 @@ class Shape:
         """The write-only fields of the record, which no answer shows."""
         return {name: record.get(name) for name in self._write_only}
 
-    def pick(self, detail: Mapping[str, Any], names: Collection[str] | None) -> dict[str, Any]:
+    def echoed_fields(
+        self, detail: Mapping[str, Any], names: Collection[str] | None
+    ) -> dict[str, Any]:
         """The detail, or those of its fields that an answer echoes (API 4.7)."""
         if names is None:
             return dict(detail)
@@ -310,7 +312,7 @@ class Shape:
         shown = {name: read(name) for name in names}
         for name in self._datetimes:
             if isinstance(kept := shown.get(name), str):
-                shown[name] = show(kept, self._behaviours)
+                shown[name] = shown_moment(kept, self._behaviours)
         shown |= {name: value for name, value in computed.items() if name in shown}
         if self._behaviours.nulls == "absent":
             shown = {name: value for name, value in shown.items() if value is not None}
@@ -338,13 +340,15 @@ _SLICE = 500
 Counters = dict[str, int]
 
 
-def count_for(companies: Sequence[str], jobs: Shelf, bookings: Shelf) -> dict[str, Counters]:
+def count_for(
+    companies: Sequence[str], jobs: RecordTable, bookings: RecordTable
+) -> dict[str, Counters]:
     """The three counters of each company by its id."""
     names = ("jobs_count", "active_jobs_count", "placements_count")
     counted = {id: dict.fromkeys(names, 0) for id in companies}
     for start in range(0, len(companies), _SLICE):
         ids = tuple(companies[start : start + _SLICE])
-        among = Where(f"t.company_id IN ({', '.join('?' * len(ids))})", ids)
+        among = RowCondition(f"t.company_id IN ({', '.join('?' * len(ids))})", ids)
         for name, shelf, where in (
             ("jobs_count", jobs, among),
             ("active_jobs_count", jobs, among.narrowed(_ACTIVE)),

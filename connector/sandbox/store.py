@@ -19,8 +19,13 @@ from connector.catalog.resource import Declaration, Operation
 from connector.sandbox.direct import DirectStore
 from connector.sandbox.exchange import ApiAnswer, Body, Rejection, invalid
 from connector.sandbox.list_query import ListQuery, read_listing
-from connector.sandbox.shelf import Stored, StoredRow, Where, keep
-from connector.sandbox.validation import check_body, check_content, check_transition, fill_in
+from connector.sandbox.shelf import RowCondition, Stored, StoredRow, stored_moment
+from connector.sandbox.validation import (
+    check_body,
+    check_content,
+    check_transition,
+    set_server_values,
+)
 
 Interlude = Callable[[], None]
 """What happens between counting a list and reading its rows, where `total` is `earlier`."""
@@ -99,10 +104,10 @@ class Store(DirectStore):
             self._check_unique(declaration, values, parent, None)
             stamp = self._stamp(at)
             record = {"id": self._new_id(), "created_at": stamp, "updated_at": stamp, **values}
-            fill_in(declaration, record, None, stamp)
+            set_server_values(declaration, record, None, stamp)
             self._add(resource, record, parent)
             detail = self._detail(resource, record)
-        echo = self._shapes[resource].pick(detail, declaration.echoes.get("create"))
+        echo = self._shapes[resource].echoed_fields(detail, declaration.echoes.get("create"))
         return ApiAnswer(201, {"data": echo, "message": f"The {declaration.singular} was created."})
 
     def update(
@@ -130,7 +135,7 @@ class Store(DirectStore):
             record = self._changed(declaration, before, values, body, at)
             self._replace(resource, row, record)
             detail = self._detail(resource, record)
-        echo = self._shapes[resource].pick(detail, declaration.echoes.get("update"))
+        echo = self._shapes[resource].echoed_fields(detail, declaration.echoes.get("update"))
         return ApiAnswer(200, {"data": echo, "message": f"The {declaration.singular} was updated."})
 
     def delete(self, resource: str, id: str, *, type: str | None = None) -> ApiAnswer:
@@ -186,7 +191,7 @@ class Store(DirectStore):
         """The id of the content type that a slug or an id names (API 4.7)."""
         if declaration.parent is None:
             return None
-        where = Where("(t.id = ? OR t.slug = ? COLLATE BINARY)", (type, type))
+        where = RowCondition("(t.id = ? OR t.slug = ? COLLATE BINARY)", (type, type))
         for record in self._shelves[declaration.parent].page(where, "t.serial", limit=1, offset=0):
             id: str = record["id"]
             return id
@@ -232,7 +237,7 @@ class Store(DirectStore):
         return records[::-1] if is_far else records
 
     def _exists(self, resource: str, id: str) -> bool:
-        return self._shelves[resource].has(Where("t.id = ?", (id,)))
+        return self._shelves[resource].has(RowCondition("t.id = ?", (id,)))
 
     def _content(self, parent: str, body: Body, operation: Any, kept: Stored) -> dict[str, Any]:
         """The content values to store (API 4.7). Raises `Rejection` 422."""
@@ -255,7 +260,7 @@ class Store(DirectStore):
         ):
             if setting == "allowed" or not values.get(name):
                 continue
-            others = Where(f"t.{name} = ? AND t.id IS NOT ?", (values[name], id))
+            others = RowCondition(f"t.{name} = ? AND t.id IS NOT ?", (values[name], id))
             if parent is not None:
                 others = others.narrowed("t.parent = ?", parent)
             if shelf.has(others):
@@ -272,7 +277,7 @@ class Store(DirectStore):
         """Next version of a record, dated as `empty_update` and `unchanged_update` say."""
         record = {**before, **values}
         stamp = self._stamp(at)
-        fill_in(declaration, record, before, stamp)
+        set_server_values(declaration, record, before, stamp)
         if not body:
             moves = self.behaviours.empty_update == "moves"
         elif all(before.get(name) == value for name, value in record.items()):
@@ -287,4 +292,4 @@ class Store(DirectStore):
         return str(UUID(int=self._random.getrandbits(128), version=4))
 
     def _stamp(self, at: datetime | None) -> str:
-        return keep(self._truncated(at or self.clock()))
+        return stored_moment(self._truncated(at or self.clock()))

@@ -16,12 +16,12 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from connector.catalog import references
-from connector.catalog.field import AcceptedWhen, AtLeastOneOf, Field, Input, RequiredWhen
+from connector.catalog.field import AcceptedWhen, AtLeastOneOf, Field, FieldInput, RequiredWhen
 from connector.catalog.resource import Declaration
 from connector.catalog.value import Kind, read_datetime
 from connector.sandbox.behaviour import Behaviours
 from connector.sandbox.exchange import Body, invalid
-from connector.sandbox.shelf import Stored, keep, read_date, truncate
+from connector.sandbox.shelf import Stored, read_date, stored_moment, truncate_moment
 
 Messages = dict[str, list[str]]
 Exists = Callable[[str, str], bool]
@@ -77,7 +77,7 @@ def check_body(
 
 def _check_value(
     declared: Field,
-    taken: Input,
+    taken: FieldInput,
     given: Any,
     operation: Literal["create", "update"],
     behaviours: Behaviours,
@@ -116,7 +116,10 @@ def _too_long(declared: Field, value: str, behaviours: Behaviours) -> str | None
 
 
 def _choices(
-    declared: Field, taken: Input, operation: Literal["create", "update"], behaviours: Behaviours
+    declared: Field,
+    taken: FieldInput,
+    operation: Literal["create", "update"],
+    behaviours: Behaviours,
 ) -> tuple[str, ...]:
     if operation == "update" and behaviours.update_choices == "responses":
         return declared.values
@@ -138,7 +141,7 @@ def _read(kind: Kind, given: Any, behaviours: Behaviours) -> tuple[Any, str | No
     if kind is Kind.DATE:
         return read_date(given).isoformat(), None
     if kind is Kind.DATETIME:
-        return keep(truncate(read_datetime(given), behaviours)), None
+        return stored_moment(truncate_moment(read_datetime(given), behaviours)), None
     return given, None
 
 
@@ -220,7 +223,7 @@ _FORMATS: Mapping[str, tuple[Callable[[str], object], str]] = {
 
 def _check_presence(
     declaration: Declaration,
-    terms: Mapping[str, tuple[Field, Input]],
+    terms: Mapping[str, tuple[Field, FieldInput]],
     values: Stored,
     errors: Messages,
 ) -> None:
@@ -285,7 +288,9 @@ def check_transition(
         raise invalid({"status": [f"cannot leave {state}"]})
 
 
-def fill_in(declaration: Declaration, record: Stored, before: Stored | None, stamp: str) -> None:
+def set_server_values(
+    declaration: Declaration, record: Stored, before: Stored | None, stamp: str
+) -> None:
     """Fill in what the server decides: state, slug, publication, meeting.
 
     `before` is the record as it was, None for a new one; `stamp` is the time of the change.

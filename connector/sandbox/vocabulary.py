@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 
-def weighted(shares: Mapping[str, int]) -> tuple[str, ...]:
+def expand_weights(shares: Mapping[str, int]) -> tuple[str, ...]:
     """Each value as often as its share, so that one draw is a weighted one."""
     return tuple(value for value, share in shares.items() for _ in range(share))
 
@@ -84,7 +84,7 @@ SENTENCES = (
     "100% committed; comma, semicolon; and a back\\slash.",
 )
 
-CANDIDATE_STATUSES = weighted(
+CANDIDATE_STATUSES = expand_weights(
     {
         "new_lead": 26,
         "screening": 18,
@@ -98,7 +98,7 @@ CANDIDATE_STATUSES = weighted(
         "withdrawn": 3,
     }
 )
-EMPLOYMENT_TYPES = weighted(
+EMPLOYMENT_TYPES = expand_weights(
     {
         "permanent": 50,
         "contractor": 22,
@@ -108,7 +108,7 @@ EMPLOYMENT_TYPES = weighted(
         "temporary": 5,
     }
 )
-EMPLOYMENT_STATUSES = weighted(
+EMPLOYMENT_STATUSES = expand_weights(
     {
         "actively_looking": 30,
         "open_to_offers": 28,
@@ -118,14 +118,14 @@ EMPLOYMENT_STATUSES = weighted(
         "blacklisted": 2,
     }
 )
-JOB_STATUSES = weighted(
+JOB_STATUSES = expand_weights(
     {"draft": 10, "published": 42, "closed": 16, "filled": 20, "on_hold": 6, "cancelled": 6}
 )
-COMPANY_STATUSES = weighted(
+COMPANY_STATUSES = expand_weights(
     {"prospect": 22, "active": 52, "inactive": 12, "on_hold": 6, "archived": 8}
 )
 COMPANY_SIZES = ("1-10", "11-50", "51-200", "201-500", "501-1000", "1000+")
-BOOKING_TYPES = weighted(
+BOOKING_TYPES = expand_weights(
     {
         "interview": 48,
         "contract": 14,
@@ -136,10 +136,12 @@ BOOKING_TYPES = weighted(
     }
 )
 # A booking that is over, and one that is not.
-PAST_STATUSES = weighted({"completed": 62, "cancelled": 16, "rescheduled": 12, "in_progress": 10})
-COMING_STATUSES = weighted({"draft": 8, "scheduled": 46, "confirmed": 38, "cancelled": 8})
-LEAD_STATES = weighted({"lead": 64, "prospect": 36})
-CONTENT_STATES = weighted({"draft": 30, "published": 70})
+PAST_STATUSES = expand_weights(
+    {"completed": 62, "cancelled": 16, "rescheduled": 12, "in_progress": 10}
+)
+COMING_STATUSES = expand_weights({"draft": 8, "scheduled": 46, "confirmed": 38, "cancelled": 8})
+LEAD_STATES = expand_weights({"lead": 64, "prospect": 36})
+CONTENT_STATES = expand_weights({"draft": 30, "published": 70})
 CONTENT_TYPES = (
     ("Blog posts", "blog-posts", "Articles for the public site.", "newspaper"),
     (

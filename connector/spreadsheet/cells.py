@@ -1,6 +1,6 @@
 """Readers of cells: one for each column, made once for a file.
 
-A reader gives a JSON value, as a body takes it, or raises `Unreadable` with a code and a fix.
+A reader gives a JSON value, as a body takes it, or raises `CellError` with a code and a fix.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 from connector.catalog.value import Kind
 from connector.ledger.push_states import Mode
-from connector.spreadsheet.columns import plain
+from connector.spreadsheet.columns import normalized_heading
 from connector.spreadsheet.contacts import is_plain_phone, phone_reader
 from connector.spreadsheet.dates import date_reader, moment_reader, typed_date, typed_moment
 from connector.spreadsheet.numbers import (
@@ -25,27 +25,34 @@ from connector.spreadsheet.numbers import (
     typed_integer,
     typed_number,
 )
-from connector.spreadsheet.problems import Cell, NotedValue, ReadText, ReadTyped, Unreadable, noted
+from connector.spreadsheet.problems import (
+    Cell,
+    CellError,
+    NotedValue,
+    ReadText,
+    ReadTyped,
+    with_note,
+)
 from connector.spreadsheet.target_columns import TargetColumn
 from connector.spreadsheet.texts import (
     CODED,
     FORMATS,
     STORED,
     TextForm,
+    clean_text,
     read_code,
     read_digits,
     read_id,
     read_text,
-    tidied,
     typed_text,
 )
 from connector.spreadsheet.word_lists import (
     TRUTHS,
     choice_of,
-    says_ditto,
-    says_immediately,
-    says_nothing,
-    spelt,
+    means_ditto,
+    means_empty,
+    means_immediately,
+    normalized_words,
 )
 
 ColumnPolicy = Literal["overwrite", "fill", "append", "never"]
@@ -55,7 +62,7 @@ case.
 """
 
 
-def usual_policy(column: TargetColumn) -> ColumnPolicy:
+def default_policy(column: TargetColumn) -> ColumnPolicy:
     """The policy that is proposed to a user: a long text is not overwritten."""
     return "fill" if column.field.is_long_text else "overwrite"
 
@@ -95,7 +102,7 @@ AS_WRITTEN = CellOptions()
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class CellReader:
     """Readers of a column's cells: of texts, and of typed cells."""
 
     text: ReadText
@@ -104,12 +111,12 @@ class Reader:
     def read(self, cell: Cell) -> Any:
         """The JSON value of a cell that is not blank, perhaps with notes.
 
-        Raises `Unreadable`.
+        Raises `CellError`.
         """
         return self.text(cell.strip()) if isinstance(cell, str) else self.typed(cell)
 
 
-def reader(column: TargetColumn, mode: Mode, options: CellOptions = AS_WRITTEN) -> Reader:
+def cell_reader(column: TargetColumn, mode: Mode, options: CellOptions = AS_WRITTEN) -> CellReader:
     """The reader of cells that fill this target column.
 
     A reference by another field than the id is read as that field's text, to be looked up.
@@ -123,16 +130,16 @@ def reader(column: TargetColumn, mode: Mode, options: CellOptions = AS_WRITTEN) 
     else:
         made = _reader_by_kind(column, options)
     if column.many:
-        made = Reader(_several(made.text), made.typed)
-    seen = Reader(_as_seen(made.text, column), made.typed)
-    return _mapped(made, seen, options.values) if options.values else seen
+        made = CellReader(_several_values_reader(made.text), made.typed)
+    seen = CellReader(_reader_of_shown_text(made.text, column), made.typed)
+    return _mapping_reader(made, seen, options.values) if options.values else seen
 
 
 _IS_AS_SEEN = re.compile(r"[ !#-%(-+\--<>@-[\]-~]{7,}").fullmatch
 """Whether a text has no letter or sign that may be shown otherwise than it is meant."""
 
 
-def _as_seen(read: ReadText, column: TargetColumn) -> ReadText:
+def _reader_of_shown_text(read: ReadText, column: TargetColumn) -> ReadText:
     """The reader of a text as a person sees it, which may say that there is nothing."""
     field, is_name = column.field, column.reference is not None and column.reference.by is not None
     is_string = field.kind is Kind.STRING and not field.values
@@ -144,35 +151,35 @@ def _as_seen(read: ReadText, column: TargetColumn) -> ReadText:
     form = TextForm(is_plain, is_plain and (is_name or field.is_one_line))
 
     def read_or_nothing(text: str) -> Any:
-        if takes_any and says_nothing(text):
-            return noted(None, "says_nothing")
+        if takes_any and means_empty(text):
+            return with_note(None, "says_nothing")
         try:
             return read(text)
-        except Unreadable:
-            if says_nothing(text):
-                return noted(None, "says_nothing")
+        except CellError:
+            if means_empty(text):
+                return with_note(None, "says_nothing")
             raise
 
     def read_seen(text: str) -> Any:
         if _IS_AS_SEEN(text) and CODED not in text:
             # Nearly every cell is so.
             return read_or_nothing(text)
-        if takes_any and says_nothing(text):
-            return noted(None, "says_nothing")
-        if says_ditto(text):
-            raise Unreadable("ditto")
-        tidy = tidied(text, form)
+        if takes_any and means_empty(text):
+            return with_note(None, "says_nothing")
+        if means_ditto(text):
+            raise CellError("ditto")
+        tidy = clean_text(text, form)
         if not isinstance(tidy, NotedValue):
             return read_or_nothing(tidy) if tidy else None
         value = read_or_nothing(tidy.value) if tidy.value else None
         for code, message in tidy.notes:
-            value = noted(value, code, message)
+            value = with_note(value, code, message)
         return value
 
     return read_seen
 
 
-def _reader_by_kind(column: TargetColumn, options: CellOptions) -> Reader:
+def _reader_by_kind(column: TargetColumn, options: CellOptions) -> CellReader:
     form, century = options.date_format, options.century
     zone = ZoneInfo(options.timezone) if options.timezone else None
     match column.field.kind:
@@ -180,7 +187,7 @@ def _reader_by_kind(column: TargetColumn, options: CellOptions) -> Reader:
             is_share = column.is_percentage
             settled, period = options.is_settled, column.period
             read = number_reader(options.decimal, is_share, period=period, is_settled=settled)
-            return Reader(read, typed_number(is_share))
+            return CellReader(read, typed_number(is_share))
         case Kind.INTEGER:
             settled, period = options.is_settled, column.period
             read = integer_reader(
@@ -188,16 +195,16 @@ def _reader_by_kind(column: TargetColumn, options: CellOptions) -> Reader:
             )
             if period == "day":
                 read = _or_immediately(read, 0, options.immediately)
-            return Reader(read, typed_integer())
+            return CellReader(read, typed_integer())
         case Kind.BOOL:
-            return Reader(_read_bool, _typed_bool)
+            return CellReader(_read_bool, _typed_bool)
         case Kind.DATE:
             read = date_reader(form, century)
             if column.key != "date_of_birth":
                 read = _or_immediately(read, date.today().isoformat(), options.immediately)
-            return Reader(read, typed_date)
+            return CellReader(read, typed_date)
         case Kind.DATETIME:
-            return Reader(moment_reader(form, zone, century), typed_moment(zone))
+            return CellReader(moment_reader(form, zone, century), typed_moment(zone))
     return _reader_of_text(column, options)
 
 
@@ -205,24 +212,24 @@ def _or_immediately(read: ReadText, now: Any, meaning: Immediately | None) -> Re
     """The reader of a column that may say "asap"; `now` is the value of that."""
 
     def read_or_now(text: str) -> Any:
-        if not says_immediately(text):
+        if not means_immediately(text):
             return read(text)
         if meaning is None:
-            raise Unreadable("immediately")
+            raise CellError("immediately")
         return now if meaning == "today" else None
 
     return read_or_now
 
 
-def _reader_of_text(column: TargetColumn, options: CellOptions) -> Reader:
+def _reader_of_text(column: TargetColumn, options: CellOptions) -> CellReader:
     if column.field.kind is Kind.UUID:
-        return Reader(read_id, typed_text(keeps_digits=True, whole_numbers=True))
+        return CellReader(read_id, typed_text(keeps_digits=True, whole_numbers=True))
     if column.field.format is not None:
         return _text_reader(FORMATS[column.field.format], column.keeps_digits, options)
     if column.is_phone:
         return _text_reader(_phone_text(options.region), True, options)
     typed = typed_text(column.keeps_digits, options.whole_numbers)
-    return Reader(read_code if column.keeps_digits else read_text, typed)
+    return CellReader(read_code if column.keeps_digits else read_text, typed)
 
 
 def _phone_text(region: str | None) -> ReadText:
@@ -236,13 +243,13 @@ def _phone_text(region: str | None) -> ReadText:
     return read
 
 
-def _text_reader(read: ReadText, keeps_digits: bool, options: CellOptions) -> Reader:
+def _text_reader(read: ReadText, keeps_digits: bool, options: CellOptions) -> CellReader:
     """The reader of texts of a form, which a typed cell must have as well."""
     typed = typed_text(keeps_digits, options.whole_numbers)
-    return Reader(read, lambda cell: read(typed(cell)))
+    return CellReader(read, lambda cell: read(typed(cell)))
 
 
-def _several(read_one: ReadText) -> ReadText:
+def _several_values_reader(read_one: ReadText) -> ReadText:
     """The reader of several values: one a line, or with semicolons between."""
 
     def read(text: str) -> list[str]:
@@ -252,7 +259,7 @@ def _several(read_one: ReadText) -> ReadText:
     return read
 
 
-def _mapped(made: Reader, seen: Reader, values: Mapping[str, str]) -> Reader:
+def _mapping_reader(made: CellReader, seen: CellReader, values: Mapping[str, str]) -> CellReader:
     """The reader behind a map of values, whose letter case is aside.
 
     A value that a person has mapped is what they say, even one that says nothing otherwise.
@@ -272,7 +279,7 @@ def _mapped(made: Reader, seen: Reader, values: Mapping[str, str]) -> Reader:
         value = exact.get(str(cell))
         return made.typed(cell) if value is None else (made.text(value) if value else None)
 
-    return Reader(read, typed)
+    return CellReader(read, typed)
 
 
 # -- Choices ---------------------------------------------------------------------------------------
@@ -291,7 +298,7 @@ def _same_word(text: str) -> str:
     return _BETWEEN.sub("_", text.strip().casefold())
 
 
-def _choice_reader(known: Sequence[str], accepted: Sequence[str]) -> Reader:
+def _choice_reader(known: Sequence[str], accepted: Sequence[str]) -> CellReader:
     """The reader of one of the `known` values; `accepted` are named to a person."""
     allowed = ", ".join(accepted)
     words: dict[str, str | None] = {}
@@ -306,23 +313,23 @@ def _choice_reader(known: Sequence[str], accepted: Sequence[str]) -> Reader:
         if value is None and choice_of(text) in accepted:
             value = choice_of(text)
         if value is None:
-            near = _nearest(text, accepted)
+            near = _closest_value(text, accepted)
             fix = f"Did you mean {near}? Enter it, or another allowed value."
-            raise Unreadable("unknown_value", allowed=allowed, fix=fix if near else None)
+            raise CellError("unknown_value", allowed=allowed, fix=fix if near else None)
         return value
 
     def typed(cell: Any) -> str:
         if isinstance(cell, date):
-            raise Unreadable("not_text", STORED.format("a date"), allowed=allowed)
+            raise CellError("not_text", STORED.format("a date"), allowed=allowed)
         return read(str(cell))
 
-    return Reader(read, typed)
+    return CellReader(read, typed)
 
 
-def _nearest(text: str, accepted: Sequence[str]) -> str | None:
+def _closest_value(text: str, accepted: Sequence[str]) -> str | None:
     """The one allowed value that the text begins, or is most like."""
-    wanted = plain(text)
-    begun = [value for value in accepted if wanted and plain(value).startswith(wanted)]
+    wanted = normalized_heading(text)
+    begun = [value for value in accepted if wanted and normalized_heading(value).startswith(wanted)]
     if len(begun) == 1:
         return begun[0]
     close = get_close_matches(_same_word(text), accepted, n=1, cutoff=0.7)
@@ -333,9 +340,9 @@ def _nearest(text: str, accepted: Sequence[str]) -> str | None:
 
 
 def _read_bool(text: str) -> bool:
-    value = TRUTHS.get(spelt(text))
+    value = TRUTHS.get(normalized_words(text))
     if value is None:
-        raise _no_truth()
+        raise _not_boolean()
     return value
 
 
@@ -343,8 +350,8 @@ def _typed_bool(cell: Any) -> bool:
     """A truth value as a spreadsheet program typed it; 1 and 0 are that as well."""
     if isinstance(cell, bool | int | float) and cell in (0, 1):
         return bool(cell)
-    raise _no_truth()
+    raise _not_boolean()
 
 
-def _no_truth() -> Unreadable:
-    return Unreadable("not_true_or_false")
+def _not_boolean() -> CellError:
+    return CellError("not_true_or_false")

@@ -15,20 +15,20 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any, Literal
 
-from connector.catalog.field import AcceptedWhen, AtLeastOneOf, Input, RequiredWhen
+from connector.catalog.field import AcceptedWhen, AtLeastOneOf, FieldInput, RequiredWhen
 from connector.catalog.value import Kind
 from connector.ledger.push_plan import Problem
 from connector.ledger.push_states import LandedRecord, RowOutcome, Task
-from connector.ledger.suppression import Suppressed
+from connector.ledger.suppression import SuppressionList
 from connector.spreadsheet.mapping import ColumnMap
 from connector.spreadsheet.matching import (
     ClaimedKeys,
     Difference,
-    Finder,
     LandedComparison,
+    RecordFinder,
     References,
-    comparable,
-    listed,
+    comparison_key,
+    join_ids,
     with_article,
 )
 from connector.spreadsheet.meanings import ColumnMeanings
@@ -82,7 +82,7 @@ def check(
     columns: ColumnMap,
     target: PushTarget,
     lookups: Lookups,
-    suppressed: Suppressed | None = None,
+    suppressed: SuppressionList | None = None,
     *,
     meanings: ColumnMeanings | None = None,
 ) -> Iterator[CheckedRow]:
@@ -93,13 +93,13 @@ def check(
 
     Raises `WarehouseError` where the landing cannot be read, and whatever reading the file raises.
     """
-    checking = _Checking(target, columns, lookups, suppressed, meanings)
+    checking = _FileCheck(target, columns, lookups, suppressed, meanings)
     rows = iter(rows)
     while batch := list(islice(rows, BATCH_ROWS)):
-        yield from checking.through(batch)
+        yield from checking.check_batch(batch)
 
 
-class _Checking:
+class _FileCheck:
     """One file's check under way."""
 
     def __init__(
@@ -107,7 +107,7 @@ class _Checking:
         target: PushTarget,
         columns: ColumnMap,
         lookups: Lookups,
-        suppressed: Suppressed | None,
+        suppressed: SuppressionList | None,
         meanings: ColumnMeanings | None,
     ) -> None:
         self._target, self._columns, self._lookups = target, columns, lookups
@@ -118,15 +118,15 @@ class _Checking:
         self._today = date.today().isoformat()
         self._century_ago = f"{int(self._today[:4]) - 100}{self._today[4:]}"
         self._references = References(columns, lookups)
-        self._finder = Finder(target, columns, lookups)
+        self._finder = RecordFinder(target, columns, lookups)
         self._comparison = LandedComparison(target, columns, self._finder.by)
         self._create = OperationRules(target, columns, "create")
         self._update = OperationRules(target, columns, "update")
         self._claims = ClaimedKeys()
-        self._example = _example(target, columns)
+        self._example = _example_cells(target, columns)
         self._resource = target.resource.name
 
-    def through(self, batch: Sequence[SheetRow]) -> list[CheckedRow]:
+    def check_batch(self, batch: Sequence[SheetRow]) -> list[CheckedRow]:
         """Check one batch."""
         # A constant of the mapping makes no row of a blank one, nor of one that was emptied.
         drafts = [d for d in map(self._reader.read, batch) if d.problems or not d.row.is_left_out]
@@ -139,7 +139,7 @@ class _Checking:
         if self._suppressed is not None:
             _refuse_erased(self._resource, drafts, self._suppressed)
         self._refuse_existing(drafts)
-        return [self._settled(draft) for draft in drafts]
+        return [self._apply_rules(draft) for draft in drafts]
 
     def _is_example(self, cells: Sequence[Cell]) -> bool:
         """Whether it is the template's example row, left in."""
@@ -148,50 +148,54 @@ class _Checking:
                 return False
         return True
 
-    def _settled(self, draft: RowDraft) -> CheckedRow:
+    def _apply_rules(self, draft: RowDraft) -> CheckedRow:
         if draft.is_misshapen or draft.operation is None:
-            return _ended(draft, "invalid")
+            return _row_result(draft, "invalid")
         if draft.operation == "create":
-            return self._created(draft)
-        return self._converted(draft) if draft.operation == "convert" else self._updated(draft)
+            return self._check_create(draft)
+        return (
+            self._check_convert(draft)
+            if draft.operation == "convert"
+            else self._check_update(draft)
+        )
 
-    def _created(self, draft: RowDraft) -> CheckedRow:
+    def _check_create(self, draft: RowDraft) -> CheckedRow:
         values, afterwards = self._create.apply(draft, _NOTHING)
         # A row that is wrong claims nothing: corrected, it may be another record.
         if any(problem.code not in DUPLICATES for problem in draft.problems):
-            self._doubt(draft, values)
-            return _ended(draft, "invalid")
-        self._claim(draft, self._keys(draft, values))
+            self._warn_of_odd_values(draft, values)
+            return _row_result(draft, "invalid")
+        self._claim_keys(draft, self._keys_of_row(draft, values))
         number, parent, identity = draft.row.number, self._target.parent, draft.identity
-        fields = _nested(values) if parent else values
+        fields = _as_body(values) if parent else values
         task = Task(number, "create", self._resource, fields, parent, afterwards, identity=identity)
-        self._doubt(draft, values)
+        self._warn_of_odd_values(draft, values)
         if not draft.problems:
             return CheckedRow(draft.row, None, (), task, warnings=draft.warnings)
         is_first = all(each.code == "duplicate_in_warehouse" for each in draft.problems)
-        return replace(_ended(draft, "duplicate"), task=task if is_first else None)
+        return replace(_row_result(draft, "duplicate"), task=task if is_first else None)
 
-    def _updated(self, draft: RowDraft) -> CheckedRow:
+    def _check_update(self, draft: RowDraft) -> CheckedRow:
         landed = draft.landed
         values, _ = self._update.apply(draft, _NOTHING if landed is None else landed.record)
         if landed is None or draft.problems:
-            self._doubt(draft, values)
-            return _ended(draft, "invalid")
+            self._warn_of_odd_values(draft, values)
+            return _row_result(draft, "invalid")
         difference = self._comparison.difference(values, landed)
         if difference.unread is not None:
             draft.add(self._unread(difference.unread))
-            return _ended(draft, "invalid")
-        self._claim(draft, [f"id\x1f{draft.record_id}"])
+            return _row_result(draft, "invalid")
+        self._claim_keys(draft, [f"id\x1f{draft.record_id}"])
         if draft.problems:
-            return _ended(draft, "duplicate")
+            return _row_result(draft, "duplicate")
         if not difference.wanted:
-            return _ended(draft, "unchanged")
+            return _row_result(draft, "unchanged")
         task = self._task(draft, landed, difference)
-        self._doubt(draft, values)
+        self._warn_of_odd_values(draft, values)
         changes = difference.changes()
         return CheckedRow(draft.row, None, (), task, draft.record_id, changes, draft.warnings)
 
-    def _doubt(self, draft: RowDraft, values: Mapping[str, Any]) -> None:
+    def _warn_of_odd_values(self, draft: RowDraft, values: Mapping[str, Any]) -> None:
         """Note values that are well each, and odd together."""
         if not (self._ranges or self._has_birth or self._amounts):
             return
@@ -214,18 +218,18 @@ class _Checking:
             column = self._columns.column_of("date_of_birth")
             draft.warn("born_later", f"The value is {ago}.", column, born)
 
-    def _converted(self, draft: RowDraft) -> CheckedRow:
+    def _check_convert(self, draft: RowDraft) -> CheckedRow:
         landed = draft.landed
         if landed is None or draft.problems:
-            return _ended(draft, "invalid")
-        self._claim(draft, [f"id\x1f{draft.record_id}"])
+            return _row_result(draft, "invalid")
+        self._claim_keys(draft, [f"id\x1f{draft.record_id}"])
         if draft.problems:
-            return _ended(draft, "duplicate")
+            return _row_result(draft, "duplicate")
         # What the stored lead looks like afterwards is not shown (API 3.5); these are its signs.
         record = landed.record
         if record.get("converted_at") is not None or record.get("status") == "active":
             draft.add(problem_of("converted_already"))
-            return _ended(draft, "unchanged")
+            return _row_result(draft, "unchanged")
         task = self._task(draft, landed, Difference())
         return CheckedRow(draft.row, None, (), task, draft.record_id)
 
@@ -235,7 +239,7 @@ class _Checking:
         fields, base = difference.wanted, difference.base
         if self._target.parent:
             # Of an item's `fields` only what changes: the push puts it over what is there then.
-            fields, base = _nested(fields), _nested(base)
+            fields, base = _as_body(fields), _as_body(base)
         return Task(
             draft.row.number,
             draft.operation,
@@ -258,17 +262,17 @@ class _Checking:
 
     # -- duplicates -------------------------------------------------------------------------------
 
-    def _keys(self, draft: RowDraft, values: Mapping[str, Any]) -> list[str]:
+    def _keys_of_row(self, draft: RowDraft, values: Mapping[str, Any]) -> list[str]:
         """The keys that this row's new record claims among the file's."""
         identity, match = draft.identity, self._target.match
         keys = []
         if identity:
-            keys.append(f"{','.join(identity)}\x1f{comparable(identity.values())}")
+            keys.append(f"{','.join(identity)}\x1f{comparison_key(identity.values())}")
         if match and match != tuple(identity):
-            keys.append(f"{','.join(match)}\x1f{comparable(values[name] for name in match)}")
+            keys.append(f"{','.join(match)}\x1f{comparison_key(values[name] for name in match)}")
         return keys or [f"row\x1f{json.dumps(values, sort_keys=True, ensure_ascii=False)}"]
 
-    def _claim(self, draft: RowDraft, keys: Sequence[str]) -> None:
+    def _claim_keys(self, draft: RowDraft, keys: Sequence[str]) -> None:
         """Claim the keys for this row; one that an earlier row has is a problem."""
         first = None
         for key in keys:
@@ -297,9 +301,9 @@ class _Checking:
             for draft, values, ids in zip(keyed, keys, found, strict=True):
                 if ids:
                     draft.record_id = ids[0] if len(ids) == 1 else None
-                    draft.add(self._existing(fields, values, ids))
+                    draft.add(self._existing_ids(fields, values, ids))
 
-    def _existing(
+    def _existing_ids(
         self, fields: Sequence[str], values: Sequence[Any], ids: Sequence[str]
     ) -> Problem:
         singular = self._target.resource.singular
@@ -307,7 +311,7 @@ class _Checking:
         return problem_of(
             "duplicate_in_warehouse",
             f"{with_article(singular).capitalize()} with this {names} already exists"
-            f" (ID {listed(ids)}).",
+            f" (ID {join_ids(ids)}).",
             self._columns.column_of(fields[0]),
             received=" · ".join(map(str, values)),
             fix=f"Update the {singular} instead, or delete the row.",
@@ -333,13 +337,13 @@ def _amounts(columns: ColumnMap) -> tuple[tuple[str, float, float], ...]:
     return tuple((k, low, high) for k in numbers for word, low, high in pay if word in k)
 
 
-def _ended(draft: RowDraft, outcome: RowOutcome) -> CheckedRow:
+def _row_result(draft: RowDraft, outcome: RowOutcome) -> CheckedRow:
     # A row that is corrected, or chosen of several, is sent with its warnings.
     warnings = draft.warnings if outcome in UNSENT else ()
     return CheckedRow(draft.row, outcome, draft.problems, None, draft.record_id, warnings=warnings)
 
 
-def _example(target: PushTarget, columns: ColumnMap) -> tuple[tuple[int, str], ...]:
+def _example_cells(target: PushTarget, columns: ColumnMap) -> tuple[tuple[int, str], ...]:
     """The cells of a template's example row, at the columns that the file has of it."""
     examples = {each.heading: each.example for each in template_columns(target)}
     found = tuple(
@@ -351,7 +355,7 @@ def _example(target: PushTarget, columns: ColumnMap) -> tuple[tuple[int, str], .
     return found if len(found) >= min(_EXAMPLE_COLUMNS_MIN, len(examples)) else ()
 
 
-def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
+def _as_body(values: Mapping[str, Any]) -> dict[str, Any]:
     """Values as a body has them: a content type's own below `fields`."""
     body: dict[str, Any] = {}
     for key, value in values.items():
@@ -363,7 +367,7 @@ def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
     return body
 
 
-def _refuse_erased(resource: str, drafts: Sequence[RowDraft], suppressed: Suppressed) -> None:
+def _refuse_erased(resource: str, drafts: Sequence[RowDraft], suppressed: SuppressionList) -> None:
     """Refuse the rows that name somebody who was erased by id, address or number.
 
     Earlier problems of such a row are taken back, and no cell is shown: problems are kept in the
@@ -375,7 +379,7 @@ def _refuse_erased(resource: str, drafts: Sequence[RowDraft], suppressed: Suppre
             values = {**values, "id": draft.record_id}
         # A telephone number that was typed as a number is one all the same.
         texts = (str(cell) for cell in draft.row.cells if isinstance(cell, str | int) and cell)
-        if suppressed.met_in(resource, values) or suppressed.is_in_row(texts):
+        if suppressed.describes_erased(resource, values) or suppressed.is_in_row(texts):
             draft.problems = (problem_of("person_erased"),)
             # No other problem is reported, as for a row whose cells cannot be matched to columns.
             draft.is_misshapen = True
@@ -430,12 +434,12 @@ class OperationRules:
             values = values.copy()
             for column in self._special:
                 if values.get(column.key) is not None:
-                    self._settle(draft, column, values, afterwards)
+                    self._place_value(draft, column, values, afterwards)
         if self._is_create:
             if self._may_clear and None in values.values():
                 values = {key: value for key, value in values.items() if value is not None}
             if self._absent:
-                draft.add(self._lacking())
+                draft.add(self._missing_fields())
             if not self._required_set <= values.keys():
                 for key in self._required:
                     self._require(draft, "required", key, values, f"{self._record} needs a value")
@@ -444,14 +448,14 @@ class OperationRules:
             self._check_condition(rule, draft, {**values, **afterwards}, landed)
         return values, afterwards
 
-    def _input(self, column: TargetColumn) -> Input:
+    def _input(self, column: TargetColumn) -> FieldInput:
         return column.create if self._is_create else column.update
 
     def _is_special(self, column: TargetColumn) -> bool:
         taken = self._input(column)
         return not taken.accepted or taken.values not in (None, column.field.values)
 
-    def _settle(
+    def _place_value(
         self,
         draft: RowDraft,
         column: TargetColumn,
@@ -460,10 +464,10 @@ class OperationRules:
     ) -> None:
         """Leave the value where it is, put it off to an update afterwards, or refuse it."""
         key, value = column.key, values[column.key]
-        if _takes(self._input(column), value):
+        if _accepts_value(self._input(column), value):
             return
         del values[key]
-        if self._is_create and not column.create.required and _takes(column.update, value):
+        if self._is_create and not column.create.required and _accepts_value(column.update, value):
             afterwards[key] = value
             return
         draft.fail(
@@ -477,7 +481,7 @@ class OperationRules:
             ),
         )
 
-    def _lacking(self) -> Problem:
+    def _missing_fields(self) -> Problem:
         return problem_of(
             COLUMN_MISSING,
             f"The file has no column for {self._absent}, but {self._record} needs it.",
@@ -542,7 +546,7 @@ class OperationRules:
 _DOING = {"create": "creating", "update": "changing"}
 
 
-def _takes(taken: Input, value: Any) -> bool:
+def _accepts_value(taken: FieldInput, value: Any) -> bool:
     """Whether an input takes this value, or all of a list."""
     if not taken.accepted or taken.values is None:
         return taken.accepted

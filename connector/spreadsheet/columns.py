@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from connector.errors import HeadingsRefused
-from connector.spreadsheet.texts import unmark
+from connector.spreadsheet.texts import unescape_cell
 
 REPORT_HEADINGS = ("_row", "_outcome", "_code", "_problem", "_fix", "_id")
 """Headings of a report behind the input's own columns, in this order."""
@@ -42,7 +42,7 @@ class Columns:
         return len(self.headings) + (len(REPORT_HEADINGS) if self.is_report else 0)
 
 
-def letter(index: int) -> str:
+def column_letter(index: int) -> str:
     """The letters that a spreadsheet shows above the column: 0 is A, 26 is AA."""
     letters = ""
     index += 1
@@ -52,7 +52,7 @@ def letter(index: int) -> str:
     return letters
 
 
-def look_of(heading: str) -> str:
+def appearance(heading: str) -> str:
     """The look of a heading, the same for headings that a person would confuse.
 
     Case, width and composition of letters, invisible characters, and how many blanks there are
@@ -74,29 +74,31 @@ def read_headings(path: Path, first_row: Sequence[str], filled: int = 0) -> Colu
     """
     cells = _filled(first_row)
     if not cells:
-        raise HeadingsRefused(f"{path}: row 1 is blank, and the headings must be there")
+        raise HeadingsRefused(f"{path}: row 1 is blank, but must have the headings")
     is_report = is_of_report(cells)
     if is_report:
-        cells = [unmark(cell) for cell in cells[: -len(REPORT_HEADINGS)]]
+        cells = [unescape_cell(cell) for cell in cells[: -len(REPORT_HEADINGS)]]
     else:
         cells += [""] * (filled - len(cells))
-    strays = [i for i, cell in enumerate(cells) if look_of(cell) in _EVERY_HEADING]
+    strays = [i for i, cell in enumerate(cells) if appearance(cell) in _EVERY_HEADING]
     if strays:
-        named = ", ".join(f"column {letter(i)} {cells[i][:_SHOWN_CHARACTERS]!r}" for i in strays)
+        named = ", ".join(
+            f"column {column_letter(i)} {cells[i][:_SHOWN_CHARACTERS]!r}" for i in strays
+        )
         raise HeadingsRefused(
             f"{path}: {named}: a report's own columns must be its last six, in their order",
-            action=f"Put them back to the end ({' '.join(REPORT_HEADINGS)}), or delete them all.",
+            action=f"Move them back to the end ({' '.join(REPORT_HEADINGS)}), or delete them all.",
         )
     if not cells:
-        raise HeadingsRefused(f"{path}: there are a report's own columns and no others")
-    return Columns(tuple(_told_apart(cells)), is_report)
+        raise HeadingsRefused(f"{path}: the file has only the columns that a report adds")
+    return Columns(tuple(_distinct_headings(cells)), is_report)
 
 
-def _told_apart(cells: Sequence[str]) -> Iterator[str]:
+def _distinct_headings(cells: Sequence[str]) -> Iterator[str]:
     """The headings, with their letters where nothing else tells them apart."""
     before: set[str] = set()
     for index, cell in enumerate(cells):
-        look, place = look_of(cell), f"(column {letter(index)})"
+        look, place = appearance(cell), f"(column {column_letter(index)})"
         yield place if not look else f"{cell} {place}" if look in before else cell
         before.add(look)
 
@@ -109,7 +111,7 @@ def is_of_report(first_row: Sequence[str]) -> bool:
 def _filled(cells: Sequence[str]) -> list[str]:
     """The cells up to the last that shows anything."""
     filled = list(cells)
-    while filled and not look_of(filled[-1]):
+    while filled and not appearance(filled[-1]):
         filled.pop()
     return filled
 
@@ -120,7 +122,7 @@ def _filled(cells: Sequence[str]) -> list[str]:
 _NOT_WORD = re.compile(r"[^a-z0-9]+")
 
 
-def words(heading: str) -> tuple[str, ...]:
+def heading_words(heading: str) -> tuple[str, ...]:
     """The heading's words: letter case, accents and punctuation aside.
 
     A heading in letters that have no Latin base keeps them, so that two of them stay two.
@@ -132,12 +134,12 @@ def words(heading: str) -> tuple[str, ...]:
     return tuple(each for each in _NOT_WORD.split(plain) if each)
 
 
-def plain(heading: str) -> str:
+def normalized_heading(heading: str) -> str:
     """The heading without case, blanks, punctuation and accents.
 
     "Mobile No." is "mobileno".
     """
-    return "".join(words(heading))
+    return "".join(heading_words(heading))
 
 
 # -- Hints -----------------------------------------------------------------------------------------
@@ -145,14 +147,14 @@ def plain(heading: str) -> str:
 # themselves; those that are certain enough to be used stand with the fields, in the catalog.
 
 
-_WHOLE_NAME = "first and last name have columns of their own here"
+_WHOLE_NAME = "first and last name have separate columns here"
 _ANY = "it can be any of them"
 _EITHER = "it can be either"
-_OFTEN = "it is often called so"
-_IN_DAYS = "that field is in days, and people give weeks or months"
-_WITH_TIME = "a time may be needed as well"
-_AN_ID = "that field is an id: map names to ids"
-_NO_FILES = "files cannot be sent: the API takes none"
+_OFTEN = "this name is often used for it"
+_IN_DAYS = "that field is in days, but the heading may mean weeks or months"
+_WITH_TIME = "a time may be needed too"
+_AN_ID = "that field is an ID: map the names to IDs"
+_NO_FILES = "the API does not accept files"
 _RATES = ("expected_day_rate", "current_day_rate", "day_rate_min", "day_rate_max")
 _SALARIES = ("expected_salary", "current_salary", "salary_min", "salary_max", "annual_salary")
 _TYPES = ("employment_type", "booking_type", "customer_type", "contract_type")
@@ -170,7 +172,7 @@ HINTS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "currency": (("salary_currency", "rate_currency"), _EITHER),
     "notice": (("notice_period_days",), _IN_DAYS),
     "noticeperiod": (("notice_period_days",), _IN_DAYS),
-    "experience": (("years_of_experience", "experience_level"), "it can be years or a text"),
+    "experience": (("years_of_experience", "experience_level"), "it can be a number or a text"),
     "type": (_TYPES, _OFTEN),
     "contract": (("employment_type", "contract_type"), _OFTEN),
     "contracttype": (("employment_type",), _OFTEN),

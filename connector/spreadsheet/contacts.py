@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 
 import phonenumbers
 
-from connector.spreadsheet.problems import ReadText, Unreadable
+from connector.spreadsheet.problems import CellError, ReadText
 
 # Most addresses are made of these characters; others are looked at more closely.
 _PLAIN_EMAIL = re.compile(
@@ -35,12 +35,12 @@ def read_email(text: str) -> str:
     """One email address, without `mailto:` and without a name around it."""
     if _PLAIN_EMAIL(text) is not None:
         return text
-    bare = _HAS_MAIL_WORD.sub(" ", unquoted(text))
+    bare = _HAS_MAIL_WORD.sub(" ", without_text_marks(text))
     # A long text is none, and would take long to be searched.
     near: list[str] = _EMAIL.findall(bare) if len(bare) <= _EMAIL_CHARACTERS_MAX else []
     found = list({each.lower(): each for each in near}.values())
     if len(found) > 1:
-        raise Unreadable(
+        raise CellError(
             "several_emails",
             f"The cell contains {len(found)} email addresses, but only one is allowed.",
             fix=f"Keep one address, for example {found[0]}",
@@ -51,7 +51,7 @@ def read_email(text: str) -> str:
             re.sub(re.escape(found[0]), "", behind, flags=re.IGNORECASE)
         ):
             return found[0]
-    raise Unreadable("email_format", fix=f"Enter {found[0]}, if that is right." if found else None)
+    raise CellError("email_format", fix=f"Enter {found[0]}, if that is right." if found else None)
 
 
 # -- Telephone numbers -----------------------------------------------------------------------------
@@ -78,13 +78,13 @@ REGIONS: frozenset[str] = frozenset(phonenumbers.SUPPORTED_REGIONS)
 """The regions whose numbers are known, by the two letters of the country."""
 
 
-def in_quotes(text: str) -> str:
+def without_formula_quotes(text: str) -> str:
     """The text of a cell that a program wrote as `="text"`, so that it stays text."""
     quoted = _QUOTED(text) if text.startswith('="') else None
     return quoted[1] if quoted else text
 
 
-def unquoted(text: str) -> str:
+def without_text_marks(text: str) -> str:
     """The text of a cell without an apostrophe or a word that keeps it text."""
     return _LEAD.sub("", text, count=1)
 
@@ -98,22 +98,22 @@ def phone_reader(region: str | None) -> ReadText:
 
 
 def _read_phone(region: str | None, text: str) -> str:
-    tidy = _LABELS.sub("", " ".join(unquoted(text).split(" "))).strip()
+    tidy = _LABELS.sub("", " ".join(without_text_marks(text).split(" "))).strip()
     if _NUMBER_OF_A_PROGRAM(tidy) is not None:
-        raise Unreadable(
+        raise CellError(
             "number_in_text",
             "The value was written as a number by a program, so leading zeros and a plus sign may"
             " be lost.",
         )
     parts = [part for part in _SEVERAL.split(tidy) if len(_DIGIT.findall(part)) >= _DIGITS_MIN]
     if len(parts) > 1:
-        raise Unreadable(
+        raise CellError(
             "several_phones",
             f"The cell contains {len(parts)} phone numbers, but only one is allowed.",
             fix=f"Keep one number, for example {parts[0].strip()}",
         )
     if _PHONE(tidy) is None or not _is_possible(tidy, region):
-        raise Unreadable("phone_format")
+        raise CellError("phone_format")
     return tidy if region is None else _with_country(tidy, region)
 
 

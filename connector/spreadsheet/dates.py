@@ -13,8 +13,8 @@ from datetime import UTC, date, datetime, time
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from connector.spreadsheet.problems import PartlyShown, ReadText, ReadTyped, Unreadable, noted
-from connector.spreadsheet.word_lists import MONTHS, spelt
+from connector.spreadsheet.problems import CellError, PartlyShown, ReadText, ReadTyped, with_note
+from connector.spreadsheet.word_lists import MONTHS, normalized_words
 
 _ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}").fullmatch
 _MIDNIGHT = re.compile(r"[T ]00:00(:00(\.0+)?)?(Z|\+00:00)?").fullmatch
@@ -60,8 +60,8 @@ _TOKENS = {
 _TOKEN = re.compile(f"({'|'.join(_TOKENS)})")
 
 FORMAT_ALLOWED = (
-    "dmy, mdy or ymd for the order; or YYYY, MM or MMM, and DD in any order with signs between"
-    " them, for example DD/MM/YYYY; then hh:mm or hh:mm:ss for a time"
+    "dmy, mdy or ymd; or a pattern of YYYY, MM or MMM, and DD with separators, for "
+    "example DD/MM/YYYY; add hh:mm or hh:mm:ss for a time"
 )
 
 
@@ -73,14 +73,14 @@ ORDERS: Mapping[str, str] = {
 """The orders of a date in figures that one word declares."""
 
 
-def declared_form(said: str | None) -> DateFormat | None:
+def declared_format(said: str | None) -> DateFormat | None:
     """The form that a person declared; None where none is, or the order alone."""
     return None if not said or said.lower() in ORDERS else DateFormat(said)
 
 
-def check_form(said: str) -> None:
+def check_date_format(said: str) -> None:
     """Raise `ValueError` for what is neither an order nor a form."""
-    declared_form(said)
+    declared_format(said)
 
 
 class DateFormat:
@@ -96,13 +96,13 @@ class DateFormat:
         tokens, between = parts[1::2], parts[::2]
         kinds = {token[0] for token in tokens}
         if "" in between[1:-1]:
-            raise ValueError("two parts without a sign between them")
+            raise ValueError("two parts without a separator")
         if len(kinds) < len(tokens) or not kinds >= {"Y", "M", "D"}:
-            raise ValueError("not one each of year, month and day")
+            raise ValueError("year, month and day must occur once each")
         if ("h" in kinds) != ("m" in kinds) or ("s" in kinds and "m" not in kinds):
             raise ValueError("half a time")
         if any(re.search(r"[A-SU-Za-z0-9]", each) for each in between):
-            raise ValueError("letters that stand for nothing")
+            raise ValueError("unknown letters")
         pattern = "".join(_TOKENS.get(each) or re.escape(each) for each in parts)
         self._match = re.compile(pattern).fullmatch
         self.has_time = "h" in kinds
@@ -115,7 +115,7 @@ class DateFormat:
         parts = found.groupdict()
         month = parts["month"]
         if not month.isdigit():
-            month = MONTHS.get(spelt(month), 0)
+            month = MONTHS.get(normalized_words(month), 0)
         hour, minute, second = (int(parts.get(n) or 0) for n in ("hour", "minute", "second"))
         try:
             return datetime(int(parts["year"]), int(month), int(parts["day"]), hour, minute, second)
@@ -123,16 +123,16 @@ class DateFormat:
             raise _no_such_date() from None
 
 
-def _no_such_date() -> Unreadable:
-    return Unreadable("no_such_date")
+def _no_such_date() -> CellError:
+    return CellError("no_such_date")
 
 
-def _time_in_date(day: str) -> Unreadable:
-    return Unreadable("time_in_date", fix=f"Enter {day}")
+def _time_in_date(day: str) -> CellError:
+    return CellError("time_in_date", fix=f"Enter {day}")
 
 
-def _time_missing(day: str) -> Unreadable:
-    return Unreadable("time_missing", fix=f"Enter {day}T09:30:00Z, with the right time.")
+def _time_missing(day: str) -> CellError:
+    return CellError("time_missing", fix=f"Enter {day}T09:30:00Z, with the right time.")
 
 
 # -- As people write them --------------------------------------------------------------------------
@@ -175,7 +175,7 @@ def date_meanings(text: str, century: int | None = None) -> DateMeanings | None:
     if found := _YEAR_FIRST(text):
         return _meanings({"ymd": (int(found[1]), int(found[2]), int(found[3]))}, found[4], False)
     for pattern, day, month, year in ((_DAY_IN_LETTERS, 1, 2, 3), (_LETTERS_BEFORE_DAY, 2, 1, 3)):
-        if (found := pattern(text)) and (number := MONTHS.get(spelt(found[month]))):
+        if (found := pattern(text)) and (number := MONTHS.get(normalized_words(found[month]))):
             full, is_short = _year_of(found[year], century)
             return _meanings({"": (full, number, int(found[day]))}, found[4], is_short)
     return None
@@ -222,18 +222,18 @@ def _time_of(text: str) -> time:
 
 
 def _one_of(text: str, order: str | None, century: int | None, allowed: str) -> _Found | None:
-    """The one date and time of the text; None where it is none. Raises `Unreadable`."""
+    """The one date and time of the text; None where it is none. Raises `CellError`."""
     found = date_meanings(text, century)
     if found is None:
         return None
     if order in ("dmy", "mdy") and "" not in found.dates and "ymd" not in found.dates:
         if order not in found.dates:
             told = f"The value is not a date in the order {ORDERS[order]}."
-            raise Unreadable("date_format", told, fix=f"Enter {allowed}.")
+            raise CellError("date_format", told, fix=f"Enter {allowed}.")
         day = found.dates[order]
     elif found.is_ambiguous:
         one, other = found.dates.values()
-        raise Unreadable(
+        raise CellError(
             "ambiguous_date",
             f"The value can be {one:%-d %B %Y} or {other:%-d %B %Y}.",
             fix=f"Choose the date order of the column, or enter {one} or {other}.",
@@ -241,13 +241,13 @@ def _one_of(text: str, order: str | None, century: int | None, allowed: str) -> 
     else:
         day = next(iter(found.dates.values()))
     if found.is_short:
-        raise Unreadable("two_digit_year")
+        raise CellError("two_digit_year")
     return datetime.combine(day, found.time), found.has_time
 
 
 def _finder(form: str | None, century: int | None, allowed: str) -> Callable[[str], _Found | None]:
     """Finds the date of a text in the declared form, or as people write it."""
-    declared = declared_form(form)
+    declared = declared_format(form)
     order = form.lower() if form and declared is None else None
 
     def find(text: str) -> _Found | None:
@@ -278,7 +278,7 @@ def date_reader(form: str | None, century: int | None = None) -> ReadText:
             return day
         found = find(text)
         if found is None:
-            raise _odd_date(form, _DATE)
+            raise _not_a_date(form, _DATE)
         return _typed_day(found[0])
 
     return read
@@ -289,16 +289,16 @@ def typed_date(cell: Any) -> Any:
     match cell:
         case PartlyShown(value=date() as hidden_year):
             day = _typed_day(hidden_year)
-            return noted(day, "partly_shown")
+            return with_note(day, "partly_shown")
         case time() if cell == time():
-            raise Unreadable(
+            raise CellError(
                 "date_format",
                 "The cell contains 0, which Excel shows as 00/01/1900.",
                 fix="Clear the cell, or enter a date.",
             )
         case date():
             return _typed_day(cell)
-    raise Unreadable("date_format", fix="Format the column as a date and enter the value again.")
+    raise CellError("date_format", fix="Format the column as a date and enter the value again.")
 
 
 def _typed_day(cell: date) -> str:
@@ -312,18 +312,18 @@ def _typed_day(cell: date) -> str:
 def _plausible(day: date) -> str:
     if day.year in _YEARS:
         return day.isoformat()
-    raise Unreadable(
+    raise CellError(
         "no_such_date",
         f"The year {day.year} is out of range ({_YEARS[0]} to {_YEARS[-1]}).",
         fix="Correct the year.",
     )
 
 
-def _odd_date(form: str | None, allowed: str) -> Unreadable:
+def _not_a_date(form: str | None, allowed: str) -> CellError:
     """The error for a text that is no date."""
     if form is not None:
         allowed = f"{allowed}, or in the form {ORDERS.get(form.lower(), form)}"
-    return Unreadable("date_format", fix=f"Enter {allowed}.")
+    return CellError("date_format", fix=f"Enter {allowed}.")
 
 
 # -- Moments ---------------------------------------------------------------------------------------
@@ -344,7 +344,7 @@ def moment_reader(form: str | None, zone: ZoneInfo | None, century: int | None =
             raise _time_missing(text)
         found = find(text)
         if found is None:
-            raise _odd_date(form, _MOMENT)
+            raise _not_a_date(form, _MOMENT)
         moment, has_time = found
         if not has_time:
             raise _time_missing(moment.date().isoformat())
@@ -362,7 +362,7 @@ def typed_moment(zone: ZoneInfo | None) -> ReadTyped:
                 return _utc(cell, zone)
             case date():
                 raise _time_missing(cell.isoformat())
-        raise Unreadable(
+        raise CellError(
             "date_format", fix="Format the column as a date and time and enter the value again."
         )
 
@@ -373,15 +373,15 @@ def _utc(moment: datetime, zone: ZoneInfo | None) -> str:
     """The moment in UTC as the API writes it (API, conventions)."""
     if moment.tzinfo is None:
         if zone is None:
-            raise Unreadable(
+            raise CellError(
                 "no_time_zone", fix=f"Enter {moment.isoformat()}Z if the time is in UTC."
             )
         moment = moment.replace(tzinfo=zone)
         if moment.replace(fold=1).utcoffset() != moment.utcoffset():
-            raise Unreadable(
+            raise CellError(
                 "clock_change",
-                f"The clocks of {zone.key} change at that time, so the time comes twice or not at"
-                " all.",
+                f"The clocks of {zone.key} change at that time, so the time occurs twice "
+                "or not at all.",
             )
     _plausible(moment.date())
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

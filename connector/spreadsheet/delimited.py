@@ -99,7 +99,7 @@ class TextEncoding:
     questions: tuple[FileQuestion, ...] = ()
 
 
-def recognise(source: SourceFile, given: str | None) -> TextEncoding:
+def detect_encoding(source: SourceFile, given: str | None) -> TextEncoding:
     """The encoding of the file, whose every byte has been decoded once.
 
     Raises `EncodingUnknown`, `UnknownName` for an encoding that may not be given,
@@ -112,16 +112,16 @@ def recognise(source: SourceFile, given: str | None) -> TextEncoding:
     # Letters of other scripts have no NUL, but blanks and line ends have.
     perhaps = _utf_16_by_nuls(head, _NULS_LIKELY) if head.count(0) >= _NULS_MIN else None
     if given is marked is patterned is None and perhaps is not None:
-        raise _offer(source, perhaps, "every NUL byte is where UTF-16 has them")
+        raise _offer_encoding(source, perhaps, "its NUL bytes show that it is UTF-16")
     codec = marked or patterned or "utf-8" if given is None else _codec_given(source, given, marked)
-    decoding = _Decoding(source, codec)
+    decoding = _FileDecoding(source, codec)
     try:
         decoding.run()
     except UnicodeDecodeError as error:
         known = given or marked
-        if known is None and codec == "utf-8" and (found := _by_words(source)) is not None:
+        if known is None and codec == "utf-8" and (found := _encoding_by_words(source)) is not None:
             return found
-        raise _misfit(source, codec, known, decoding.place_of(error)) from error
+        raise _decoding_error(source, codec, known, decoding.place_of(error)) from error
     is_guessed = given is None and marked is None and patterned is not None
     return TextEncoding(codec, codec.removesuffix("-sig"), is_guessed, tuple(decoding.samples))
 
@@ -140,7 +140,7 @@ def _codec_given(source: SourceFile, given: str, marked: str | None) -> str:
     if not known[name].startswith(marked.removesuffix("-sig")):
         raise EncodingUnknown(
             source.path,
-            f"it begins with the mark of {marked.removesuffix('-sig')}, and {given!r} was given",
+            f"it begins with the mark of {marked.removesuffix('-sig')}, but {given!r} was given",
         )
     return marked
 
@@ -159,22 +159,19 @@ def _utf_16_by_nuls(head: bytes, share: float) -> str | None:
     return None
 
 
-def _offer(source: SourceFile, offered: str, reason: str) -> EncodingUnknown:
+def _offer_encoding(source: SourceFile, offered: str, reason: str) -> EncodingUnknown:
     """The error that offers an encoding, if it fits the whole file."""
-    decoding = _Decoding(source, offered)
+    decoding = _FileDecoding(source, offered)
     try:
         decoding.run()
     except UnicodeDecodeError:
         return EncodingUnknown(source.path, f"{reason}, and the file's encoding is not certain")
     return EncodingUnknown(
-        source.path,
-        f"{reason}; {offered} would fit",
-        offered=offered,
-        samples=tuple(decoding.samples),
+        source.path, f"{reason}. {offered} fits", offered=offered, samples=tuple(decoding.samples)
     )
 
 
-def _misfit(
+def _decoding_error(
     source: SourceFile, codec: str, known: str | None, place: tuple[int, int, int]
 ) -> EncodingUnknown:
     """The error for bytes that do not fit; offers an encoding where that is sound."""
@@ -182,9 +179,9 @@ def _misfit(
     where = f"byte 0x{byte:02X} in line {line}, character {column}"
     if known is not None or codec != "utf-8":
         name = codec.removesuffix("-sig")
-        return EncodingUnknown(source.path, f"{where}, is not {name}, which the file should be in")
+        return EncodingUnknown(source.path, f"{where}, is not valid {name}")
     return EncodingUnknown(
-        source.path, f"{where}, is not UTF-8, and in no other encoding do its words read as words"
+        source.path, f"{where}, is not valid UTF-8, and no other encoding fits the text"
     )
 
 
@@ -204,7 +201,7 @@ _LETTERS = frozenset(
 _TYPOGRAPHY = re.compile("['\u2018-\u201e\u2013\u2014\u2026\u00a0\u00b7\u2022\u2122«»€£°§©®½²³]")
 
 
-def _by_words(source: SourceFile) -> TextEncoding | None:
+def _encoding_by_words(source: SourceFile) -> TextEncoding | None:
     """The old encoding in which the file's words are words; None where none is."""
     seen: dict[bytes, None] = {}
     rest = b""
@@ -234,7 +231,7 @@ def _by_words(source: SourceFile) -> TextEncoding | None:
     if not fitting:
         return None
     codec = next(iter(fitting))
-    decoding = _Decoding(source, codec)
+    decoding = _FileDecoding(source, codec)
     try:
         decoding.run()
     except UnicodeDecodeError:
@@ -283,8 +280,8 @@ def _encoding_question(fitting: Mapping[str, list[str]]) -> FileQuestion:
     )
     return FileQuestion(
         "encoding",
-        f"the text is not UTF-8, and reads in {len(fitting)} ways: {shown}",
-        "Choose the one that reads right with --encoding.",
+        f"the text is not UTF-8 and can be read in {len(fitting)} ways: {shown}",
+        "Choose the correct one with --encoding.",
         choices=tuple(
             (codec, ", ".join(words[n] for n in differing[:_SAMPLES_MAX]))
             for codec, words in fitting.items()
@@ -292,7 +289,7 @@ def _encoding_question(fitting: Mapping[str, list[str]]) -> FileQuestion:
     )
 
 
-class _Decoding:
+class _FileDecoding:
     """One decoding of a whole file: samples of cells, and the place reached."""
 
     def __init__(self, source: SourceFile, codec: str) -> None:
@@ -415,7 +412,7 @@ Record = tuple[int, list[str], QuoteDamage | None]
 """A row's first line, its cells, and the wrong quote because of which it cannot be trusted."""
 
 
-def records(
+def read_rows(
     source: SourceFile, encoded: TextEncoding, delimiter: str, shape: RowShape | None = None
 ) -> Generator[Record, None, None]:
     """Read each row, the headings' row included. A blank line has no cells.
@@ -443,16 +440,16 @@ def records(
         # Some programs put a blank between a delimiter and a quote.
         is_spaced = _SPACED_QUOTE(head) is not None
         try:
-            yield from _Quotes(source, text, delimiter, shape, is_spaced=is_spaced).records()
+            yield from _QuoteReader(source, text, delimiter, shape, is_spaced=is_spaced).records()
         except UnicodeDecodeError as error:
-            raise source.changed() from error
+            raise source.changed_error() from error
     source.check()
 
 
 _SPACED_QUOTE = re.compile(r'[,;\t|] +"').search
 
 
-class _Quotes:
+class _QuoteReader:
     """One reading of a text's rows, which goes on behind wrong quotes."""
 
     def __init__(
@@ -501,7 +498,7 @@ class _Quotes:
             except csv.Error as error:
                 if self._shape is None or self._row <= self._shape.first_row:
                     raise _damaged(self._source, self._line, str(error)) from error
-                yield self._broken(str(error))
+                yield self._repair_row(str(error))
 
     def _lines(self) -> Iterator[str]:
         """The file's lines, those that were returned first."""
@@ -513,13 +510,15 @@ class _Quotes:
             take(line)
             yield line
 
-    def _broken(self, error: str) -> Record:
+    def _repair_row(self, error: str) -> Record:
         """The row in which quotes do not add up; its other lines are read as rows."""
         is_closed = "expected after" in error and len(self._taken) == 1
         if is_closed and self._taken[0].count('"') % 2 == 0:
-            return self._first("quote_in_cell", self._row)
+            return self._refuse_first_line("quote_in_cell", self._row)
         self._opened = self._opened or self._row
-        return self._first("quote_in_cell" if is_closed else "quote_not_closed", self._opened)
+        return self._refuse_first_line(
+            "quote_in_cell" if is_closed else "quote_not_closed", self._opened
+        )
 
     def _refused(self, cells: list[str]) -> list[Record]:
         """The rows to refuse instead of these cells; none where the cells are a row."""
@@ -527,18 +526,18 @@ class _Quotes:
         if shape is None or self._row <= shape.first_row or not cells:
             return []
         if len(lines) > 1 and shape.has_swallowed(cells, lines, self._delimiter):
-            return self._swallowed()
+            return self._refuse_all_lines()
         if self._opened:
             if not shape.fits(cells):
-                return [self._first("quote_not_closed", self._opened)]
+                return [self._refuse_first_line("quote_not_closed", self._opened)]
             self._opened = 0
         if len(lines) == 1:
             stray = sum(map(_has_stray_quote, _unquoted(lines[0], self._delimiter)))
             if stray > 1:
-                return [self._first("quote_in_cell", self._row)]
+                return [self._refuse_first_line("quote_in_cell", self._row)]
         return []
 
-    def _first(self, code: QuoteCode, row: int) -> Record:
+    def _refuse_first_line(self, code: QuoteCode, row: int) -> Record:
         """The first line that was taken, as a row to refuse; the other lines are returned."""
         first, *others = self._taken
         self._returned.extendleft(reversed(others))
@@ -547,7 +546,7 @@ class _Quotes:
         self._row += 1
         return self._line - 1, _split(first, self._delimiter), (code, row, row)
 
-    def _swallowed(self) -> list[Record]:
+    def _refuse_all_lines(self) -> list[Record]:
         """All lines that were taken, each as a row to refuse."""
         line, row, count = self._line, self._row, len(self._taken)
         damage: QuoteDamage = "quote_not_closed", row, row + count - 1
@@ -638,7 +637,7 @@ class DelimiterFit:
         return f"{text} (row {row}, line {line}, has {cells})"
 
 
-def settle(
+def detect_delimiter(
     source: SourceFile, encoded: TextEncoding, given: str | None, header_row: int | None = None
 ) -> DelimiterFit:
     """The delimiter of the file, and how its rows look under it; `given` by a person.
@@ -647,26 +646,28 @@ def settle(
     not be given, `NoRows`, and as `records` does.
     """
     if given is None:
-        fit = _only_one(source, _candidates(source, encoded, header_row))
+        fit = _best_fit(source, _candidate_fits(source, encoded, header_row))
     else:
         character = DELIMITERS.get(given.lower(), given)
         if character not in _NAMES:
             raise UnknownName("delimiter", given, DELIMITERS)
-        fit = _fit(source, encoded, character, _place(source, encoded, character, header_row))
+        fit = _measure_fit(
+            source, encoded, character, _find_headings(source, encoded, character, header_row)
+        )
     if not fit.rows and any(fit.first_row):
-        raise NoRows(f"{source.path} has headings and no row below them")
+        raise NoRows(f"{source.path} has headings, but no rows")
     return fit
 
 
-def _candidates(
+def _candidate_fits(
     source: SourceFile, encoded: TextEncoding, header_row: int | None
 ) -> list[DelimiterFit]:
     """The fits of those delimiters that part the headings, or of one that parts none."""
-    places = {each: _place(source, encoded, each, header_row) for each in _NAMES}
+    places = {each: _find_headings(source, encoded, each, header_row) for each in _NAMES}
     for each, place in places.items():
         if is_of_report(place.headings):
             # Nothing else gives the headings of our reports, however wrong the rows still are.
-            return [_fit(source, encoded, each, place)]
+            return [_measure_fit(source, encoded, each, place)]
     # Headings that are known as such are none by chance.
     most = max(place.known for place in places.values())
     if most > 1:
@@ -678,7 +679,7 @@ def _candidates(
     damage = None
     for each in parting or places:
         try:
-            fit = _fit(source, encoded, each, places[each])
+            fit = _measure_fit(source, encoded, each, places[each])
         except DamagedSpreadsheet as error:
             # Quotes need not fall into place under a delimiter that is not the file's.
             damage = damage or error
@@ -692,7 +693,7 @@ def _candidates(
     return fits
 
 
-def _place(
+def _find_headings(
     source: SourceFile, encoded: TextEncoding, delimiter: str, header_row: int | None
 ) -> TablePlace:
     """Where the headings are; nowhere where quotes do not fall into place.
@@ -700,7 +701,7 @@ def _place(
     A first line `sep=;` is one of a spreadsheet program's own.
     """
     first: list[list[str]] = []
-    with closing(records(source, encoded, delimiter)) as reading:
+    with closing(read_rows(source, encoded, delimiter)) as reading:
         try:
             for _, cells, _ in islice(reading, header_row or LOOKED_AT):
                 first.append(cells)
@@ -716,7 +717,7 @@ def _place(
 _SAID = re.compile(r"sep=.?,?", re.IGNORECASE).fullmatch
 
 
-def _only_one(source: SourceFile, fits: list[DelimiterFit]) -> DelimiterFit:
+def _best_fit(source: SourceFile, fits: list[DelimiterFit]) -> DelimiterFit:
     """The fit that is without a misfit, else the only one for most rows."""
     first = fits[0]
     # Of blank headings, it is they that are wrong; a report is known by its own.
@@ -740,12 +741,12 @@ def _only_one(source: SourceFile, fits: list[DelimiterFit]) -> DelimiterFit:
     raise DelimiterUnknown(f"{source.path}: {what} the rows: {counts}")
 
 
-def _fit(
+def _measure_fit(
     source: SourceFile, encoded: TextEncoding, delimiter: str, place: TablePlace
 ) -> DelimiterFit:
     """The fit of this delimiter, after reading the whole file once with it."""
-    shape = _shape(source, encoded, delimiter, place)
-    reading = records(source, encoded, delimiter, shape)
+    shape = _row_shape(source, encoded, delimiter, place)
+    reading = read_rows(source, encoded, delimiter, shape)
     first = list(place.headings)
     headed, rows, fitting, damaged, ended, filled = _last_filled(first), 0, 0, 0, 0, 0
     misfit = None
@@ -780,7 +781,7 @@ def _fit(
     )
 
 
-def _shape(
+def _row_shape(
     source: SourceFile, encoded: TextEncoding, delimiter: str, place: TablePlace
 ) -> RowShape | None:
     """The form of the rows below these headings, by the file's first lines; None without any."""

@@ -15,10 +15,10 @@ from typing import Any, Literal
 from connector.catalog.aliases import EXPORTS
 from connector.catalog.field import AtLeastOneOf
 from connector.errors import Misused, UnknownName
-from connector.spreadsheet.cells import AS_WRITTEN, CellOptions, reader
-from connector.spreadsheet.columns import HINTS, plain, words
+from connector.spreadsheet.cells import AS_WRITTEN, CellOptions, cell_reader
+from connector.spreadsheet.columns import HINTS, heading_words, normalized_heading
 from connector.spreadsheet.mapping_file import SavedMap
-from connector.spreadsheet.problems import Unreadable
+from connector.spreadsheet.problems import CellError
 from connector.spreadsheet.target_columns import PushTarget, TargetColumn
 
 How = Literal["name", "alias", "given"]
@@ -127,13 +127,13 @@ def map_headings(
     saved = saved or SavedMap(resource)
     if saved.resource != resource:
         raise Misused(
-            f"the mapping is for {saved.resource}, and {resource} are pushed",
+            f"the mapping is for {saved.resource}, not for {resource}",
             action=f"Give a mapping for {resource}.",
         )
-    by_plain = {plain(each): each for each in headings}
-    decided = _decided(saved, headings, by_plain)
-    skipped = {by_plain.get(plain(each), each) for each in (*saved.ignored, *ignored)}
-    matching = _HeadingMatch(target, headings)
+    by_plain = {normalized_heading(each): each for each in headings}
+    decided = _saved_columns(saved, headings, by_plain)
+    skipped = {by_plain.get(normalized_heading(each), each) for each in (*saved.ignored, *ignored)}
+    matching = _HeadingMatcher(target, headings)
     columns: list[MappedColumn] = []
     unmapped: list[UnmappedColumn] = []
     for index, heading in enumerate(headings):
@@ -143,15 +143,15 @@ def map_headings(
         column: TargetColumn | None
         how: How
         if given is not None:
-            column, how = matching.named(given, heading), "given"
+            column, how = matching.find_by_name(given, heading), "given"
         else:
-            column, how = matching.found(heading)
+            column, how = matching.find_by_heading(heading)
         if column is None:
-            unmapped.append(_unmapped(heading, target))
+            unmapped.append(_unmapped_column(heading, target))
         else:
             _check_options(options, column, target)
             columns.append(MappedColumn(heading, index, column, how, options))
-    kept, doubled = _without_twins(columns)
+    kept, doubled = _without_duplicates(columns)
     unmapped = sorted((*unmapped, *doubled), key=lambda each: headings.index(each.heading))
     if EVERY_COLUMN in skipped:
         skipped |= {each.heading for each in unmapped}
@@ -168,7 +168,7 @@ def map_headings(
     return replace(found, missing=_missing(target, found.targets.keys()))
 
 
-def saved_from(columns: ColumnMap) -> SavedMap:
+def to_saved_map(columns: ColumnMap) -> SavedMap:
     """The map as a person may keep and change it; what fills nothing is a remark."""
     return SavedMap(
         columns.resource,
@@ -186,7 +186,7 @@ def saved_from(columns: ColumnMap) -> SavedMap:
 
 def without_column(columns: ColumnMap, heading: str) -> SavedMap:
     """The map in which the column is not imported."""
-    saved = saved_from(columns)
+    saved = to_saved_map(columns)
     kept = {name: each for name, each in saved.columns.items() if name != heading}
     return replace(saved, columns=kept, ignored=(*saved.ignored, heading))
 
@@ -207,12 +207,14 @@ def _missing(target: PushTarget, filled: Set[str]) -> tuple[str, ...]:
 
 def _names(target: PushTarget) -> dict[str, TargetColumn]:
     """Target columns by the plain form of their names, then of given labels."""
-    own = {plain(each.name): each for each in target.columns}
+    own = {normalized_heading(each.name): each for each in target.columns}
     labels: dict[str, TargetColumn | None] = {}
     for column in target.columns:
         for label in column.labels:
             # A name that two fields of a content type share names neither.
-            labels[plain(label)] = None if plain(label) in labels else column
+            labels[normalized_heading(label)] = (
+                None if normalized_heading(label) in labels else column
+            )
     return {**{name: column for name, column in labels.items() if column is not None}, **own}
 
 
@@ -220,7 +222,7 @@ def _aliases(target: PushTarget) -> dict[str, TargetColumn]:
     found: dict[str, TargetColumn] = {}
     for column in target.columns:
         for alias in column.aliases:
-            found.setdefault(plain(alias), column)
+            found.setdefault(normalized_heading(alias), column)
     return found
 
 
@@ -232,7 +234,7 @@ def _column_named(target: PushTarget, name: str, heading: str) -> TargetColumn:
     raise UnknownName(f"field of {target.resource.name} for the column {heading!r}", name, allowed)
 
 
-class _HeadingMatch:
+class _HeadingMatcher:
     """Finds the target columns of headings, by their names and other names."""
 
     def __init__(self, target: PushTarget, headings: Sequence[str]) -> None:
@@ -241,7 +243,7 @@ class _HeadingMatch:
         parts = [each for each in target.columns if each.key in _NAME_PARTS]
         is_split = len(parts) == len(_NAME_PARTS) and target.mode != "update"
         self.name_parts = tuple(parts) if is_split else ()
-        plains = {plain(each) for each in headings}
+        plains = {normalized_heading(each) for each in headings}
         self._exported = {
             heading: name
             for signs, meanings in EXPORTS
@@ -252,18 +254,18 @@ class _HeadingMatch:
         self._lacks_last = "first_name" in filled and "last_name" not in filled
         self._lacks_both = filled.isdisjoint(_NAME_PARTS)
 
-    def named(self, name: str, heading: str) -> TargetColumn:
+    def find_by_name(self, name: str, heading: str) -> TargetColumn:
         """The target column that a person named."""
         if name == WHOLE_NAME and self.name_parts:
             return self._whole_name()
         return _column_named(self._target, name, heading)
 
-    def found(self, heading: str) -> tuple[TargetColumn | None, How]:
+    def find_by_heading(self, heading: str) -> tuple[TargetColumn | None, How]:
         """The target column of a heading, and how it was found; None where there is none."""
-        wanted = plain(_REMARK.sub("", heading))
+        wanted = normalized_heading(_REMARK.sub("", heading))
         if wanted in self._exported:
             name = self._exported[wanted]
-            return (None if name is None else self._names.get(plain(name))), "alias"
+            return (None if name is None else self._names.get(normalized_heading(name))), "alias"
         if column := self._names.get(wanted):
             return column, "name"
         if self.name_parts and self._lacks_last and wanted in _LAST_NAMES:
@@ -282,18 +284,18 @@ class _HeadingMatch:
 # -- Decisions -------------------------------------------------------------------------------------
 
 
-def _decided(
+def _saved_columns(
     saved: SavedMap, headings: Sequence[str], by_plain: Mapping[str, str]
 ) -> dict[str, tuple[str, CellOptions]]:
     decided: dict[str, tuple[str, CellOptions]] = {}
     for name, decision in saved.columns.items():
-        heading = name if name in headings else by_plain.get(plain(name))
+        heading = name if name in headings else by_plain.get(normalized_heading(name))
         if heading is None:
             raise UnknownName("column of the file, as the mapping says", name, headings)
         if heading in decided:
             raise Misused(
-                f"the mapping says twice what the column {heading!r} is for",
-                action="Take one of them out.",
+                f"the mapping has two entries for the column {heading!r}",
+                action="Remove one of them.",
             )
         decided[heading] = decision
     return decided
@@ -302,9 +304,8 @@ def _decided(
 def _check_options(options: CellOptions, column: TargetColumn, target: PushTarget) -> None:
     if options.policy == "fill" and column.field.write_only:
         raise Misused(
-            f"the policy of {column.name} is 'fill', and answers never show whether that field is"
-            " empty",
-            action="Say 'overwrite' or 'never'.",
+            f"the policy of {column.name} is 'fill', but the API never returns that field",
+            action="Use 'overwrite' or 'never'.",
         )
     if options.policy == "append" and not column.field.is_long_text:
         raise Misused(
@@ -320,8 +321,8 @@ def _value(text: str, column: TargetColumn, target: PushTarget, what: str) -> An
     if not text.strip():
         return None
     try:
-        return reader(column, target.mode).read(text)
-    except Unreadable as error:
+        return cell_reader(column, target.mode).read(text)
+    except CellError as error:
         problem = error.problem()
         allowed = f" Allowed: {problem.allowed}." if problem.allowed else ""
         raise Misused(
@@ -329,7 +330,7 @@ def _value(text: str, column: TargetColumn, target: PushTarget, what: str) -> An
         ) from error
 
 
-def _without_twins(
+def _without_duplicates(
     columns: Sequence[MappedColumn],
 ) -> tuple[list[MappedColumn], list[UnmappedColumn]]:
     """One column for each field, and the others.
@@ -346,7 +347,7 @@ def _without_twins(
         if each.how == "given":
             raise Misused(
                 f"the columns {twin.heading!r} and {each.heading!r} both fill {each.target.key}",
-                action="Ignore one of them, or say in a mapping file which field it fills.",
+                action="Ignore one of them, or set its field in a column mapping.",
             )
         reason = f"column {twin.heading!r} already fills {each.target.key}"
         doubled.append(UnmappedColumn(each.heading, reason))
@@ -362,9 +363,9 @@ def _constants(
         column = _column_named(target, name, "a constant")
         if column.key in filled:
             raise Misused(
-                f"the mapping has a constant for {column.key}, and the column"
-                f" {filled[column.key]!r} fills it as well",
-                action="Ignore the column, or take the constant out.",
+                f"the mapping has a constant for {column.key}, but the column"
+                f" {filled[column.key]!r} also fills it",
+                action="Ignore the column, or remove the constant.",
             )
         filled[column.key] = f"the constant {name}"
         value = _value(text, column, target, f"the constant {name} is {text!r}")
@@ -375,9 +376,9 @@ def _constants(
 # -- Columns that fill nothing ---------------------------------------------------------------------
 
 
-def _unmapped(heading: str, target: PushTarget) -> UnmappedColumn:
-    fields = {plain(name): name for name in target.resource.fields}
-    name = fields.get(plain(heading))
+def _unmapped_column(heading: str, target: PushTarget) -> UnmappedColumn:
+    fields = {normalized_heading(name): name for name in target.resource.fields}
+    name = fields.get(normalized_heading(heading))
     if name is not None:
         return UnmappedColumn(heading, f"mode {target.mode} does not write the field {name}")
     suggestions: dict[str, str] = {}
@@ -389,16 +390,21 @@ def _unmapped(heading: str, target: PushTarget) -> UnmappedColumn:
 
 def _suggestions(heading: str, target: PushTarget) -> Iterator[tuple[str, str]]:
     """Columns that the heading may stand for, the likeliest first, with reasons."""
-    wanted = plain(heading)
+    wanted = normalized_heading(heading)
     hinted, reason = HINTS.get(wanted, ((), ""))
     there = {each.name for each in target.columns}
     yield from ((name, reason) for name in hinted if name in there)
     scored = []
     for column in target.columns:
         for name in (column.name, *column.labels, *column.aliases):
-            likeness = SequenceMatcher(None, wanted, plain(name), autojunk=False).ratio()
+            likeness = SequenceMatcher(
+                None, wanted, normalized_heading(name), autojunk=False
+            ).ratio()
             if likeness >= _ALIKE_MIN:
-                scored.append((-likeness, column.name, f"it is spelt almost like {name!r}"))
-            elif set(words(name)) < set(words(heading)) and len(plain(name)) > 2:
-                scored.append((-0.5, column.name, f"it has the words of {name!r} and more"))
+                scored.append((-likeness, column.name, f"the spelling is close to {name!r}"))
+            elif (
+                set(heading_words(name)) < set(heading_words(heading))
+                and len(normalized_heading(name)) > 2
+            ):
+                scored.append((-0.5, column.name, f"it contains the words of {name!r}"))
     yield from ((name, reason) for _, name, reason in sorted(scored))

@@ -18,7 +18,7 @@ from connector.catalog.value import MARK, is_redacted
 from connector.errors import Misused, naming
 from connector.spreadsheet.cells import AS_WRITTEN, CellOptions, ColumnPolicy, Immediately
 from connector.spreadsheet.contacts import REGIONS
-from connector.spreadsheet.dates import FORMAT_ALLOWED, check_form
+from connector.spreadsheet.dates import FORMAT_ALLOWED, check_date_format
 from connector.spreadsheet.numbers import Decimal
 from connector.spreadsheet.texts import is_timezone
 
@@ -72,7 +72,7 @@ def load_map(path: Path) -> SavedMap:
             text = file.read(_BYTES_MAX + 1)
     except FileNotFoundError:
         raise Misused(
-            f"the mapping {path} is not there", action="Check the name and the folder."
+            f"the mapping {path} does not exist", action="Check the name and the folder."
         ) from None
     except OSError as error:
         raise Misused(
@@ -80,14 +80,14 @@ def load_map(path: Path) -> SavedMap:
         ) from error
     try:
         if len(text) > _BYTES_MAX:
-            raise ValueError("it is too large to be one")
+            raise ValueError("it is too large")
         document = tomllib.loads(text.decode())
     except (ValueError, RecursionError) as error:
         raise Misused(
             f"the mapping {path} is not TOML: {error}",
-            action="Correct the line that is named; names with blanks stand in quotes.",
+            action="Correct this line. Names with blanks must be in quotes.",
         ) from error
-    return _Reading(path).saved(document)
+    return _MapReader(path).read_map(document)
 
 
 def save_map(path: Path, saved: SavedMap) -> None:
@@ -103,7 +103,7 @@ def save_map(path: Path, saved: SavedMap) -> None:
 
 
 def _lines(saved: SavedMap) -> Iterator[str]:
-    yield "# Which column of the file fills which field."
+    yield "# The field of each column of the file."
     yield f"resource = {_text(saved.resource)}"
     if saved.header_row is not None:
         yield f"header_row = {saved.header_row}"
@@ -113,7 +113,7 @@ def _lines(saved: SavedMap) -> Iterator[str]:
     if saved.ignored:
         yield f"ignored = [{', '.join(map(_text, saved.ignored))}]"
     if saved.constants:
-        yield "\n# What every row has."
+        yield "\n# Values of every row."
         yield "[constants]"
         yield from (f"{_key(name)} = {_text(text)}" for name, text in saved.constants.items())
     yield "\n[columns]"
@@ -164,13 +164,13 @@ def _key(name: str) -> str:
 
 def _is_date_format(value: Any) -> bool:
     try:
-        check_form(value)
+        check_date_format(value)
     except (AttributeError, TypeError, ValueError):
         return False
     return True
 
 
-CENTURY_ALLOWED = "a year from 1900 to 2100, the first that a year of two digits may mean"
+CENTURY_ALLOWED = "the earliest year for two-digit years, from 1900 to 2100"
 
 
 def is_century(value: Any) -> bool:
@@ -183,9 +183,9 @@ _OPTIONS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "decimal": (lambda value: value in get_args(Decimal), "'.', ','"),
     "timezone": (
         lambda value: isinstance(value, str) and is_timezone(value),
-        "the name of a time zone, as Europe/London",
+        "the name of a time zone, for example Europe/London",
     ),
-    "region": (lambda value: value in REGIONS, "the two letters of a country, as GB"),
+    "region": (lambda value: value in REGIONS, "a two-letter country code, for example GB"),
     "century": (is_century, CENTURY_ALLOWED),
     "month_days": (
         lambda value: type(value) is int and value in range(28, 32),
@@ -202,13 +202,13 @@ _OPTIONS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
 """By option of a column, in their order: whether a value is right, and what is allowed."""
 
 
-class _Reading:
+class _MapReader:
     """A document under way to a mapping; knows the file's name for its errors."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def saved(self, document: dict[str, Any]) -> SavedMap:
+    def read_map(self, document: dict[str, Any]) -> SavedMap:
         self._check_names("", document, _TOP)
         for key, value in document.items():
             if is_redacted(value):
@@ -274,7 +274,7 @@ class _Reading:
         for name in table:
             if name not in allowed:
                 raise Misused(
-                    f"the mapping {self._path} has a key that is not known: {before}{name}",
+                    f"the mapping {self._path} has an unknown key: {before}{name}",
                     action=f"Use one of: {', '.join(allowed)}.",
                 )
 

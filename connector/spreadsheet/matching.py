@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from connector.catalog import CATALOG
-from connector.catalog.field_comparison import composed, is_same
+from connector.catalog.field_comparison import is_same, normalize_text
 from connector.ledger.push_plan import Problem
 from connector.ledger.push_states import LandedRecord
 from connector.spreadsheet.cells import ColumnPolicy
@@ -24,13 +24,13 @@ from connector.spreadsheet.target_columns import (
     PushTarget,
     Reference,
     TargetColumn,
-    folded,
+    comparison_text,
 )
 
 _IDS_SHOWN_MAX, _FOUND_MAX = 5, 50
 
 
-def listed(ids: Sequence[str]) -> str:
+def join_ids(ids: Sequence[str]) -> str:
     """Ids in one line, the first few where they are many."""
     more = len(ids) - _IDS_SHOWN_MAX
     return ", ".join(ids[:_IDS_SHOWN_MAX]) + (f" and {more} more" if more > 0 else "")
@@ -69,12 +69,12 @@ class References:
             if not pending:
                 continue
             resource, by = reference.resource, reference.by
-            has_any = self._lookups.holds(resource)
+            has_any = self._lookups.has_records(resource)
             # An id of something that was never pulled cannot be checked here: the API does it.
             if not has_any and by is None:
                 continue
             # Ids are compared as they stand; what people write, without regard to letter case.
-            word = str if by is None else folded
+            word = str if by is None else comparison_text
             texts = dict.fromkeys(word(draft.values[key]) for draft in pending)
             found: Mapping[str, tuple[str, ...]] = {}
             if has_any:
@@ -105,7 +105,7 @@ def _unresolved(
     if ids:
         ambiguous = problem_of(
             "reference_ambiguous",
-            f"The value is the {_words(by)} of several {_words(resource)}: {listed(ids)}.",
+            f"The value is the {_words(by)} of several {_words(resource)}: {join_ids(ids)}.",
             heading,
             received=text,
             fix=f"Enter the ID of one {_words(singular)}.",
@@ -123,7 +123,7 @@ def _unresolved(
 # -- Rows' own records -----------------------------------------------------------------------------
 
 
-class Finder:
+class RecordFinder:
     """Finder of rows' records and, with them, of what each row does."""
 
     def __init__(self, target: PushTarget, columns: ColumnMap, lookups: Lookups) -> None:
@@ -146,7 +146,7 @@ class Finder:
                 draft.record_id = draft.values.pop("id")
         elif keyed:
             self._match(keyed)
-        self._land([draft for draft in drafts if draft.record_id is not None])
+        self._load_records([draft for draft in drafts if draft.record_id is not None])
         for draft in drafts:
             if mode != "upsert":
                 draft.operation = mode
@@ -176,7 +176,7 @@ class Finder:
             elif ids:
                 ambiguous = problem_of(
                     "record_ambiguous",
-                    f"The value belongs to several {_words(resource)}: {listed(ids)}.",
+                    f"The value belongs to several {_words(resource)}: {join_ids(ids)}.",
                     self._columns.column_of(self.by[0]),
                     received=" · ".join(map(str, key)),
                     fix=f"Use the ID of one {_words(self._singular)}.",
@@ -187,7 +187,7 @@ class Finder:
             else:
                 draft.add(self._unknown(str(key[0]), self.by[0]))
 
-    def _land(self, drafts: Sequence[RowDraft]) -> None:
+    def _load_records(self, drafts: Sequence[RowDraft]) -> None:
         if not drafts:
             return
         ids = {draft.record_id for draft in drafts if draft.record_id}
@@ -274,7 +274,7 @@ class LandedComparison:
             if not is_known:
                 unread = unread or key
                 continue
-            then = appended(now, value) if policy == "append" else value
+            then = append_text(now, value) if policy == "append" else value
             if _is_alike(column, now, then) or (policy == "fill" and not _is_empty(now)):
                 continue
             seen = landed if landed.seen is None else LandedRecord(landed.seen)
@@ -286,7 +286,7 @@ APPENDED_AFTER = "\n\n"
 """Separates an appended text from the text before it."""
 
 
-def appended(now: Any, text: Any) -> Any:
+def append_text(now: Any, text: Any) -> Any:
     """The long text with another one appended, or as it is if it has these lines already.
 
     So a file that is sent again appends nothing.
@@ -300,7 +300,7 @@ def appended(now: Any, text: Any) -> Any:
 
 def _lines_of(text: Any) -> str:
     """The lines of a text that are not blank, without outer blanks."""
-    return "\n".join(line for each in str(text).splitlines() if (line := composed(each)))
+    return "\n".join(line for each in str(text).splitlines() if (line := normalize_text(each)))
 
 
 def _landed_value(column: TargetColumn, landed: LandedRecord) -> tuple[Any, bool]:
@@ -332,9 +332,9 @@ def _is_empty(value: Any) -> bool:
 # among a million once in some thirty million files.
 
 
-def comparable(values: Iterable[object]) -> str:
+def comparison_key(values: Iterable[object]) -> str:
     """Values as one text that is the same for values that mean the same."""
-    return "\x1f".join([folded(each) for each in values])
+    return "\x1f".join([comparison_text(each) for each in values])
 
 
 _PARTS = 64
@@ -349,7 +349,7 @@ class ClaimedKeys:
     """
 
     def __init__(self) -> None:
-        self._parts = [_Part() for _ in range(_PARTS)]
+        self._parts = [_KeyTable() for _ in range(_PARTS)]
 
     def claim(self, key: str, row: int) -> int | None:
         """The row that had the key first; None where this one has it, now or already."""
@@ -365,7 +365,7 @@ class ClaimedKeys:
         return part.rows[place] if part.digests[place] else None
 
 
-class _Part:
+class _KeyTable:
     """A hash table of one part's keys, of which half the places are free, at least."""
 
     __slots__ = ("count", "digests", "rows")

@@ -18,7 +18,7 @@ from connector.catalog.value import Kind
 from connector.spreadsheet.dates import ORDERS, date_meanings
 from connector.spreadsheet.mapping import MappedColumn
 from connector.spreadsheet.numbers import Decimal, number_meanings
-from connector.spreadsheet.problems import Cell, FileQuestion, PartlyShown, SheetRow, Unreadable
+from connector.spreadsheet.problems import Cell, CellError, FileQuestion, PartlyShown, SheetRow
 
 UNSETTLED = frozenset(("ambiguous_date", "ambiguous_number"))
 """Codes of cells that other cells may settle."""
@@ -61,7 +61,7 @@ def _meanings_of(sort: Sort, text: str) -> dict[str, object]:
         return dict(number.values) if number is not None else {}
     try:
         day = date_meanings(text)
-    except Unreadable:
+    except CellError:
         return {}
     return {k: v for k, v in day.dates.items() if k in ("dmy", "mdy")} if day is not None else {}
 
@@ -155,7 +155,7 @@ class ColumnMeanings:
                     received=mix.date,
                 )
 
-    def settle(self) -> tuple[MappedColumn, ...]:
+    def infer_options(self) -> tuple[MappedColumn, ...]:
         """The columns with the meanings that are certain as their options."""
         evidence = {
             column.index: _ColumnProofs(sort)
@@ -167,9 +167,11 @@ class ColumnMeanings:
                 cell = row.cells[index] if index < len(row.cells) else ""
                 if isinstance(cell, str) and (text := cell.strip()):
                     found.add(text)
-        return tuple(self._settled(column, evidence) for column in self._columns)
+        return tuple(self._infer_column(column, evidence) for column in self._columns)
 
-    def _settled(self, column: MappedColumn, evidence: dict[int, _ColumnProofs]) -> MappedColumn:
+    def _infer_column(
+        self, column: MappedColumn, evidence: dict[int, _ColumnProofs]
+    ) -> MappedColumn:
         own = evidence.get(column.index)
         if own is None or not own.doubts:
             return column
@@ -204,12 +206,12 @@ def _sort_of(column: MappedColumn) -> Sort | None:
 def _question(column: MappedColumn, own: _ColumnProofs, *, is_mixed: bool) -> FileQuestion:
     meanings = _meanings_of(own.sort, own.example).items()
     choices = " or ".join(f"{value} ({_OPTION[own.sort]} {_WORDS[key]})" for key, value in meanings)
-    why = "its other cells are written in both ways" if is_mixed else "no other cell settles it"
+    why = "its other cells do not agree" if is_mixed else "no other cell shows which one is right"
     return FileQuestion(
         "reading",
-        f"column {column.heading!r} can be read in two ways, and {why}:"
+        f"column {column.heading!r} can be read in two ways, because {why}:"
         f" {own.example!r} is {choices}",
-        "Choose with the option that is named.",
+        "Choose with one of these options.",
         stops=False,
         column=column.heading,
         received=own.example,

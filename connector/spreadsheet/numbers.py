@@ -18,12 +18,12 @@ from typing import Any, Literal
 from connector.spreadsheet.problems import (
     Amount,
     Cell,
+    CellError,
     NotedValue,
     PartlyShown,
     ReadText,
     ReadTyped,
-    Unreadable,
-    noted,
+    with_note,
 )
 from connector.spreadsheet.word_lists import period_of
 
@@ -128,7 +128,7 @@ def is_too_large(number: float) -> bool:
     return not abs(number) < _NUMBER_MAX
 
 
-def exact(value: float) -> int | float:
+def as_integer_if_whole(value: float) -> int | float:
     """The number as an integer if it is whole.
 
     Beyond 15 digits a workbook's numbers have lost digits, so that none are added.
@@ -139,7 +139,7 @@ def exact(value: float) -> int | float:
 def as_typed(value: float) -> int | float | str:
     """The number of a workbook's cell as it was typed, or text if it is not finite."""
     # No program writes such numbers; as text they are refused where a number belongs.
-    return exact(value) if math.isfinite(value) else str(value)
+    return as_integer_if_whole(value) if math.isfinite(value) else str(value)
 
 
 def number_reader(
@@ -166,12 +166,12 @@ def number_reader(
         value = values.get(decimal) if decimal else next(iter(values.values()))
         if value is None:
             if not is_settled:
-                raise Unreadable("decimal_sign", fix=_SIGNS_TOLD[decimal])
+                raise CellError("decimal_sign", fix=_SIGNS_TOLD[decimal])
             value = next(iter(values.values()))
         whole = max(values.values(), key=abs)
         if found.is_ambiguous and (decimal is None or (is_settled and value != whole)):
             shown = " or ".join(f"{each:,}" for each in dict.fromkeys(values.values()))
-            raise Unreadable(
+            raise CellError(
                 "ambiguous_number",
                 f"The value can be {shown}.",
                 fix=f"Enter {whole} if that is right, or choose the decimal separator of the"
@@ -185,17 +185,17 @@ def number_reader(
 def _checked(value: int | float, unit: str, is_percentage: bool) -> Any:
     """The value of every number cell, with its unit and warnings.
 
-    Raises `Unreadable` for a number that is too large, or has a unit that the field cannot take.
+    Raises `CellError` for a number that is too large, or has a unit that the field cannot take.
     """
     if is_too_large(value):
         raise _too_large()
     if unit == "%":
         if not is_percentage:
-            raise Unreadable("percent_sign")
-        return noted(value, "large_percentage") if value > _SHARE_MAX else value
+            raise CellError("percent_sign")
+        return with_note(value, "large_percentage") if value > _SHARE_MAX else value
     if unit:
         if is_percentage:
-            raise Unreadable(
+            raise CellError(
                 "currency_sign",
                 "The value has a currency, but this column is a percentage.",
                 fix="Enter a percentage.",
@@ -206,8 +206,8 @@ def _checked(value: int | float, unit: str, is_percentage: bool) -> Any:
 
 def _noted_share(value: int | float) -> int | float | NotedValue:
     if value > _SHARE_MAX:
-        return noted(value, "large_percentage")
-    return noted(value, "small_percentage") if 0 < value < 1 else value
+        return with_note(value, "large_percentage")
+    return with_note(value, "small_percentage") if 0 < value < 1 else value
 
 
 _SIGNS_TOLD: Mapping[str | None, str] = {
@@ -220,34 +220,34 @@ _RANGE = re.compile(
 ).fullmatch
 
 
-def _other_period(text: str, found: str, period: str | None) -> Unreadable:
+def _other_period(text: str, found: str, period: str | None) -> CellError:
     """The error for a number of another period than the column's."""
     if period is None:
-        return Unreadable("other_period", f"The value has a period ({found}).", fix=_NUMBER_ALONE)
+        return CellError("other_period", f"The value has a period ({found}).", fix=_NUMBER_ALONE)
     if _IS_RATE(text):
         told = f"The value is per {found}, but this column is per {period}."
-        return Unreadable("other_period", told, fix=f"Enter the amount per {period}.")
+        return CellError("other_period", told, fix=f"Enter the amount per {period}.")
     told = f"The value is in {found}s, but this column is in {period}s."
-    return Unreadable("other_period", told, fix=f"Enter the number of {period}s.")
+    return CellError("other_period", told, fix=f"Enter the number of {period}s.")
 
 
 _NUMBER_ALONE = "Enter the number alone."
 
 
-def _no_number(text: str) -> Unreadable:
+def _no_number(text: str) -> CellError:
     """Why the text is no number."""
     if _DIGITS(text.lstrip("+-")) is not None:
         return _too_large()
     if _SCIENTIFIC(text) is not None:
-        return Unreadable("scientific")
+        return CellError("scientific")
     if _RANGE(text) is not None:
         fix = "Enter one number, for example 45000."
-        return Unreadable("not_a_number", "The value is a range.", fix=fix)
-    return Unreadable("not_a_number")
+        return CellError("not_a_number", "The value is a range.", fix=fix)
+    return CellError("not_a_number")
 
 
-def _too_large() -> Unreadable:
-    return Unreadable("too_large")
+def _too_large() -> CellError:
+    return CellError("too_large")
 
 
 def typed_number(is_percentage: bool) -> ReadTyped:
@@ -257,13 +257,13 @@ def typed_number(is_percentage: bool) -> ReadTyped:
         if isinstance(cell, Amount):
             value = _checked(cell.value, cell.unit, is_percentage)
             told = f"The cell shows {cell.shown}, but contains {cell.value}, which is imported."
-            return noted(value, "rounded", told) if cell.shown else value
+            return with_note(value, "rounded", told) if cell.shown else value
         is_number = isinstance(cell, int | float) and not isinstance(cell, bool)
         if is_number and not (isinstance(cell, float) and math.isnan(cell)):
             # No spreadsheet shows more digits than these.
             number = float(f"{cell:.15g}") if isinstance(cell, float) else cell
             return _checked(number, "", is_percentage)
-        raise Unreadable(
+        raise CellError(
             "not_a_number",
             "The value is stored as a date or as true or false, not as a number.",
             fix="Format the column as a number and enter the value again.",
@@ -300,7 +300,7 @@ def _in_days(read: ReadText, month_days: int | None) -> ReadText:
             return count * _WEEK_DAYS
         if found.period == "month":
             if month_days is None:
-                raise Unreadable("month_length")
+                raise CellError("month_length")
             return count * month_days
         return read(text)
 
@@ -318,9 +318,9 @@ def _whole(read_number: ReadTyped) -> ReadTyped:
         if isinstance(number, NotedValue):
             number = number.value
         if isinstance(number, Amount):
-            raise Unreadable("currency_sign", fix="Enter the number alone.")
+            raise CellError("currency_sign", fix="Enter the number alone.")
         if number != number // 1:
-            raise Unreadable("not_whole")
+            raise CellError("not_whole")
         return int(number)
 
     return read
@@ -393,7 +393,7 @@ def _sections_of(form: str) -> tuple[_FormSection, ...]:
     return tuple(sections)
 
 
-def _seen(codes: str) -> str:
+def _parse_format_codes(codes: str) -> str:
     return "".join(chr(ord(each) - _LITERAL) if ord(each) > _LITERAL else each for each in codes)
 
 
@@ -429,7 +429,7 @@ def _text_shown(text: str, sections: tuple[_FormSection, ...], form: str) -> Cel
     if len(sections) > _TEXT_SECTION and not sections[_TEXT_SECTION].codes:
         return PartlyShown(text, "", form)
     codes = next((each.codes for each in sections if "@" in each.codes), "@")
-    return text if codes == "@" else _seen(codes).strip().replace("@", text)
+    return text if codes == "@" else _parse_format_codes(codes).strip().replace("@", text)
 
 
 def _number_shown(cell: float, codes: str, form: str, *, hides_sign: bool = False) -> Cell:
@@ -438,12 +438,15 @@ def _number_shown(cell: float, codes: str, form: str, *, hides_sign: bool = Fals
     if place is None:
         if _DATE_PART.search(codes):
             return cell
-        return _seen(codes).strip() or PartlyShown(cell, "", form)
+        return _parse_format_codes(codes).strip() or PartlyShown(cell, "", form)
     bare = "".join(each for each in codes if ord(each) < _LITERAL)
     if _MASK(bare):
         is_whole = cell >= 0 and cell == int(cell)
         return _masked(str(int(cell)), codes) if is_whole else cell
-    before, after = _seen(codes[: place.start()]), _seen(codes[place.end() :])
+    before, after = (
+        _parse_format_codes(codes[: place.start()]),
+        _parse_format_codes(codes[place.end() :]),
+    )
     if re.match(r"E[+-]|\s*/", after):
         return cell
     around = f"{before} {after}".replace("%", "").strip(" -()\u00a0")
@@ -472,7 +475,7 @@ def _masked(digits: str, codes: str) -> str:
         shown.append(each if each not in "0#" else left.pop() if left else "0" * (each == "0"))
         if index == first:
             shown += reversed(left)
-    return _seen("".join(reversed(shown))).strip()
+    return _parse_format_codes("".join(reversed(shown))).strip()
 
 
 def _part_of_date(cell: date | time, codes: str, form: str) -> Cell:
@@ -494,7 +497,7 @@ def _part_of_date(cell: date | time, codes: str, form: str) -> Cell:
     def shown(part: re.Match[str]) -> str:
         return cell.strftime(_STRFTIME.get(part[0].lower(), " "))
 
-    text = _seen(_DATE_PART.sub(shown, codes)).strip()
+    text = _parse_format_codes(_DATE_PART.sub(shown, codes)).strip()
     return PartlyShown(cell, text, form) if days and months and not has_time else text
 
 

@@ -18,9 +18,9 @@ from xlrd.biffh import XLRDError
 
 from connector.errors import DamagedSpreadsheet, PasswordProtected, UnsafeWorkbook
 from connector.spreadsheet.numbers import (
+    as_integer_if_whole,
     as_shown,
     as_typed,
-    exact,
     is_too_large,
     number_meanings,
     shows_length,
@@ -28,15 +28,21 @@ from connector.spreadsheet.numbers import (
     unit_of,
 )
 from connector.spreadsheet.problems import Amount, Cell, Flaw, PartlyShown, text_of
-from connector.spreadsheet.source_file import SourceFile, archive, measure, parse, parser
+from connector.spreadsheet.source_file import (
+    SourceFile,
+    measure_archive,
+    open_archive,
+    parse_member,
+    safe_parser,
+)
 from connector.spreadsheet.table_place import LOOKED_AT
 from connector.spreadsheet.workbook import (
     AREA_MAX,
     COLUMNS_MAX,
-    Outline,
     ReadRow,
-    alike,
+    SheetOutline,
     choose_sheet,
+    find_similar_name,
     length_of_time,
 )
 
@@ -51,7 +57,7 @@ class OtherSheet:
 
     source: SourceFile
     name: str
-    outline: Outline
+    outline: SheetOutline
     values: list[list[Cell]] = field(repr=False)
     flaws: Mapping[int, Mapping[int, Flaw]] = field(default_factory=dict, repr=False)
 
@@ -65,23 +71,23 @@ class OtherSheet:
 
 def find_ods(source: SourceFile, wanted: str | None) -> OtherSheet:
     """The sheet of an OpenDocument file. Raises as `find_sheet` does."""
-    measure(source)
+    measure_archive(source)
     scan = _OdsScan(source)
-    with archive(source) as opened:
-        for _ in parse(source, opened, "content.xml", scan.parser):
+    with open_archive(source) as opened:
+        for _ in parse_member(source, opened, "content.xml", scan.parser):
             pass
-    return _chosen(source, wanted, scan.sheets)
+    return _choose(source, wanted, scan.sheets)
 
 
 def find_xls(source: SourceFile, wanted: str | None) -> OtherSheet:
     """The sheet of a workbook of before 2007. Raises as `find_sheet` does."""
     if source.size > _BYTES_MAX:
-        raise UnsafeWorkbook(f"{source.path} is larger than any workbook of its kind")
+        raise UnsafeWorkbook(f"{source.path} is too large for this file type")
     with source.open() as file:
         content = file.read()
     try:
         book = xlrd.open_workbook(
-            file_contents=content, formatting_info=True, ragged_rows=True, logfile=_Silence()
+            file_contents=content, formatting_info=True, ragged_rows=True, logfile=_DiscardedLog()
         )
         sheets = {
             each.name: _sheet_of(source, book, each)
@@ -93,12 +99,12 @@ def find_xls(source: SourceFile, wanted: str | None) -> OtherSheet:
         if isinstance(error, XLRDError) and "encrypted" in str(error):
             raise PasswordProtected(f"{source.path} is encrypted with a password") from error
         raise DamagedSpreadsheet(f"{source.path} is damaged: {type(error).__name__}") from error
-    return _chosen(source, wanted, sheets)
+    return _choose(source, wanted, sheets)
 
 
-def _chosen(source: SourceFile, wanted: str | None, sheets: Mapping[str, OtherSheet]) -> OtherSheet:
+def _choose(source: SourceFile, wanted: str | None, sheets: Mapping[str, OtherSheet]) -> OtherSheet:
     if wanted is not None:
-        return sheets[wanted if wanted in sheets else alike(source, sheets, wanted)]
+        return sheets[wanted if wanted in sheets else find_similar_name(source, sheets, wanted)]
     filled = [name for name, each in sheets.items() if each.outline.rows]
 
     def first_rows(name: str) -> list[list[str]]:
@@ -107,7 +113,7 @@ def _chosen(source: SourceFile, wanted: str | None, sheets: Mapping[str, OtherSh
     return sheets[choose_sheet(source, filled, first_rows)]
 
 
-class _Silence:
+class _DiscardedLog:
     """A log that nobody reads: what the library says of a file is no error of ours."""
 
     def write(self, text: str) -> None:
@@ -138,8 +144,8 @@ def _sheet_of(source: SourceFile, book: Any, sheet: Any) -> OtherSheet:
                 flaws.setdefault(index, {})[column] = flaw
                 cells.append(flaw[1])
         values.append(cells)
-    outline = Outline()
-    _reach(outline, values)
+    outline = SheetOutline()
+    _note_extent(outline, values)
     rows = sheet.rowinfo_map.items()
     outline.hidden = {number for number, info in rows if info.hidden}
     outline.hidden_columns = {n for n, info in sheet.colinfo_map.items() if info.hidden}
@@ -184,7 +190,7 @@ def _range(first_row: int, row: int, first_column: int, column: int) -> str:
     return f"{first[0]}{first_row + 1}:{first[1]}{row}"
 
 
-def _reach(outline: Outline, values: list[list[Cell]]) -> None:
+def _note_extent(outline: SheetOutline, values: list[list[Cell]]) -> None:
     """Note how far the sheet reaches."""
     for index, cells in enumerate(values):
         width = max((n for n, cell in enumerate(cells, 1) if cell != ""), default=0)
@@ -205,13 +211,13 @@ class _OdsScan:
     def __init__(self, source: SourceFile) -> None:
         self.sheets: dict[str, OtherSheet] = {}
         self._source = source
-        self.parser = parser(source, "content.xml")
+        self.parser = safe_parser(source, "content.xml")
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
         self.parser.CharacterDataHandler = self._text
         self._name = ""
         self._values: list[list[Cell]] = []
-        self._outline, self._columns = Outline(), 0
+        self._outline, self._columns = SheetOutline(), 0
         self._row: list[Cell] = []
         self._row_times = self._cell_times = 1
         self._area = self._empty_rows = self._empty_cells = 0
@@ -224,27 +230,29 @@ class _OdsScan:
             case "table:table":
                 self._name = attributes.get("table:name", "")
                 self._values, self._empty_rows = [], 0
-                self._outline, self._columns = Outline(), 0
+                self._outline, self._columns = SheetOutline(), 0
             case "table:table-column":
-                times = min(_times(attributes.get("table:number-columns-repeated")), COLUMNS_MAX)
+                times = min(
+                    _repeat_count(attributes.get("table:number-columns-repeated")), COLUMNS_MAX
+                )
                 if attributes.get("table:visibility") in _UNSEEN:
                     unseen = range(self._columns, self._columns + times)
                     self._outline.hidden_columns |= {*unseen}
                 self._columns += times
             case "table:table-row":
                 self._row, self._empty_cells = [], 0
-                self._row_times = _times(attributes.get("table:number-rows-repeated"))
+                self._row_times = _repeat_count(attributes.get("table:number-rows-repeated"))
                 if attributes.get("table:visibility") in _UNSEEN:
                     self._outline.hidden.add(len(self._values) + self._empty_rows)
             case "table:table-cell" | "table:covered-table-cell":
                 self._attributes, self._lines = attributes, []
-                self._cell_times = _times(attributes.get("table:number-columns-repeated"))
+                self._cell_times = _repeat_count(attributes.get("table:number-columns-repeated"))
             case "office:annotation":
                 self._notes += 1
             case "text:p" if self._lines is not None and not self._notes:
                 self._lines.append("")
             case "text:s" if self._lines and not self._notes:
-                self._lines[-1] += " " * min(_times(attributes.get("text:c")), 1_000)
+                self._lines[-1] += " " * min(_repeat_count(attributes.get("text:c")), 1_000)
 
     def _text(self, text: str) -> None:
         if self._lines and not self._notes:
@@ -259,7 +267,7 @@ class _OdsScan:
             case "table:table-row":
                 self._end_row()
             case "table:table":
-                _reach(self._outline, self._values)
+                _note_extent(self._outline, self._values)
                 made = OtherSheet(self._source, self._name, self._outline, self._values)
                 self.sheets.setdefault(self._name, made)
 
@@ -289,11 +297,13 @@ class _OdsScan:
         if self._area > AREA_MAX:
             raise UnsafeWorkbook(
                 f"{self._source.path}: the table has more than {AREA_MAX:,} cells",
-                action="Delete the empty rows and columns around it, or save the sheet as csv.",
+                action=(
+                    "Delete the empty rows and columns around the table, or save the sheet as csv."
+                ),
             )
 
 
-def _times(text: str | None) -> int:
+def _repeat_count(text: str | None) -> int:
     return max(1, int(text)) if text and text.isascii() and text.isdecimal() else 1
 
 
@@ -327,7 +337,7 @@ def _ods_number(kind: str, attributes: Mapping[str, str], text: str) -> Cell:
     value = round(value * 100, 10) if kind == "percentage" else value
     unit = "%" if kind == "percentage" else attributes.get("office:currency", "")
     form = "0.00%" if unit == "%" else "0.00" if unit else "General"
-    figure = exact(value)
+    figure = as_integer_if_whole(value)
     meant = number_meanings(text)
     if text and meant is None and kind == "float":
         return text

@@ -21,7 +21,7 @@ from openpyxl.utils import get_column_letter
 
 from connector.atomic_files import replacing
 from connector.errors import DamagedSpreadsheet, naming
-from connector.spreadsheet.source_file import find, measure
+from connector.spreadsheet.source_file import measure_archive, open_source
 from connector.spreadsheet.table import WORKBOOK_SUFFIX, open_table
 
 _CELLS = re.compile(r"xl/(?:worksheets/[^/]+|sharedStrings)\.xml", re.IGNORECASE)
@@ -43,7 +43,7 @@ class NamedPerson(RowOwner, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class InTable:
+class TableMatches:
     """A person in a table: the number of their rows, and other texts that name them.
 
     Each of the `mentions` is a row and a column, or a part of a workbook.
@@ -58,7 +58,7 @@ def rows_about(path: Path, who: RowOwner) -> int:
     return sum(who.is_in_row(cells) for _, cells in _rows(path))
 
 
-def search_table(path: Path, person: NamedPerson) -> InTable:
+def search_table(path: Path, person: NamedPerson) -> TableMatches:
     """Search every row of a table. Raises a `SpreadsheetError` for another file."""
     count = 0
     mentions = []
@@ -73,7 +73,7 @@ def search_table(path: Path, person: NamedPerson) -> InTable:
             ]
     if path.suffix.lower() == WORKBOOK_SUFFIX:
         mentions += [("", part) for part in _parts_naming(path, person)]
-    return InTable(count, tuple(mentions))
+    return TableMatches(count, tuple(mentions))
 
 
 def remove_rows(path: Path, who: RowOwner) -> None:
@@ -122,8 +122,8 @@ def _lines(path: Path) -> tuple[str, list[str], list[tuple[int, list[str]]]]:
 
 def _workbook_rows(path: Path) -> Iterator[tuple[str, list[str]]]:
     """Rows of every sheet, hidden ones too."""
-    source = find(path)
-    measure(source)
+    source = open_source(path)
+    measure_archive(source)
     with source.open() as file:
         content = io.BytesIO(file.read())
     try:

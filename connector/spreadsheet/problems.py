@@ -122,7 +122,7 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         # Required values.
         "required": "The cell is empty, but a value is required: enter a value.",
         "word_for_nothing": "The value is read as empty, but a value is required: enter a value, or"
-        ' keep this one under "Values" on the import page or in a column map.',
+        ' keep this one under "Values" on the import page or in a column mapping.',
         COLUMN_MISSING: "The file has no column for a required field: add the column.",
         "required_when": "The cell is empty, but another cell of the row makes a value"
         " necessary: enter a value.",
@@ -288,7 +288,7 @@ def problem_of(
         code,
         message or message_of(code) or code,
         column,
-        None if received is None else shown(received),
+        None if received is None else visible_text(received),
         allowed,
         fix or fix_of(code),
     )
@@ -308,7 +308,7 @@ def fix_of(code: str) -> str | None:
 
 
 ReadText = Callable[[str], Any]
-"""Reads a text that is not blank and has no outer blanks, or raises `Unreadable`."""
+"""Reads a text that is not blank and has no outer blanks, or raises `CellError`."""
 
 ReadTyped = Callable[[Any], Any]
 """Reads a cell that a spreadsheet program typed: number, truth value, date or time; or raises."""
@@ -325,14 +325,14 @@ class NotedValue:
     notes: tuple[tuple[str, str | None], ...]
 
 
-def noted(value: Any, code: str, message: str | None = None) -> NotedValue:
+def with_note(value: Any, code: str, message: str | None = None) -> NotedValue:
     """The value with one note more."""
     if isinstance(value, NotedValue):
         return NotedValue(value.value, ((code, message), *value.notes))
     return NotedValue(value, ((code, message),))
 
 
-class Unreadable(Exception):
+class CellError(Exception):
     """A cell cannot be read as its field. It becomes a `Problem` in this room."""
 
     def __init__(
@@ -350,7 +350,7 @@ class Unreadable(Exception):
     def problem(self, column: str | None = None, cell: Cell | None = None) -> Problem:
         """The problem that a person is shown."""
         found = self._problem
-        received = None if cell is None else shown(cell)
+        received = None if cell is None else visible_text(cell)
         return Problem(found.code, found.message, column, received, found.allowed, found.fix)
 
 
@@ -394,7 +394,7 @@ def text_of(cell: Cell) -> str:
     return str(cell)
 
 
-def shown(cell: Cell) -> str:
+def visible_text(cell: Cell) -> str:
     """The cell as text with invisible characters named, cut to be shown."""
     text = text_of(cell)
     if len(text) > RECEIVED_CHARACTERS_MAX:
@@ -404,7 +404,7 @@ def shown(cell: Cell) -> str:
     return "".join(c if c.isprintable() or c == "\n" else f"<{_code_point(c)}>" for c in text)
 
 
-def named(character: str) -> str:
+def character_name(character: str) -> str:
     """Name and number of a character that cannot be seen."""
     name = unicodedata.name(character, "").lower() or _CONTROLS.get(character, "control character")
     return f"{name} ({_code_point(character)})"

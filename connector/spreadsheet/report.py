@@ -27,7 +27,7 @@ from connector.ledger.push_states import PreviewOutcome
 from connector.spreadsheet.problems import UNSENT, Cell, SheetRow, fix_of, text_of
 from connector.spreadsheet.report_words import PLAIN_WORDS, ReportWords
 from connector.spreadsheet.table import TEXT_SUFFIXES, WORKBOOK_SUFFIX, Spreadsheet
-from connector.spreadsheet.texts import EMPTY, MISSING, NOT_CALCULATED, mark
+from connector.spreadsheet.texts import EMPTY, MISSING, NOT_CALCULATED, escape_cell
 
 # -- Results ---------------------------------------------------------------------------------------
 
@@ -88,7 +88,7 @@ class ProblemGroup:
         """What is wrong, in the words of the command."""
         return self._lines(PLAIN_WORDS.rows, lambda problem: problem.text)
 
-    def told(self, words: ReportWords) -> list[str]:
+    def describe(self, words: ReportWords) -> list[str]:
         """What is wrong, in these words."""
         if words is PLAIN_WORDS:
             return self.lines
@@ -104,7 +104,7 @@ class ProblemGroup:
         lines = [f"{rows([number], 0)}: {text(problem)}" for number, problem in self.examples]
         return [*lines, rows([], self.more)] if self.more else lines
 
-    def cure(self, words: ReportWords) -> str:
+    def describe_fix(self, words: ReportWords) -> str:
         """What to do, in these words."""
         return self.fix or "" if words is PLAIN_WORDS else words.fix(self.problem)
 
@@ -200,7 +200,7 @@ def _in_one_line(problem: Problem, words: ReportWords) -> str:
     return f"{place}: {words.text(problem)}" if place else words.text(problem)
 
 
-def stand_in(row: SheetRow, index: int, width: int) -> str | None:
+def placeholder(row: SheetRow, index: int, width: int) -> str | None:
     """The text that stands for a cell that is not there, or has nothing to show."""
     if index >= len(row.cells) - row.missing:
         return MISSING
@@ -229,7 +229,7 @@ def new_table(path: Path, what: str) -> Iterator[IO[bytes]]:
     """
     if path.suffix.lower() not in (*TEXT_SUFFIXES, WORKBOOK_SUFFIX):
         raise NotASpreadsheet(
-            f"{path}: {what} is a csv, tsv, txt or xlsx", action="Give a name that ends so."
+            f"{path}: {what} is a csv, tsv, txt or xlsx", action="Choose a name with this ending."
         )
     try:
         with atomic_files.replacing(path) as file:
@@ -307,8 +307,8 @@ def _write(
 ) -> None:
     if path.exists() and path.samefile(table.path):
         raise ReportRefused(
-            f"{path} is the input itself, which is never written over",
-            action="Give the report another name.",
+            f"{path} is the input file, which is never overwritten",
+            action="Choose another name for the report.",
         )
     suffix = path.suffix.lower()
     try:
@@ -350,22 +350,22 @@ def _text_rows(
     headings: tuple[str, ...], pairs: Pairs, words: ReportWords
 ) -> Iterator[Sequence[Any]]:
     width = len(headings)
-    yield [*map(mark, headings), *words.headings]
+    yield [*map(escape_cell, headings), *words.headings]
     for row, result in pairs:
         if result is None:
             own = list(map(_text_cell, row.cells)) if row.is_outside else [""] * width
             yield [*own[:width], *[""] * len(words.headings), *own[width:]]
             continue
         if row.flaws or row.missing or len(row.cells) != width:
-            own = [stand_in(row, i, width) or _text_cell(c) for i, c in enumerate(row.cells)]
+            own = [placeholder(row, i, width) or _text_cell(c) for i, c in enumerate(row.cells)]
         else:
             # The plain case needs to be fast: there may be a million of them.
             own = list(map(_text_cell, row.cells))
         number, *rest = report_cells(result, words)
         # Cells that no heading stands above come behind everything else, as they did.
-        yield [*own[:width], number, *map(mark, rest), *own[width:]]
+        yield [*own[:width], number, *map(escape_cell, rest), *own[width:]]
 
 
 def _text_cell(cell: Cell) -> str:
     # A number is no text that could be mistaken for a formula.
-    return mark(cell) if isinstance(cell, str) else text_of(cell)
+    return escape_cell(cell) if isinstance(cell, str) else text_of(cell)

@@ -11,19 +11,19 @@ from typing import Any
 from connector.catalog.value import VALUE_ERASED, Kind, is_redacted
 from connector.ledger.push_plan import Problem
 from connector.ledger.push_states import LandedRecord, Operation
-from connector.spreadsheet.cells import reader
-from connector.spreadsheet.columns import plain
+from connector.spreadsheet.cells import cell_reader
+from connector.spreadsheet.columns import normalized_heading
 from connector.spreadsheet.mapping import WHOLE_NAME, ColumnMap, MappedColumn
 from connector.spreadsheet.meanings import UNSETTLED, ColumnMeanings
 from connector.spreadsheet.problems import (
     Amount,
     Cell,
+    CellError,
     NotedValue,
     PartlyShown,
     SheetRow,
-    Unreadable,
-    noted,
     problem_of,
+    with_note,
 )
 from connector.spreadsheet.target_columns import PushTarget
 from connector.spreadsheet.word_lists import DEGREES, PARTICLES, TITLES
@@ -88,14 +88,14 @@ class RowReader:
         self._target, self._meanings = target, meanings
         self._watch = meanings.watch if meanings is not None else _watch_none
         self._drops_cleared = target.mode == "create"
-        self._take_columns(columns.columns)
+        self._set_columns(columns.columns)
         self._currencies = _currencies(target)
         self._has_whole_name = WHOLE_NAME in columns.targets
         self._constants = {
             column.key: value for column, _, value in columns.constants if value is not None
         }
 
-    def _take_columns(self, columns: Sequence[MappedColumn]) -> None:
+    def _set_columns(self, columns: Sequence[MappedColumn]) -> None:
         self._columns = [
             (each.index, each.target.key, _cell_reader(each, self._target, self._watch(each)), each)
             for each in columns
@@ -109,7 +109,7 @@ class RowReader:
         """
         values = self._constants.copy()
         draft = RowDraft(row, values)
-        if row.is_outside or (row.problems and self._take_form(draft)):
+        if row.is_outside or (row.problems and self._add_form_problems(draft)):
             return draft
         if row.is_hidden:
             draft.warn("hidden_row", None, None)
@@ -121,7 +121,7 @@ class RowReader:
                 continue
             try:
                 value = read(cells[index])
-            except Unreadable as error:
+            except CellError as error:
                 if error.code in UNSETTLED and self._meanings is not None:
                     return self._read_settled(row)
                 draft.fail(key, error.problem(column.heading, cells[index]))
@@ -130,9 +130,9 @@ class RowReader:
                 values[key] = value
                 continue
             if value is not None:
-                self._take(draft, column, value)
+                self._add_value(draft, column, value)
         if draft.amounts:
-            self._take_currencies(draft)
+            self._fill_currencies(draft)
         if self._has_whole_name and WHOLE_NAME in values:
             self._split_name(draft)
         return draft
@@ -140,20 +140,22 @@ class RowReader:
     def _read_settled(self, row: SheetRow) -> RowDraft:
         """The row read once more, after the first cell that can be read in two ways."""
         assert self._meanings is not None
-        settled, self._meanings = self._meanings.settle(), None
-        self._take_columns(settled)
+        settled, self._meanings = self._meanings.infer_options(), None
+        self._set_columns(settled)
         return self.read(row)
 
-    def _take(self, draft: RowDraft, column: MappedColumn, value: Any) -> None:
+    def _add_value(self, draft: RowDraft, column: MappedColumn, value: Any) -> None:
         """Take in a value that is no plain one."""
         if isinstance(value, _WITH_MORE):
-            value = self._taken(draft, column, value)
+            value = self._value_with_notes(draft, column, value)
         if value is _CLEARED:
-            self._empty(draft, column, draft.row.cells[column.index])
+            self._empty_value(draft, column, draft.row.cells[column.index])
         elif value is not None:
             draft.values[column.target.key] = value
 
-    def _taken(self, draft: RowDraft, column: MappedColumn, value: NotedValue | Amount) -> Any:
+    def _value_with_notes(
+        self, draft: RowDraft, column: MappedColumn, value: NotedValue | Amount
+    ) -> Any:
         """The value alone, with what there is to say of it noted."""
         if isinstance(value, NotedValue):
             for code, message in value.notes:
@@ -164,7 +166,7 @@ class RowReader:
             return value.value
         return value
 
-    def _take_currencies(self, draft: RowDraft) -> None:
+    def _fill_currencies(self, draft: RowDraft) -> None:
         """Fill the currencies that cells show where no column does, or find them equal."""
         headings = {key: column.heading for _, key, _, column in self._columns}
         for key, amount in draft.amounts.items():
@@ -212,7 +214,7 @@ class RowReader:
             "name_split", f'The value is imported as "{first}" and "{last}".', column.heading, whole
         )
 
-    def _take_form(self, draft: RowDraft) -> bool:
+    def _add_form_problems(self, draft: RowDraft) -> bool:
         """Take over the problems of the row's form; True where it is misshapen.
 
         A problem with the cell of a column that fills nothing does no harm.
@@ -226,7 +228,7 @@ class RowReader:
                 draft.fail(mapped[problem.column], problem)
         return draft.is_misshapen
 
-    def _empty(self, draft: RowDraft, column: MappedColumn, cell: Cell) -> None:
+    def _empty_value(self, draft: RowDraft, column: MappedColumn, cell: Cell) -> None:
         key, received = column.target.key, str(cell).strip()
         if not column.target.can_be_cleared:
             problem = problem_of("cannot_clear", None, column.heading, received=received)
@@ -245,9 +247,9 @@ def _cell_reader(
 ) -> Callable[[Cell], Any]:
     """The reader of a column's cells, which reads a cell that comes again once.
 
-    It gives None for a cell that leaves the field alone, or raises `Unreadable`.
+    It gives None for a cell that leaves the field alone, or raises `CellError`.
     """
-    reads, clear = reader(column.target, target.mode, column.options), target.clear
+    reads, clear = cell_reader(column.target, target.mode, column.options), target.clear
 
     # A truth value is no number, though Python calls them equal.
     @lru_cache(_CELLS_REMEMBERED, typed=True)
@@ -256,13 +258,13 @@ def _cell_reader(
             watch(cell)
         if not isinstance(cell, str):
             if isinstance(cell, PartlyShown) and not cell.shown:
-                return noted(None, "hidden_value")
+                return with_note(None, "hidden_value")
             return reads.typed(cell)
         text = cell.strip()
         if not text:
             return None
         if is_redacted(text):
-            raise Unreadable(VALUE_ERASED)
+            raise CellError(VALUE_ERASED)
         return _CLEARED if text == clear else reads.text(text)
 
     return read
@@ -286,11 +288,11 @@ def split_name(whole: str) -> tuple[str, str] | None:
     if _IS_UNCLEAR(whole):
         return None
     parts = [_without_titles(part) for part in whole.split(",")]
-    parts = [part for part in parts if part and not {*map(plain, part)} <= DEGREES]
+    parts = [part for part in parts if part and not {*map(normalized_heading, part)} <= DEGREES]
     if len(parts) != 1:
         return (" ".join(parts[1]), " ".join(parts[0])) if len(parts) == 2 else None
     (words,) = parts
-    if plain(words[-1]) in DEGREES:
+    if normalized_heading(words[-1]) in DEGREES:
         return None
     capitals = [each.isupper() and len(each) >= _CAPITALS_MIN for each in words]
     at = len(words) - 1
@@ -304,7 +306,7 @@ def split_name(whole: str) -> tuple[str, str] | None:
 
 def _without_titles(part: str) -> list[str]:
     words = part.split()
-    while words and plain(words[0]) in TITLES:
+    while words and normalized_heading(words[0]) in TITLES:
         del words[0]
     return words
 

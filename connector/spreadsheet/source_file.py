@@ -60,7 +60,7 @@ class SourceFile:
             raise _unreadable(self.path, error) from error
         if _stamp(os.fstat(file.fileno())) != self.stamp:
             file.close()
-            raise self.changed()
+            raise self.changed_error()
         return file
 
     def digest(self) -> str:
@@ -72,12 +72,12 @@ class SourceFile:
         """Raise `SpreadsheetChanged` unless the file is as it was at first."""
         self.open().close()
 
-    def changed(self) -> SpreadsheetChanged:
+    def changed_error(self) -> SpreadsheetChanged:
         """The error for a file that is not the same any more."""
         return SpreadsheetChanged(f"{self.path} was changed while it was being read")
 
 
-def find(path: Path) -> SourceFile:
+def open_source(path: Path) -> SourceFile:
     """The regular file at `path`. Nothing else is opened: a pipe would wait for ever.
 
     Raises `NotASpreadsheet`, `SpreadsheetError`.
@@ -86,7 +86,7 @@ def find(path: Path) -> SourceFile:
         status = path.stat()
     except FileNotFoundError as error:
         raise NotASpreadsheet(
-            f"{path}: there is no such file", action="Check the name and the folder."
+            f"{path} does not exist", action="Check the name and the folder."
         ) from error
     except OSError as error:
         raise _unreadable(path, error) from error
@@ -157,7 +157,7 @@ _TEXTS: tuple[tuple[bytes, str, str], ...] = (
     (b"<table", "a web page", _AS_XLSX),
     (b"\x89png", "a picture", "Ask for the table as xlsx or csv."),
     (b"\xff\xd8\xff", "a picture", "Ask for the table as xlsx or csv."),
-    (b"begin:vcard", "a card of one person", "Export the contacts as csv."),
+    (b"begin:vcard", "a contact card (vCard)", "Export the contacts as csv."),
 )
 _MAIN: Mapping[str, BookKind] = {"xl/workbook.xml": "xlsx", "content.xml": "ods"}
 
@@ -170,7 +170,7 @@ def kind_of(source: SourceFile) -> Literal["text"] | BookKind:
     with source.open() as file:
         start = file.read(_START_BYTES)
     if start.startswith(_ZIP_MAGIC):
-        with archive(source) as opened:
+        with open_archive(source) as opened:
             return _workbook_kind(source, opened.namelist())
     if start.startswith(_OLE_MAGIC):
         _refuse_encrypted(source)
@@ -178,7 +178,9 @@ def kind_of(source: SourceFile) -> Literal["text"] | BookKind:
     head = start.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     for mark, what, action in _TEXTS:
         if head.startswith(mark):
-            raise NotASpreadsheet(f"{source.path} is {what}, whatever its name", action=action)
+            raise NotASpreadsheet(
+                f"{source.path} is {what}, although its name says otherwise", action=action
+            )
     return "text"
 
 
@@ -189,23 +191,25 @@ def _workbook_kind(source: SourceFile, members: list[str]) -> BookKind:
         if part in names:
             return kind
     found = (told for name, told in _OTHERS.items() if name.lower() in names)
-    what, action = next(found, ("a zip and no workbook", "Unpack it, and give the file in it."))
+    what, action = next(
+        found, ("a zip file, not a workbook", "Unpack the file, and use the table.")
+    )
     raise NotASpreadsheet(f"{source.path} is {what}", action=action)
 
 
-def measure(source: SourceFile) -> None:
+def measure_archive(source: SourceFile) -> None:
     """Inflate everything once and keep nothing.
 
     Raises `UnsafeWorkbook` for sizes beyond measure and for declared entities, and
     `DamagedSpreadsheet`.
     """
-    with archive(source) as opened:
+    with open_archive(source) as opened:
         members = opened.infolist()
         _check_declared(source, members)
         total = 0
         for member in members:
-            prolog = _Prolog(source, member.filename)
-            for piece in _pieces(source, opened, member):
+            prolog = _PrologParser(source, member.filename)
+            for piece in _read_member(source, opened, member):
                 prolog.feed(piece)
                 total += len(piece)
                 if total > INFLATED_BYTES_MAX:
@@ -222,7 +226,7 @@ def _refuse_encrypted(source: SourceFile) -> None:
 
 
 @contextmanager
-def archive(source: SourceFile) -> Iterator[zipfile.ZipFile]:
+def open_archive(source: SourceFile) -> Iterator[zipfile.ZipFile]:
     """The zip, opened; what is wrong with its form is a `DamagedSpreadsheet`."""
     with source.open() as file:
         _check_directory(source, file)
@@ -250,7 +254,7 @@ def _check_directory(source: SourceFile, file: BinaryIO) -> None:
     file.seek(max(0, source.size - _END.size))
     end = file.read()
     if len(end) != _END.size or not end.startswith(b"PK\x05\x06") or end[-2:] != b"\0\0":
-        raise DamagedSpreadsheet(f"{source.path} is cut off, or something is added at its end")
+        raise DamagedSpreadsheet(f"{source.path} is incomplete, or has extra data at its end")
     length, offset = _END.unpack(end)[5:7]
     rest = source.size - _END.size - length - offset
     if rest:
@@ -262,16 +266,16 @@ def _check_directory(source: SourceFile, file: BinaryIO) -> None:
             length, offset = _END_64.unpack(end_64)[8:10]
             rest = source.size - behind - length - offset
     if length > _DIRECTORY_BYTES_MAX:
-        raise UnsafeWorkbook(f"{source.path} lists more parts than any workbook has")
+        raise UnsafeWorkbook(f"{source.path} has too many parts")
     if rest:
-        raise DamagedSpreadsheet(f"{source.path} has something before or between its parts")
+        raise DamagedSpreadsheet(f"{source.path} has extra data before or between its parts")
 
 
 def _check_declared(source: SourceFile, members: list[zipfile.ZipInfo]) -> None:
     # Readers differ in whether case makes another name.
     names = [member.filename.lower() for member in members]
     if len(names) > _MEMBERS_MAX or len(set(names)) != len(names):
-        raise UnsafeWorkbook(f"{source.path} lists more parts than any workbook has, or one twice")
+        raise UnsafeWorkbook(f"{source.path} has too many parts, or has one twice")
     _workbook_kind(source, names)
     for member in members:
         if member.flag_bits & _IS_ENCRYPTED or member.compress_type not in _METHODS:
@@ -293,11 +297,11 @@ def _too_large(source: SourceFile) -> UnsafeWorkbook:
     return UnsafeWorkbook(
         f"{source.path} is too large: unpacked, it has more than"
         f" {INFLATED_BYTES_MAX / 1e6:,.0f} MB",
-        action="Save the sheet as csv in UTF-8, which can have any size, and use that file.",
+        action="Save the sheet as csv in UTF-8, which has no size limit, and use that file.",
     )
 
 
-def _pieces(
+def _read_member(
     source: SourceFile, opened: zipfile.ZipFile, member: zipfile.ZipInfo
 ) -> Iterator[bytes]:
     """A member's bytes as they really are: never more than it declares.
@@ -321,7 +325,7 @@ def _pieces(
         raise DamagedSpreadsheet(f"{source.path}: {member.filename!r} is shorter than it declares")
 
 
-class _Prolog:
+class _PrologParser:
     """Parses a member's XML up to its root; shared texts wholly, to count them."""
 
     def __init__(self, source: SourceFile, name: str) -> None:
@@ -330,7 +334,7 @@ class _Prolog:
         self._texts = self._before_root = 0
         self._has_begun = False
         self._is_done = not name.lower().endswith((".xml", ".rels"))
-        self._parser = parser(source, name)
+        self._parser = safe_parser(source, name)
         self._parser.StartElementHandler = self._start
 
     def feed(self, piece: bytes) -> None:
@@ -354,12 +358,12 @@ class _Prolog:
             raise UnsafeWorkbook(f"{self._where} has too many texts")
 
 
-def parser(source: SourceFile, name: str) -> expat.XMLParserType:
+def safe_parser(source: SourceFile, name: str) -> expat.XMLParserType:
     """A parser of one member's XML that refuses a document type and its entities."""
 
     def refuse(*declared: object) -> None:
         raise UnsafeWorkbook(
-            f"{source.path}: {name!r} declares a document type, as no workbook does"
+            f"{source.path}: {name!r} declares a document type, which is not allowed"
         )
 
     made = expat.ParserCreate()
@@ -369,7 +373,7 @@ def parser(source: SourceFile, name: str) -> expat.XMLParserType:
     return made
 
 
-def parse(
+def parse_member(
     source: SourceFile,
     opened: zipfile.ZipFile,
     part: str,
@@ -381,7 +385,7 @@ def parse(
     Raises `DamagedSpreadsheet`, `UnsafeWorkbook`.
     """
     with _naming_damage(source):
-        for piece in through(_pieces(source, opened, opened.getinfo(part))):
+        for piece in through(_read_member(source, opened, opened.getinfo(part))):
             reading.Parse(piece)
             yield
         reading.Parse(b"", True)

@@ -37,9 +37,15 @@ from connector.spreadsheet.problems import (
     problem_of,
     text_of,
 )
-from connector.spreadsheet.source_file import BookKind, SourceFile, find, kind_of
-from connector.spreadsheet.table_place import LOOKED_AT, LeftOut, Outside, TablePlace, find_place
-from connector.spreadsheet.texts import EMPTY, MISSING, NOT_CALCULATED, unmark
+from connector.spreadsheet.source_file import BookKind, SourceFile, kind_of, open_source
+from connector.spreadsheet.table_place import (
+    LOOKED_AT,
+    LeftOutRows,
+    NonTableRows,
+    TablePlace,
+    find_place,
+)
+from connector.spreadsheet.texts import EMPTY, MISSING, NOT_CALCULATED, unescape_cell
 from connector.spreadsheet.workbook import SheetFile
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
@@ -95,7 +101,7 @@ class Spreadsheet:
     place: TablePlace = field(default_factory=lambda: TablePlace(()))
     notices: tuple[str, ...] = ()
     questions: tuple[FileQuestion, ...] = ()
-    left_out: LeftOut = field(default_factory=LeftOut, repr=False)
+    left_out: LeftOutRows = field(default_factory=LeftOutRows, repr=False)
 
     def rows(self) -> Iterator[SheetRow]:
         """Every row below the headings, in order, blank ones too; may be called again.
@@ -127,15 +133,15 @@ def open_table(
     programs number it; without it, they are looked for. Raises a `SpreadsheetError` whose message
     names the file and the place, `UnknownName`, or `Misused` for an option of the other kind.
     """
-    source = find(path)
+    source = open_source(path)
     if not source.size:
-        raise NotASpreadsheet(f"{path} is empty", action="Check that it was saved whole.")
+        raise NotASpreadsheet(f"{path} is empty", action="Check that it was saved completely.")
     suffix = path.suffix.lower()
     if suffix not in (*TEXT_SUFFIXES, *BOOK_SUFFIXES):
         raise NotASpreadsheet(
             f"{path}: a table is a csv, tsv, txt, xlsx, xls or ods, not {suffix or path.name!r}"
         )
-    with _Reading(path):
+    with _ErrorContext(path):
         kind = kind_of(source)
         if kind != "text":
             _refuse_options(path, "a workbook", {"--encoding": encoding, "--delimiter": delimiter})
@@ -144,14 +150,14 @@ def open_table(
         return _open_text(source, encoding, delimiter, header_row)
 
 
-class _Reading:
+class _ErrorContext:
     """Context in which every error of a reader's library names the file, the sheet and the row."""
 
     def __init__(self, path: Path, sheet: str | None = None) -> None:
         self._where = str(path) if sheet is None else f"{path}, sheet {sheet!r}"
         self.row: int | None = None
 
-    def __enter__(self) -> _Reading:
+    def __enter__(self) -> _ErrorContext:
         return self
 
     def __exit__(
@@ -176,24 +182,24 @@ def _refuse_options(path: Path, what: str, options: Mapping[str, str | None]) ->
     for name, value in options.items():
         if value is not None:
             raise Misused(
-                f"{path} is {what}, and {name} says nothing of it", action=f"Leave out {name}."
+                f"{path} is {what}, which {name} does not apply to", action=f"Leave out {name}."
             )
 
 
 def _open_text(
     source: SourceFile, encoding: str | None, delimiter: str | None, header_row: int | None
 ) -> Spreadsheet:
-    encoded = delimited.recognise(source, encoding)
-    fit = delimited.settle(source, encoded, delimiter, header_row)
+    encoded = delimited.detect_encoding(source, encoding)
+    fit = delimited.detect_delimiter(source, encoded, delimiter, header_row)
     place = fit.place
     columns = read_headings(source.path, place.headings, fit.filled)
-    left_out = LeftOut()
+    left_out = LeftOutRows()
 
     def rows() -> Iterator[SheetRow]:
-        outside = Outside(columns.headings, left_out)
+        outside = NonTableRows(columns.headings, left_out)
         form = RowForm(columns, max(fit.full_width, columns.count), outside)
-        reading = delimited.records(source, encoded, fit.delimiter, fit.shape)
-        with _Reading(source.path) as progress:
+        reading = delimited.read_rows(source, encoded, fit.delimiter, fit.shape)
+        with _ErrorContext(source.path) as progress:
             for number, (_, cells, damage) in enumerate(reading, 1):
                 if number > place.first_row:
                     yield form.row(number, cells, None, damage)
@@ -259,12 +265,12 @@ def _open_workbook(
     ]
     place = find_place(first, header_row)
     columns = _columns_of(source, sheet, place)
-    left_out, hidden = LeftOut(), sheet.outline.hidden
+    left_out, hidden = LeftOutRows(), sheet.outline.hidden
 
     def rows() -> Iterator[SheetRow]:
-        outside = Outside(columns.headings, left_out)
+        outside = NonTableRows(columns.headings, left_out)
         form = RowForm(columns, max(sheet.outline.columns, columns.count), outside)
-        with _Reading(source.path, sheet.name) as progress:
+        with _ErrorContext(source.path, sheet.name) as progress:
             for index, cells, flaws in islice(sheet.rows(), place.first_row, None):
                 row = form.row(index + 1, cells, flaws)
                 yield replace(row, is_hidden=True) if index in hidden else row
@@ -330,7 +336,7 @@ class RowForm:
 
     columns: Columns
     full_width: int
-    outside: Outside
+    outside: NonTableRows
 
     def row(
         self,
@@ -347,18 +353,18 @@ class RowForm:
             flaws: Flaws that a workbook shows, by column.
             damage: A wrong quote, because of which the cells may be those of other columns.
         """
-        row = self._formed(number, cells, flaws)
+        row = self._well_formed_row(number, cells, flaws)
         if damage is not None and not is_blank(row.cells):
             return replace(row, problems=(_quote_problem(number, damage),))
         return row if self.columns.is_report else self.outside.mark(row)
 
-    def _formed(
+    def _well_formed_row(
         self, number: int, cells: Sequence[Cell], flaws: Mapping[int, Flaw] | None
     ) -> SheetRow:
         own, count = len(self.columns.headings), self.columns.count
         record = ""
         if self.columns.is_report and len(cells) >= count:
-            record = unmark(text_of(cells[count - 1])).strip()
+            record = unescape_cell(text_of(cells[count - 1])).strip()
         if len(cells) == count and not flaws:
             # The plain case comes first: there may be a million of them.
             found: dict[int, Flaw] = {}
@@ -382,7 +388,7 @@ class RowForm:
         width = len(mine)
         missing = max(0, own - width)
         mine.extend([""] * missing)
-        problems = (*self._width(width), *self._flawed(kinds), *self._too_long(mine))
+        problems = (*self._width(width), *self._flaw_problems(kinds), *self._too_long(mine))
         return SheetRow(number, tuple(mine), problems, kinds, missing, record=record)
 
     def _originals(self, cells: list[Cell], flaws: dict[int, Flaw]) -> list[Cell]:
@@ -392,7 +398,7 @@ class RowForm:
         own = len(self.columns.headings)
         for index, cell in enumerate(cells):
             if isinstance(cell, str) and cell[:1] in _SIGNS and index not in flaws:
-                original = unmark(cell)
+                original = unescape_cell(cell)
                 if cell == EMPTY and index >= own:
                     original = ""
                 elif cell.startswith(NOT_CALCULATED):
@@ -411,7 +417,7 @@ class RowForm:
                 received=count_noun(width, "cell"),
             )
 
-    def _flawed(self, flaws: Mapping[int, Flaw]) -> Iterator[Problem]:
+    def _flaw_problems(self, flaws: Mapping[int, Flaw]) -> Iterator[Problem]:
         for index, (kind, what) in sorted(flaws.items()):
             yield problem_of(_FLAW_CODES[kind], None, self._heading(index), received=what)
 
@@ -441,8 +447,8 @@ def _quote_problem(number: int, damage: QuoteDamage) -> Problem:
     if first < last:
         return problem_of(
             code,
-            f'A quote (") opens in row {first} and closes in row {last}, so rows {first} to {last}'
-            " cannot be told apart.",
+            f'A quote (") opens in row {first} and closes in row {last}, so rows {first} '
+            f"to {last} cannot be separated.",
             fix=f"Correct the quotes in rows {first} to {last}.",
         )
     if first < number:

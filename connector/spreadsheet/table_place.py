@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from connector.catalog import CATALOG
-from connector.spreadsheet.columns import HINTS, is_of_report, look_of, plain
+from connector.spreadsheet.columns import HINTS, appearance, is_of_report, normalized_heading
 from connector.spreadsheet.problems import Cell, SheetRow
 from connector.spreadsheet.word_lists import TOTALS, TOTALS_INITIALS
 
@@ -49,18 +49,21 @@ class TablePlace:
 
 @cache
 def _words() -> frozenset[str]:
-    names = {plain(each) for each in HINTS}
+    names = {normalized_heading(each) for each in HINTS}
     for declared in CATALOG.values():
-        names |= {plain(each) for each in declared.fields}
-        names |= {plain(each) for group in declared.aliases.values() for each in group}
+        names |= {normalized_heading(each) for each in declared.fields}
+        names |= {normalized_heading(each) for group in declared.aliases.values() for each in group}
         for by, group in declared.found_by.items():
-            names |= {plain(f"{declared.singular}_{by}"), *map(plain, group)}
+            names |= {
+                normalized_heading(f"{declared.singular}_{by}"),
+                *map(normalized_heading, group),
+            }
     return frozenset(names)
 
 
-def is_known(heading: str) -> bool:
+def is_known_heading(heading: str) -> bool:
     """Whether some resource has a field that is called so."""
-    return plain(heading) in _words()
+    return normalized_heading(heading) in _words()
 
 
 @cache
@@ -68,7 +71,7 @@ def _one_line_words() -> frozenset[str]:
     words: dict[str, bool] = {}
     for declared in CATALOG.values():
         for name, declared_field in declared.fields.items():
-            for each in map(plain, (name, *declared.aliases.get(name, ()))):
+            for each in map(normalized_heading, (name, *declared.aliases.get(name, ()))):
                 words[each] = words.get(each, True) and declared_field.is_one_line
     return frozenset(word for word, is_one_line in words.items() if is_one_line)
 
@@ -76,7 +79,7 @@ def _one_line_words() -> frozenset[str]:
 @cache
 def _email_words() -> frozenset[str]:
     return frozenset(
-        plain(word)
+        normalized_heading(word)
         for declared in CATALOG.values()
         for name, declared_field in declared.fields.items()
         if declared_field.format == "email"
@@ -86,16 +89,18 @@ def _email_words() -> frozenset[str]:
 
 def has_emails(heading: str) -> bool:
     """Return True if some field with this heading is an email address."""
-    return plain(heading) in _email_words()
+    return normalized_heading(heading) in _email_words()
 
 
 def has_one_line(heading: str) -> bool:
     """Return True if every field with this heading is written in one line."""
-    return plain(heading) in _one_line_words()
+    return normalized_heading(heading) in _one_line_words()
 
 
 def _count_known(cells: Iterable[str]) -> int:
-    return len({plain(each) for each in cells if each.strip() and is_known(each)})
+    return len(
+        {normalized_heading(each) for each in cells if each.strip() and is_known_heading(each)}
+    )
 
 
 def find_place(rows: Sequence[Sequence[str]], wanted: int | None = None) -> TablePlace:
@@ -111,14 +116,14 @@ def find_place(rows: Sequence[Sequence[str]], wanted: int | None = None) -> Tabl
     for best in sorted(singles, key=lambda each: -each.known):
         if best.known < _KNOWN_MIN:
             break
-        if _may_head(singles, best):
-            doubles = (_double(rows, best.index + shift) for shift in (0, -1))
+        if _can_be_headings(singles, best):
+            doubles = (_two_row_headings(rows, best.index + shift) for shift in (0, -1))
             better = [each for each in doubles if each is not None and each.known > best.known]
             return max(better, key=lambda each: each.known) if better else best
-    return _by_width(singles)
+    return _place_by_width(singles)
 
 
-def _may_head(singles: Sequence[TablePlace], place: TablePlace) -> bool:
+def _can_be_headings(singles: Sequence[TablePlace], place: TablePlace) -> bool:
     """Whether nothing above is lost: it is narrower, or groups the columns."""
     above = singles[: place.index]
     wide = [each for each in above if _filled(each) >= _filled(place)]
@@ -130,7 +135,7 @@ def _filled(place: TablePlace) -> int:
     return sum(1 for each in place.headings if each.strip())
 
 
-def _by_width(singles: Sequence[TablePlace]) -> TablePlace:
+def _place_by_width(singles: Sequence[TablePlace]) -> TablePlace:
     """The first row, unless one cell stands alone in it above a table."""
     widths = list(map(_filled, singles))
     filled = [width for width in widths if width]
@@ -142,7 +147,7 @@ def _by_width(singles: Sequence[TablePlace]) -> TablePlace:
     return singles[0]
 
 
-def _double(rows: Sequence[Sequence[str]], index: int) -> TablePlace | None:
+def _two_row_headings(rows: Sequence[Sequence[str]], index: int) -> TablePlace | None:
     """Two rows of headings as one, the upper grouping the lower; None where not."""
     if index < 0 or index + 1 >= len(rows):
         return None
@@ -156,7 +161,9 @@ def _double(rows: Sequence[Sequence[str]], index: int) -> TablePlace | None:
         texts = [each for each in (group, below.strip()) if each]
         # A title above a column that has its own name says nothing more.
         choices = [" ".join(texts), " ".join(reversed(texts)), below.strip()]
-        joined.append(next((each for each in choices if each and is_known(each)), choices[0]))
+        joined.append(
+            next((each for each in choices if each and is_known_heading(each)), choices[0])
+        )
     return TablePlace(tuple(joined), index, 2, _count_known(joined))
 
 
@@ -168,7 +175,7 @@ _TOLD_MAX = 5
 
 
 @dataclass(slots=True)
-class LeftOut:
+class LeftOutRows:
     """Rows of a file that are none of its table, once its rows have been read.
 
     `second` is the number of the row at which another table begins. `rows` are the first others,
@@ -193,14 +200,14 @@ class LeftOut:
             yield f"Rows with totals or repeated headings are not imported: {shown}{more}."
 
 
-class Outside:
+class NonTableRows:
     """Finds the rows below the headings that are none of the table, in one reading.
 
     What it finds is also noted in `found`.
     """
 
-    def __init__(self, headings: Sequence[str], found: LeftOut) -> None:
-        self._headings = tuple(map(look_of, headings))
+    def __init__(self, headings: Sequence[str], found: LeftOutRows) -> None:
+        self._headings = tuple(map(appearance, headings))
         self._found, self._is_in_second = found, False
         self._first = next((each for each in self._headings if each), "")
         self._is_after_blank = False
@@ -247,9 +254,9 @@ class Outside:
         return is_short and all(_FIGURE(each) and "+" not in each for each in texts)
 
     def _repeats(self, cells: Sequence[Cell]) -> bool:
-        if look_of(str(cells[0])) != self._headings[0]:
+        if appearance(str(cells[0])) != self._headings[0]:
             return False
-        looks = tuple(look_of(str(each)) for each in cells)
+        looks = tuple(appearance(str(each)) for each in cells)
         width = len(self._headings)
         return looks[:width] == self._headings and not any(looks[width:])
 

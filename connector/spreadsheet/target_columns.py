@@ -14,7 +14,7 @@ from typing import Any, Protocol, get_args
 
 from connector.catalog import CATALOG, REFERENCES, declaration
 from connector.catalog.content import ContentTypeField
-from connector.catalog.field import OPTIONAL, REFUSED, Field, Format, Input
+from connector.catalog.field import OPTIONAL, REFUSED, Field, FieldInput, Format
 from connector.catalog.resource import Declaration
 from connector.catalog.value import Kind
 from connector.errors import Misused, UnknownName
@@ -45,7 +45,7 @@ class Lookups(Protocol):
     def landed(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedRecord]:
         """The landed state of these ids' records, deleted ones among them."""
 
-    def holds(self, resource: str) -> bool:
+    def has_records(self, resource: str) -> bool:
         """Whether any record of the resource was ever landed."""
 
     def content_fields(self, content_type: str) -> Sequence[ContentTypeField] | None:
@@ -65,7 +65,7 @@ def natural_key(resource: str, values: Mapping[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def folded(value: Any) -> str:
+def comparison_text(value: Any) -> str:
     """The value as text under which it equals others that mean the same.
 
     Letter case, outer blanks and the composition of accents are aside.
@@ -120,8 +120,8 @@ class TargetColumn:
     name: str
     key: str
     field: Field
-    create: Input
-    update: Input
+    create: FieldInput
+    update: FieldInput
     reference: Reference | None = None
     labels: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
@@ -239,7 +239,7 @@ def _content_column(declared: ContentTypeField, taken: set[str]) -> TargetColumn
     key = str(declared.field_key)
     kind, format = _CONTENT_KINDS.get(declared.field_type or "", (Kind.STRING, None))
     values = _options(declared)
-    create = Input(required=bool(declared.is_required), values=values or None)
+    create = FieldInput(required=bool(declared.is_required), values=values or None)
     field = Field(
         name=key,
         kind=kind,
@@ -336,20 +336,20 @@ def push_target(
     made = target_columns(declared, mode, _content_fields(declared, parent, lookups))
     if mode == "upsert" and not match:
         raise Misused(
-            "--mode upsert was asked for without a field to find records by",
-            action="Say --match FIELD, for example --match email.",
+            "--mode upsert needs a field that identifies records",
+            action="Add --match FIELD, for example --match email.",
         )
     if mode == "create" and match:
         raise Misused(
-            "--match was given, and --mode create looks for no records",
-            action="Leave --match out, or say --mode update or upsert.",
+            "--match cannot be used with --mode create",
+            action="Leave out --match, or use --mode update or upsert.",
         )
     for name in match:
         _check_match(declared, name)
     if clear is not None and not clear.strip():
         raise Misused(
-            "the text that clears a field is blank, and blank cells leave fields alone",
-            action="Give --clear a text that no cell holds otherwise, for example --clear NULL.",
+            "--clear is blank, but blank cells do not change fields",
+            action="Use a text that no other cell contains, for example --clear NULL.",
         )
     cleared = None if clear is None else clear.strip()
     return PushTarget(declared, mode, tuple(dict.fromkeys(match)), cleared, parent, made)
@@ -360,15 +360,10 @@ def _content_fields(
 ) -> Sequence[ContentTypeField]:
     if declared.parent is None:
         if parent is not None:
-            raise Misused(
-                f"a content type was given, and {declared.name} are of none", action="Leave it out."
-            )
+            raise Misused(f"--type cannot be used with {declared.name}", action="Leave it out.")
         return ()
     if parent is None:
-        raise Misused(
-            f"{declared.name} were asked for without their content type",
-            action="Say which content type they are of, by its slug.",
-        )
+        raise Misused(f"{declared.name} need a content type", action="Add --type SLUG.")
     fields = lookups.content_fields(parent)
     if fields is None:
         raise Misused(

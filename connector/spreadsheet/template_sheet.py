@@ -49,7 +49,9 @@ def write_template(path: Path, columns: Sequence[TemplateColumn]) -> None:
         if is_hazard(each) or UNSAFE.search(each):
             raise HeadingsRefused(
                 f"{path}: a spreadsheet program or a terminal would obey the heading {each!r}",
-                action="Give the field of the content type a plain key, and pull content_types.",
+                action=(
+                    "Rename the key of this field in the content type, then pull content_types."
+                ),
             )
     if headings != list(read_headings(path, headings).headings):
         raise HeadingsRefused(f"{path}: two columns have the same heading: {', '.join(headings)}")
@@ -82,7 +84,7 @@ def _template_column(target: PushTarget, group: list[TargetColumn]) -> TemplateC
     others = [each.name for each in group if each is not column]
     rule = [column.field.about, *_sentences(target, column)]
     if others:
-        rule.append(f"Or, instead, the column {' or '.join(others)}.")
+        rule.append(f"Alternative column: {' or '.join(others)}.")
     return TemplateColumn(
         heading=column.name,
         rule=" ".join(rule),
@@ -108,11 +110,11 @@ def _sentences(target: PushTarget, column: TargetColumn) -> Iterator[str]:
     elif _is_required(target, column):
         yield "Required."
     if column.reference is not None and column.reference.by is not None:
-        yield f"The {column.reference.by.replace('_', ' ')} of one that exists."
+        yield f"The {column.reference.by.replace('_', ' ')} of an existing record."
     elif column.field.format is not None:
         yield _FORMATS[column.field.format]
     elif column.field.values:
-        yield "Several of the values, with semicolons between." if column.many else "A value."
+        yield "One or more of the values, separated by semicolons." if column.many else "A value."
     else:
         yield _KINDS[column.field.kind]
     for rule in target.resource.rules:
@@ -135,14 +137,14 @@ _KINDS: Mapping[Kind, str] = {
     Kind.NUMBER: "A number, with a dot before a fraction.",
     Kind.INTEGER: "A whole number.",
     Kind.BOOL: "yes or no.",
-    Kind.DATE: "A date as 2025-04-03.",
-    Kind.DATETIME: "A date and time as 2025-04-03T09:30:00Z.",
+    Kind.DATE: "A date, for example 2025-04-03.",
+    Kind.DATETIME: "A date and time, for example 2025-04-03T09:30:00Z.",
 }
 _FORMATS: Mapping[str, str] = {
     "email": "One email address.",
     "url": "A web address with https:// or http://.",
-    "currency": "A currency code of three letters.",
-    "timezone": "The name of a time zone, as Europe/London.",
+    "currency": "A currency code, for example GBP.",
+    "timezone": "The name of a time zone, for example Europe/London.",
     "json": "JSON.",
 }
 

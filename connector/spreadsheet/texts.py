@@ -19,18 +19,18 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from connector.catalog.field import Format
-from connector.spreadsheet.contacts import in_quotes, read_email, unquoted
+from connector.spreadsheet.contacts import read_email, without_formula_quotes, without_text_marks
 from connector.spreadsheet.numbers import unit_of
 from connector.spreadsheet.problems import (
     Amount,
+    CellError,
     NotedValue,
     PartlyShown,
     ReadText,
     ReadTyped,
-    Unreadable,
-    named,
-    noted,
+    character_name,
     text_of,
+    with_note,
 )
 
 _SCIENTIFIC = re.compile(r"[+-]?[0-9]([.,][0-9]+)?[eE][+-][0-9]{1,3}").fullmatch
@@ -47,7 +47,7 @@ _DIGITS_SAFE = 15
 def read_text(text: str) -> str | NotedValue:
     """Any text, as it is."""
     if may_be_cut(text):
-        return noted(_read_text(text), "maybe_cut", _cut(text))
+        return with_note(_read_text(text), "maybe_cut", _cut_warning(text))
     return _read_text(text)
 
 
@@ -60,8 +60,9 @@ def _read_text(text: str) -> str:
         _refuse_hidden(text)
     for character in text:
         if unicodedata.category(character) in ("Cc", "Cs") and character not in "\t\n\r":
-            raise Unreadable(
-                "control_character", f"The cell contains an invalid character: {named(character)}."
+            raise CellError(
+                "control_character",
+                f"The cell contains an invalid character: {character_name(character)}.",
             )
     return text
 
@@ -70,20 +71,20 @@ def read_digits(text: str) -> str:
     """A code: all of its digits, and nothing invisible."""
     _refuse_damage(text)
     _refuse_hidden(text)
-    return unquoted(text)
+    return without_text_marks(text)
 
 
 def read_code(text: str) -> str | NotedValue:
     """A code, which may have been cut as any text may."""
     code = read_digits(text)
-    return noted(code, "maybe_cut", _cut(code)) if may_be_cut(code) else code
+    return with_note(code, "maybe_cut", _cut_warning(code)) if may_be_cut(code) else code
 
 
 def _refuse_damage(text: str) -> None:
     if _SCIENTIFIC(text) is not None:
-        raise Unreadable("scientific")
+        raise CellError("scientific")
     if _TOO_NARROW(text) is not None:
-        raise Unreadable(
+        raise CellError(
             "spreadsheet_error",
             "The value is what a spreadsheet program shows if a column is too narrow.",
             fix="Make the column wider, save the file again, or enter the value.",
@@ -96,9 +97,9 @@ def _refuse_hidden(text: str) -> None:
         return
     hidden = dict.fromkeys(c for c in text if not c.isprintable())
     clean = "".join(c for c in text if c.isprintable())
-    raise Unreadable(
+    raise CellError(
         "hidden_character",
-        f"The cell contains an invisible character: {', '.join(map(named, hidden))}.",
+        f"The cell contains an invisible character: {', '.join(map(character_name, hidden))}.",
         fix=f"Delete the cell and type the text again: {clean}",
     )
 
@@ -154,9 +155,9 @@ class TextForm:
 ANY_FORM = TextForm()
 
 
-def tidied(text: str, form: TextForm = ANY_FORM) -> str | NotedValue:
+def clean_text(text: str, form: TextForm = ANY_FORM) -> str | NotedValue:
     """The text as a person reads it, with notes on what was done for that."""
-    text = in_quotes(text)
+    text = without_formula_quotes(text)
     notes: list[tuple[str, str | None]] = []
     if CODED in text and _CONTROL.search(text):
         text = _CONTROL.sub(lambda found: chr(int(found[1], 16)), text).strip()
@@ -169,7 +170,7 @@ def tidied(text: str, form: TextForm = ANY_FORM) -> str | NotedValue:
         notes.append(("escaped_signs", None))
     if text.isascii() and not _MAY_BE_ODD(text):
         return NotedValue(text, tuple(notes)) if notes else text
-    repaired = _repaired(text)
+    repaired = _repair_text(text)
     if repaired != text:
         told = "The value was damaged by a wrong encoding. It is imported as"
         notes.append(("mojibake", f'{told} "{repaired[:60]}".'))
@@ -197,7 +198,7 @@ def _has_stray_quote(text: str) -> bool:
     return bare.count('"') % 2 == 1 or _QUOTE_IN_WORD(bare) is not None
 
 
-def _repaired(text: str) -> str:
+def _repair_text(text: str) -> str:
     if _ENTITY.search(text):
         text = html.unescape(text)
     if not _BROKEN.search(text):
@@ -217,7 +218,7 @@ def may_be_cut(text: str) -> bool:
     return len(text) in _CUT_LENGTHS or text.endswith(_CUT_ENDS)
 
 
-def _cut(text: str) -> str:
+def _cut_warning(text: str) -> str:
     """The sentence on a text that may be cut off: its end, or its length."""
     end = next((each for each in _CUT_ENDS if text.endswith(each)), None)
     told = f'ends in "{end}"' if end else f"has exactly {len(text):,} characters"
@@ -234,8 +235,8 @@ def _read_url(text: str) -> str | NotedValue:
     if _URL(text) is not None:
         return text
     if _HOST(text) is not None and text.lower().startswith("www."):
-        return noted(f"https://{text}", "scheme_added", f"Imported as https://{text}.")
-    raise Unreadable(
+        return with_note(f"https://{text}", "scheme_added", f"Imported as https://{text}.")
+    raise CellError(
         "url_format",
         fix=f"Enter https://{text}" if _HOST(text) else "Enter an address, or clear the cell.",
     )
@@ -244,7 +245,7 @@ def _read_url(text: str) -> str | NotedValue:
 def _read_currency(text: str) -> str:
     code = text.upper() if _CURRENCY(text) else unit_of(text)
     if code is None or not _CURRENCY(code):
-        raise Unreadable("currency_format")
+        raise CellError("currency_format")
     return code
 
 
@@ -262,14 +263,14 @@ def is_timezone(name: str) -> bool:
 def _read_timezone(text: str) -> str:
     if is_timezone(text):
         return text
-    raise Unreadable("timezone_format")
+    raise CellError("timezone_format")
 
 
 def _read_json(text: str) -> str:
     try:
         json.loads(text)
     except (ValueError, RecursionError):
-        raise Unreadable("json_format") from None
+        raise CellError("json_format") from None
     return text
 
 
@@ -278,7 +279,7 @@ def read_id(text: str) -> str:
     if _ID(text) is not None:
         return text
     _refuse_hidden(text)
-    raise Unreadable("id_format")
+    raise CellError("id_format")
 
 
 FORMATS: Mapping[Format, ReadText] = {
@@ -305,9 +306,9 @@ def typed_text(keeps_digits: bool, whole_numbers: bool) -> ReadTyped:
         if isinstance(cell, Amount):
             return text_of(cell)
         if not is_number or cell != cell // 1 or abs(cell) >= 10**_DIGITS_SAFE:
-            raise Unreadable("not_text", STORED.format(_kind_of(cell)))
+            raise CellError("not_text", STORED.format(_kind_of(cell)))
         if keeps_digits and not whole_numbers:
-            raise Unreadable("number_in_text")
+            raise CellError("number_in_text")
         return str(int(cell))
 
     return read
@@ -367,19 +368,19 @@ _MARKED = re.compile(rf"'+{_HAZARD}")
 _HAZARDOUS = re.compile(_HAZARD)
 
 
-def mark(text: str) -> str:
+def escape_cell(text: str) -> str:
     """The cell as a csv report holds it: inert, and none of our own tokens."""
     return f"'{text}" if _PERHAPS_MARKED.match(text) else text
 
 
-def mark_text_cell(text: str) -> str:
+def escape_text_cell(text: str) -> str:
     """The cell as a workbook's report holds it, in a cell whose type is text."""
     if _MARKED.match(text) or text in (MISSING, EMPTY) or text.startswith(NOT_CALCULATED):
         return f"'{text}"
     return text
 
 
-def unmark(text: str) -> str:
+def unescape_cell(text: str) -> str:
     """The original cell, from a report of either kind."""
     return text[1:] if _MARKED.match(text) else text
 

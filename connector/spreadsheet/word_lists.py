@@ -134,7 +134,7 @@ TOTALS_INITIALS = "acdgmstz"
 """The letters that these words begin with."""
 
 
-def spelt(text: str) -> str:
+def normalized_words(text: str) -> str:
     """The text in small letters, without accents, one blank between its words."""
     plain = text.casefold()
     if not text.isascii():
@@ -143,7 +143,7 @@ def spelt(text: str) -> str:
     return _NOT_WORD.sub(" ", plain).strip()
 
 
-def says_nothing(text: str) -> bool:
+def means_empty(text: str) -> bool:
     """Whether the cell says, in a word or a sign, that there is nothing to say."""
     if len(text) > _EMPTY_CHARACTERS_MAX:
         return False
@@ -152,25 +152,25 @@ def says_nothing(text: str) -> bool:
     # No other such word has a figure or one of a few signs.
     if _IN_NO_EMPTY(text) is not None:
         return False
-    return _MARKS(text) is not None or spelt(text) in _EMPTY
+    return _MARKS(text) is not None or normalized_words(text) in _EMPTY
 
 
 def period_of(text: str) -> str | None:
     """The length of time that the words behind a number name, as in 350 per day."""
-    plain = spelt(text)
+    plain = normalized_words(text)
     found = _PERIOD_OF.get(plain)
     return found or (_PERIOD_OF.get(plain.partition(" ")[2]) if _PER(plain) else None)
 
 
-def says_immediately(text: str) -> bool:
+def means_immediately(text: str) -> bool:
     """Return True if the cell says that something begins immediately."""
-    return len(text) <= _EMPTY_CHARACTERS_MAX and spelt(text) in _IMMEDIATE
+    return len(text) <= _EMPTY_CHARACTERS_MAX and normalized_words(text) in _IMMEDIATE
 
 
 _DITTO = re.compile(r"(?:[\"\u2033\u3003\u201c-\u201f]|''|,,|ditto|dito|idem)[.]?", re.IGNORECASE)
 
 
-def says_ditto(text: str) -> bool:
+def means_ditto(text: str) -> bool:
     """Whether the cell says that it is as the one above."""
     return _DITTO.fullmatch(text) is not None
 
@@ -180,4 +180,4 @@ _CHOICE_OF = {word: value for value, words in CHOICES.items() for word in words}
 
 def choice_of(text: str) -> str | None:
     """The value of the API that the word stands for."""
-    return _CHOICE_OF.get(spelt(text))
+    return _CHOICE_OF.get(normalized_words(text))

@@ -15,10 +15,16 @@ from typing import Any
 from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook
 
 from connector.errors import DamagedSpreadsheet, NoRows, SheetUnknown, UnsafeWorkbook
-from connector.spreadsheet.columns import is_of_report, letter, look_of
+from connector.spreadsheet.columns import appearance, column_letter, is_of_report
 from connector.spreadsheet.numbers import as_shown, as_typed, is_part_of_value
 from connector.spreadsheet.problems import Cell, Flaw
-from connector.spreadsheet.source_file import SourceFile, archive, measure, parse, parser
+from connector.spreadsheet.source_file import (
+    SourceFile,
+    measure_archive,
+    open_archive,
+    parse_member,
+    safe_parser,
+)
 from connector.spreadsheet.table_place import LOOKED_AT, find_place
 
 # -- Outline ---------------------------------------------------------------------------------------
@@ -45,7 +51,7 @@ _RANGE_CHARACTERS_MAX = 21
 
 
 @dataclass(slots=True)
-class Outline:
+class SheetOutline:
     """A sheet as its XML shows it: its reach, and cells that have no value to read.
 
     `rows` and `columns` count from the sheet's corner. `flaws` are by row and then by column, from
@@ -63,14 +69,14 @@ class Outline:
     merged: list[str] = field(default_factory=list)
 
 
-def _outline(source: SourceFile, opened: zipfile.ZipFile, part: str, sheet: str) -> Outline:
+def _outline(source: SourceFile, opened: zipfile.ZipFile, part: str, sheet: str) -> SheetOutline:
     """The sheet's outline. Raises `UnsafeWorkbook` for one that reaches too far,
     `DamagedSpreadsheet` for XML that is broken or has two cells in one place.
     """
     telling = _shown_forms(source, opened)
     scan = _SheetScan(source, part, sheet, telling)
-    shortened = partial(_shortened, keeps=_cells_of_styles(telling))
-    for _ in parse(source, opened, part, scan.parser, shortened):
+    shortened = partial(_without_plain_rows, keeps=_cells_of_styles(telling))
+    for _ in parse_member(source, opened, part, scan.parser, shortened):
         pass
     scan.leave_cell()
     return scan.outline
@@ -79,7 +85,7 @@ def _outline(source: SourceFile, opened: zipfile.ZipFile, part: str, sheet: str)
 def _is_filled(source: SourceFile, opened: zipfile.ZipFile, part: str, sheet: str) -> bool:
     """Whether any cell of the sheet holds anything; reads on only until one does."""
     scan = _SheetScan(source, part, sheet)
-    return any(scan.outline.rows for _ in parse(source, opened, part, scan.parser))
+    return any(scan.outline.rows for _ in parse_member(source, opened, part, scan.parser))
 
 
 _NO_FORMS: Mapping[str, str] = {}
@@ -91,10 +97,10 @@ class _SheetScan:
     def __init__(
         self, source: SourceFile, part: str, sheet: str, telling: Mapping[str, str] = _NO_FORMS
     ) -> None:
-        self.outline = Outline()
+        self.outline = SheetOutline()
         self._telling = telling
         self._where = f"{source.path}, sheet {sheet!r}"
-        self.parser = parser(source, part)
+        self.parser = safe_parser(source, part)
         self.parser.StartElementHandler = self._start
         self._row = self._column = -1
         self._row_digits = ""
@@ -192,8 +198,8 @@ class _SheetScan:
         reach.rows = self._row + 1
         reach.columns = max(reach.columns, self._column + 1)
         if reach.rows * reach.columns > AREA_MAX or self._row >= _ROWS_MAX:
-            place = f"{letter(self._column)}{self._row + 1}"
-            raise _too_far(f"{self._where}: the table reaches to {place}")
+            place = f"{column_letter(self._column)}{self._row + 1}"
+            raise _sheet_too_large(f"{self._where}: the table reaches to {place}")
 
     def leave_cell(self) -> None:
         """Note the flaw of the cell that was scanned last, if it has one."""
@@ -213,7 +219,7 @@ class _SheetScan:
         self._formula, self._value = None, []
 
 
-def _too_far(what: str) -> UnsafeWorkbook:
+def _sheet_too_large(what: str) -> UnsafeWorkbook:
     return UnsafeWorkbook(
         f"{what}, which is more than {AREA_MAX:,} cells",
         action="Delete the empty rows and columns around the table, or save the sheet as csv.",
@@ -239,7 +245,9 @@ _COLUMN = re.compile(rb'<c r="([A-Z]+)')
 _ORDERS_REMEMBERED = 1_000
 
 
-def _shortened(pieces: Iterator[bytes], keeps: re.Pattern[bytes] | None) -> Iterator[bytes]:
+def _without_plain_rows(
+    pieces: Iterator[bytes], keeps: re.Pattern[bytes] | None
+) -> Iterator[bytes]:
     """A sheet's XML without what the scan does not need of plain rows.
 
     Cells that it `keeps` stay.
@@ -307,9 +315,9 @@ def _shown_forms(source: SourceFile, opened: zipfile.ZipFile) -> dict[str, str]:
         elif name == "xf" and inside and inside[-1] == "cellXfs":
             styles.append(attributes.get("numFmtId", "0"))
 
-    reading = parser(source, _STYLES)
+    reading = safe_parser(source, _STYLES)
     reading.StartElementHandler = start
-    for _ in parse(source, opened, _STYLES, reading):
+    for _ in parse_member(source, opened, _STYLES, reading):
         pass
     told = {str(n): forms.get(each, "") for n, each in enumerate(styles)}
     return {number: form for number, form in told.items() if is_part_of_value(form)}
@@ -339,7 +347,7 @@ class SheetFile:
 
     source: SourceFile
     name: str
-    outline: Outline
+    outline: SheetOutline
 
     def rows(self) -> Iterator[ReadRow]:
         """All rows, blank ones too; they have the same width.
@@ -353,7 +361,7 @@ class SheetFile:
         first, last = sheet.start or (0, 0), sheet.end or (-1, -1)
         width = self.outline.columns
         if last[0] >= self.outline.rows or last[1] >= width:
-            raise DamagedSpreadsheet(f"{self.source.path} reads in two ways")
+            raise DamagedSpreadsheet(f"{self.source.path} can be read in two ways")
         values = sheet.iter_rows()
         # Formats of empty cells may reach further to the right than the table.
         within = {column: each for column, each in self.outline.forms.items() if column < width}
@@ -362,7 +370,7 @@ class SheetFile:
         for index in range(self.outline.rows):
             # The plain case needs to be fast: there may be a million rows.
             cells: list[Any] = [
-                _retyped(v) if v.__class__ in _RETYPED else v for v in next(values, ())
+                _as_typed_value(v) if v.__class__ in _RETYPED else v for v in next(values, ())
             ]
             if len(cells) != width:
                 cells = [*[""] * first[1], *cells]
@@ -384,13 +392,13 @@ def find_sheet(source: SourceFile, name: str | None) -> SheetFile:
     Raises `SheetUnknown`, `NoRows` for a workbook without any cell, `UnsafeWorkbook`,
     `NotASpreadsheet`, `DamagedSpreadsheet`.
     """
-    measure(source)
-    with archive(source) as opened:
+    measure_archive(source)
+    with open_archive(source) as opened:
         parts, visible = _sheets(source, opened)
         if name is None:
             name = _only_filled(source, opened, {each: parts[each] for each in visible})
         elif name not in parts:
-            name = alike(source, parts, name)
+            name = find_similar_name(source, parts, name)
         return SheetFile(source, name, _outline(source, opened, parts[name], name))
 
 
@@ -432,9 +440,7 @@ def _refuse_outside(source: SourceFile, relation: Mapping[str, str]) -> None:
     kind = relation.get("Type", "").rpartition("/")[2]
     is_outside = relation.get("TargetMode") == "External" and kind != "hyperlink"
     if is_outside or kind in ("externalLink", "externalLinkPath"):
-        raise UnsafeWorkbook(
-            f"{source.path} takes values from outside itself ({kind}), which are not followed"
-        )
+        raise UnsafeWorkbook(f"{source.path} refers to other files ({kind}), which are not read")
 
 
 def _elements(
@@ -447,9 +453,9 @@ def _elements(
         if tag.rpartition(":")[2] == wanted:
             found.append(attributes)
 
-    reading = parser(source, part)
+    reading = safe_parser(source, part)
     reading.StartElementHandler = start
-    for _ in parse(source, opened, part, reading):
+    for _ in parse_member(source, opened, part, reading):
         pass
     return found
 
@@ -472,7 +478,7 @@ def choose_sheet(
 ) -> str:
     """The only sheet that holds anything, or the only one with known headings."""
     if not filled:
-        raise NoRows(f"{source.path} has no visible sheet that holds anything")
+        raise NoRows(f"{source.path} has no visible sheet with rows")
     if len(filled) == 1:
         return filled[0]
     places = {name: find_place(first_rows(name)) for name in filled}
@@ -484,15 +490,15 @@ def choose_sheet(
         f"{name!r} ({', '.join(filter(None, each.headings[:4]))})" for name, each in places.items()
     )
     raise SheetUnknown(
-        f"{source.path} has {len(filled)} sheets with something in them",
-        action=f"Name one with --sheet: {shown}.",
+        f"{source.path} has {len(filled)} sheets with rows",
+        action=f"Choose one with --sheet: {shown}.",
         names=filled,
     )
 
 
-def alike(source: SourceFile, names: Iterable[str], wanted: str) -> str:
+def find_similar_name(source: SourceFile, names: Iterable[str], wanted: str) -> str:
     """The one name that differs from the wanted one in letter case or blanks alone."""
-    alike = [name for name in names if look_of(name) == look_of(wanted)]
+    alike = [name for name in names if appearance(name) == appearance(wanted)]
     if len(alike) != 1:
         raise SheetUnknown(
             f"{source.path} has no sheet {wanted!r}",
@@ -523,7 +529,7 @@ _RETYPED = frozenset((float, timedelta))
 """Types of values that are not the cell as it was typed."""
 
 
-def _retyped(value: Any) -> Cell:
+def _as_typed_value(value: Any) -> Cell:
     """The number as it was typed, or a length of time as text."""
     if isinstance(value, float):
         return as_typed(value)

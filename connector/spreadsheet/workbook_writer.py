@@ -27,13 +27,13 @@ from connector.errors import ReportRefused
 from connector.ledger.push_plan import Problem
 from connector.ledger.push_states import PreviewOutcome
 from connector.log import neutralise
-from connector.spreadsheet.columns import letter
+from connector.spreadsheet.columns import column_letter
 from connector.spreadsheet.problems import Amount, Cell, PartlyShown, SheetRow
-from connector.spreadsheet.report import Pairs, RowResult, Summary, report_cells, stand_in
+from connector.spreadsheet.report import Pairs, RowResult, Summary, placeholder, report_cells
 from connector.spreadsheet.report_words import ReportWords
 from connector.spreadsheet.table import Spreadsheet
 from connector.spreadsheet.template_sheet import TemplateColumn
-from connector.spreadsheet.texts import is_hazard, mark_text_cell
+from connector.spreadsheet.texts import escape_text_cell, is_hazard
 
 # -- Reports ---------------------------------------------------------------------------------------
 # Text is written as text, in cells that say so, and so no cell has a formula; where a text looks
@@ -142,7 +142,7 @@ class _ReportSheet:
         self._path, self._headings, self._words = path, headings, words
         self._index = {heading: index for index, heading in enumerate(headings)}
         self._width = len(headings) + len(words.headings)
-        self._letters = [letter(i) for i in range(self._width)]
+        self._letters = [column_letter(i) for i in range(self._width)]
         self._book = Workbook()
         self._book.properties.creator = _AUTHOR
         sheet = self._book.active
@@ -180,7 +180,11 @@ class _ReportSheet:
         kinds = zip(words.kinds, (summary.problems, summary.warnings), strict=True)
         for what, groups in kinds:
             for each in sorted(groups.values(), key=lambda group: -group.count):
-                found = (words.place(each.problem), "\n".join(each.told(words)), each.cure(words))
+                found = (
+                    words.place(each.problem),
+                    "\n".join(each.describe(words)),
+                    each.describe_fix(words),
+                )
                 lines.append((each.count, what, *found))
         for index, line in enumerate(lines, 1):
             for column, value in enumerate(line, 1):
@@ -191,18 +195,20 @@ class _ReportSheet:
                     cell.value = value
                 else:
                     # Whatever it begins with, it is text.
-                    text = _NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", mark_text_cell(str(value)))
+                    text = _NOT_IN_XML.sub(
+                        "\N{REPLACEMENT CHARACTER}", escape_text_cell(str(value))
+                    )
                     cell.value, cell.data_type = text, "s"
                     cell.quotePrefix = is_hazard(text)
         for number, width in enumerate(_SUMMARY_WIDTHS):
-            sheet.column_dimensions[letter(number)].width = width
+            sheet.column_dimensions[column_letter(number)].width = width
         sheet.freeze_panes = "A2"
         self._sheet.auto_filter.ref = f"A1:{self._letters[self._width - 1]}{self._last}"
 
     def heading_row(self) -> str:
         """The first row."""
         texts = (*self._headings, *self._words.headings)
-        return self._row(1, [self._text(mark_text_cell(each), is_bold=True) for each in texts])
+        return self._row(1, [self._text(escape_text_cell(each), is_bold=True) for each in texts])
 
     def row(self, row: SheetRow, result: RowResult | None) -> str:
         """A row: its own cells, its result, and those that no heading stands above."""
@@ -223,14 +229,14 @@ class _ReportSheet:
             *own[:width],
             _value("n", number),
             self._text(outcome, _COLOR_OF[result.outcome]),
-            *(self._text(mark_text_cell(each), wraps=True) if each else "" for each in rest),
+            *(self._text(escape_text_cell(each), wraps=True) if each else "" for each in rest),
             *own[width:],
         ]
         return self._row(place, cells)
 
     def _row(self, number: int, cells: Sequence[str]) -> str:
         while len(self._letters) < len(cells):
-            self._letters.append(letter(len(self._letters)))
+            self._letters.append(column_letter(len(self._letters)))
         placed = zip(self._letters, cells, strict=False)
         joined = "".join([f'<c r="{letters}{number}"{cell}' for letters, cell in placed if cell])
         return f'<row r="{number}">{joined}</row>'
@@ -245,16 +251,17 @@ class _ReportSheet:
 
     def _own(self, row: SheetRow, index: int, color: str | None = None) -> str:
         """One of the input's cells, or what stands in for it."""
-        if (shown := stand_in(row, index, len(self._headings))) is not None:
+        if (shown := placeholder(row, index, len(self._headings))) is not None:
             return self._text(shown, color)
         if row.flaws.get(index, ("",))[0] == "error":
             return _value("e", escape(row.flaws[index][1]), self._style(None, color))
         try:
             return self._cell(row.cells[index], color)
         except _TextTooLong:
+            cell = f"{column_letter(index)}{row.number}"
             raise ReportRefused(
-                f"{self._path}: cell {letter(index)}{row.number} of the input has more text than a"
-                " workbook's cell can hold",
+                f"{self._path}: cell {cell} of the input has more text than"
+                " a workbook's cell can hold",
                 action="Write the report as csv.",
             ) from None
 
@@ -262,7 +269,7 @@ class _ReportSheet:
         """A cell of the type that its value has."""
         match value:
             case str():
-                return self._new_text(mark_text_cell(value), color)
+                return self._new_text(escape_text_cell(value), color)
             case bool():
                 return _value("b", int(value), self._style(None, color))
             case int() | float():

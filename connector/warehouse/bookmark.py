@@ -95,21 +95,21 @@ def future_of(now: datetime, bookmark: Bookmark) -> datetime:
 # -- Updates by answers --------------------------------------------------------------------------
 
 
-def opening(page: Page[Resource]) -> datetime:
+def pass_start(page: Page[Resource]) -> datetime:
     """T0 of a pass by its first list: the server's time before it, cut to the second."""
     before = page.dated_at - timedelta(seconds=page.round_trip_seconds) - SECOND
     return before.replace(microsecond=0)
 
 
-def opened(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
+def with_pass_start(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
     """Bookmark after a page of a pass: with T0, and with a larger L if it has no date."""
     if page.served_at is None:
         lateness = max(bookmark.lateness_seconds, LATENESS_UNTIMED_SECONDS)
         bookmark = replace(bookmark, lateness_seconds=lateness)
-    return bookmark if bookmark.opened_at else replace(bookmark, opened_at=opening(page))
+    return bookmark if bookmark.opened_at else replace(bookmark, opened_at=pass_start(page))
 
 
-def later(bookmark: Bookmark, seconds: float) -> Bookmark:
+def with_lateness(bookmark: Bookmark, seconds: float) -> Bookmark:
     """Bookmark with a lateness that covers a write `seconds` late, within the bound.
 
     The floor moves down with it: a lower floor claims less, and so it is never wrong.
@@ -119,7 +119,7 @@ def later(bookmark: Bookmark, seconds: float) -> Bookmark:
     return replace(bookmark, lateness_seconds=lateness, late_seconds_seen=seen)
 
 
-def clocked(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
+def with_clock_change(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
     """Bookmark with a lower floor if the server's clock was set back, by our clock.
 
     Records written since then may have dates before R, by as much as it was set back. So the next
@@ -138,13 +138,13 @@ def clocked(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
     return replace(distrusted, closed_floor=floor)
 
 
-def measured(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
+def with_measured_total(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
     """Bookmark after a page that may show both the list's end and its total.
 
     If they agree, the offset is 0. If not, the total may be of another instant: the offset is
     unknown until every page was compared.
     """
-    bookmark = clocked(page, bookmark)
+    bookmark = with_clock_change(page, bookmark)
     if page.offset is None or page.offset == bookmark.total_offset:
         return bookmark
     agrees = page.offset == 0 and bookmark.total_offset is None

@@ -41,22 +41,22 @@ def fingerprint(
     """
     moment = "NULL::TIMESTAMPTZ" if at is None else f"{literal(at.isoformat())}::TIMESTAMPTZ"
     digest = hashlib.sha256(made_with.encode())
-    for sql in (*_rows(moment, time_zone), *_states(moment, time_zone)):
+    for sql in (*_row_queries(moment, time_zone), *_state_queries(moment, time_zone)):
         found = connection.execute(sql).fetchall()
         digest.update(json.dumps(found, default=str).encode())
     digest.update(json.dumps([*_outcomes(connection), last_copied(connection)]).encode())
     return digest.hexdigest()
 
 
-def _rows(moment: str, time_zone: str) -> Iterator[str]:
+def _row_queries(moment: str, time_zone: str) -> Iterator[str]:
     """A query for each table of records: the number of its rows, and a hash of them all."""
     for table in declared_tables():
         if table.schema in ("landing", "history"):
-            hashed = ", ".join(_values(table, moment, time_zone))
+            hashed = ", ".join(_value_expressions(table, moment, time_zone))
             yield f"SELECT count(*), sum(hash({hashed})::HUGEINT) FROM {table.quoted}"
 
 
-def _values(table: TableSchema, moment: str, time_zone: str) -> Iterator[str]:
+def _value_expressions(table: TableSchema, moment: str, time_zone: str) -> Iterator[str]:
     """Expressions for what models can tell of a row."""
     for column in table.columns:
         name = quoted(column.name)
@@ -71,7 +71,7 @@ def _values(table: TableSchema, moment: str, time_zone: str) -> Iterator[str]:
         yield "_hydrated_at IS NULL AND _observed_to > _observed_from"
 
 
-def _states(moment: str, time_zone: str) -> Iterator[str]:
+def _state_queries(moment: str, time_zone: str) -> Iterator[str]:
     """Queries for what else models and analysts see."""
     yield f"SELECT {_day(moment, time_zone)}"
     proven = _day("proven_at", time_zone)

@@ -111,7 +111,7 @@ def log_of(path: Path) -> Path:
 
 
 @dataclass(slots=True)
-class _Opening:
+class _SharedOpening:
     """What all parts of this process that have one file open share."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -119,11 +119,11 @@ class _Opening:
     users: int = 0
 
 
-_openings: defaultdict[Path, _Opening] = defaultdict(_Opening)
+_openings: defaultdict[Path, _SharedOpening] = defaultdict(_SharedOpening)
 
 
 @contextmanager
-def opened(
+def open_file(
     path: Path,
     *,
     wait_seconds: float = LOCK_WAIT_SECONDS,
@@ -215,10 +215,10 @@ def _attached(
 # from a process that dies.
 
 
-def is_wanted(path: Path) -> bool:
+def is_requested(path: Path) -> bool:
     """Whether another process waits for the file."""
     try:
-        with locked(path.parent, until=0.0):
+        with hold_lock(path.parent, until=0.0):
             return False
     except TimeoutError:
         return True
@@ -229,7 +229,7 @@ def _attach_queued(
 ) -> None:
     """Attach the file once this process is the first that waits, and nobody has it."""
     held = "Could not set lock: others wait as well"
-    with suppress(TimeoutError), locked(path.parent, until):
+    with suppress(TimeoutError), hold_lock(path.parent, until):
         while True:
             try:
                 instance.execute(attach)
@@ -247,7 +247,7 @@ def _attach_queued(
 
 
 @contextmanager
-def locked(path: Path, until: float = inf) -> Iterator[None]:
+def hold_lock(path: Path, until: float = inf) -> Iterator[None]:
     """Hold the lock of a folder or file, for which threads wait as well.
 
     Raises `TimeoutError` if it is not free by then, and `NoFileLocks`.

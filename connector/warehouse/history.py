@@ -23,10 +23,16 @@ from connector.catalog.resource import Resource
 from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import from_microseconds, quoted
 from connector.warehouse.pull_commands import Found, Gone
-from connector.warehouse.queries import ExistingRow, staged
-from connector.warehouse.rows import RowBatch, ids_table, listed_differing, moments, places_table
+from connector.warehouse.queries import ExistingRow, staged_table
+from connector.warehouse.rows import (
+    RowBatch,
+    differing_listed_names,
+    ids_table,
+    moments,
+    places_table,
+)
 from connector.warehouse.schema import HISTORY_COLUMNS, columns
-from connector.warehouse.versions import Edits, Ending, RecordState, Version
+from connector.warehouse.versions import HistoryEdits, RecordState, Version, VersionEnd
 
 
 class History:
@@ -42,12 +48,12 @@ class History:
 
     # -- what answers mean ------------------------------------------------------------------------
 
-    def listed(
+    def add_listed(
         self, items: Mapping[str, Resource], stored: Mapping[str, ExistingRow], at: datetime
-    ) -> Edits:
+    ) -> HistoryEdits:
         """What these list items show anew; `at` dates those without a moment."""
-        edits = Edits(self._stream.resource)
-        last = self._last(
+        edits = HistoryEdits(self._stream.resource)
+        last = self._last_versions(
             {
                 id: row
                 for id, row in stored.items()
@@ -60,14 +66,14 @@ class History:
         return edits
 
     def _differs(self, item: Resource, row: ExistingRow) -> bool:
-        return bool(listed_differing(self._stream.resource, item.raw, json.loads(row.record)))
+        return bool(differing_listed_names(self._stream.resource, item.raw, json.loads(row.record)))
 
-    def read(
+    def add_read(
         self, found: Mapping[str, Found], stored: Mapping[str, ExistingRow], same: Set[str]
-    ) -> Edits:
+    ) -> HistoryEdits:
         """What these details show anew; those of `same` are for `confirm`."""
-        edits = Edits(self._stream.resource)
-        last = self._last(
+        edits = HistoryEdits(self._stream.resource)
+        last = self._last_versions(
             {id: row for id, row in stored.items() if id not in same or row.is_listed_since}
         )
         for id, each in found.items():
@@ -76,16 +82,18 @@ class History:
                 edits.read(each.record, each.served_at, before)
         return edits
 
-    def gone(self, gone: Mapping[str, Gone], stored: Mapping[str, ExistingRow]) -> Edits:
+    def add_deleted(
+        self, gone: Mapping[str, Gone], stored: Mapping[str, ExistingRow]
+    ) -> HistoryEdits:
         """The end of these live records."""
-        edits = Edits(self._stream.resource)
-        for id, last in self._last({id: stored[id] for id in gone}).items():
+        edits = HistoryEdits(self._stream.resource)
+        for id, last in self._last_versions({id: stored[id] for id in gone}).items():
             edits.gone(id, gone[id].served_at, last)
         return edits
 
     # -- rows -------------------------------------------------------------------------------------
 
-    def _last(self, stored: Mapping[str, ExistingRow]) -> dict[str, Version]:
+    def _last_versions(self, stored: Mapping[str, ExistingRow]) -> dict[str, Version]:
         """The last version of each of these landed records."""
         found: list[tuple[Any, ...]] = []
         places = [row.open_place for row in stored.values() if row.open_place is not None]
@@ -100,7 +108,7 @@ class History:
         return {row[0]: _version(row) for row in sorted(found, key=lambda row: int(row[1]))}
 
     def _versions(self, stage: pa.Table, places: str) -> list[tuple[Any, ...]]:
-        with staged(self._connection, stage):
+        with staged_table(self._connection, stage):
             return self._connection.execute(
                 "SELECT id, _version, epoch_us(_valid_from), epoch_us(_began_after), "
                 "epoch_us(_observed_from), epoch_us(_observed_to), epoch_us(_hydrated_at), "
@@ -117,7 +125,11 @@ class History:
         self._observe({id: at for id, at in read.items() if not stored[id].is_listed_since}, stored)
 
     def write(
-        self, edits: Edits, stored: Mapping[str, ExistingRow], landed: pa.Table | None, run_id: str
+        self,
+        edits: HistoryEdits,
+        stored: Mapping[str, ExistingRow],
+        landed: pa.Table | None,
+        run_id: str,
     ) -> None:
         """Carry the edits out, on versions of rows that were `stored` before.
 
@@ -125,10 +137,12 @@ class History:
         than read again.
         """
         self._end(edits.endings, stored)
-        self._move(edits.moved)
+        self._move_beginnings(edits.moved)
         self._observe(edits.confirmed, stored)
         if edits.completed:
-            with staged(self._connection, places_table(_open(edits.completed, stored))):
+            with staged_table(
+                self._connection, places_table(_open_versions(edits.completed, stored))
+            ):
                 self._connection.execute(
                     f"DELETE FROM {self._name} WHERE rowid IN (SELECT place FROM stage)"
                 )
@@ -160,22 +174,22 @@ class History:
         stage = stage.append_column("_changed", changed)
         numbers = pa.array([each.number for each in versions], pa.int64())
         stage = stage.append_column("_version", numbers)
-        with staged(self._connection, stage):
+        with staged_table(self._connection, stage):
             self._connection.execute(f"INSERT INTO {self._name} BY NAME SELECT * FROM stage")
 
-    def _end(self, endings: Mapping[str, Ending], stored: Mapping[str, ExistingRow]) -> None:
+    def _end(self, endings: Mapping[str, VersionEnd], stored: Mapping[str, ExistingRow]) -> None:
         if not endings:
             return
         ends = endings.values()
         stage = places_table(
-            _open(endings, stored),
+            _open_versions(endings, stored),
             valid_to=moments(each.valid_to for each in ends),
             before=moments(each.before for each in ends),
             how=pa.array([each.by for each in ends], pa.string()),
         )
         # The rows are written once more, since they lie all over the table: for each place and
         # column of an update, DuckDB takes half a megabyte until the transaction ends.
-        with staged(self._connection, stage):
+        with staged_table(self._connection, stage):
             self._assert_forward("stored.rowid = stage.place", "stage.valid_to")
             self._connection.execute(
                 f"INSERT INTO {self._name} SELECT stored.* REPLACE (stage.valid_to AS _valid_to, "
@@ -187,7 +201,7 @@ class History:
                 f"DELETE FROM {self._name} WHERE rowid IN (SELECT place FROM stage)"
             )
 
-    def _move(self, moved: Mapping[str, Version]) -> None:
+    def _move_beginnings(self, moved: Mapping[str, Version]) -> None:
         """End the version before where a completed one is now known to begin."""
         moved = {id: each for id, each in moved.items() if each.number > 1}
         if not moved:
@@ -196,7 +210,7 @@ class History:
         at = moments(each.valid_from for each in moved.values())
         stage = ids_table(moved, number=before, at=at)
         is_before = "stored.id = stage.id AND stored._version = stage.number"
-        with staged(self._connection, stage):
+        with staged_table(self._connection, stage):
             self._assert_forward(is_before, "stage.at")
             self._connection.execute(
                 f"UPDATE {self._name} AS stored SET _valid_to = stage.at FROM stage "
@@ -215,8 +229,8 @@ class History:
         """Extend the open versions to these moments, at which they were seen once more."""
         if not seen:
             return
-        stage = places_table(_open(seen, stored), at=moments(seen.values()))
-        with staged(self._connection, stage):
+        stage = places_table(_open_versions(seen, stored), at=moments(seen.values()))
+        with staged_table(self._connection, stage):
             self._connection.execute(
                 f"UPDATE {self._name} AS stored "
                 "SET _observed_to = greatest(_observed_to, stage.at) "
@@ -224,7 +238,7 @@ class History:
             )
 
 
-def _open(ids: Iterable[str], stored: Mapping[str, ExistingRow]) -> list[int]:
+def _open_versions(ids: Iterable[str], stored: Mapping[str, ExistingRow]) -> list[int]:
     """Where the open versions of these records lie."""
     places = [stored[id].open_place for id in ids]
     assert None not in places, "an open version is not one"

@@ -348,7 +348,7 @@ def _types(texts: Mapping[str, str]) -> dict[str, str]:
     return {name: type for name, type, *_ in (each.split(" ") for each in texts)}
 
 
-class RowsOf(Generic[T]):
+class TableRows(Generic[T]):
     """The rows of one table as values of a dataclass, whose fields are columns of it.
 
     `texts` are the table's columns, as in `OWN_TABLES`, for a table that is not there.

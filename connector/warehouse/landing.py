@@ -17,19 +17,26 @@ import pyarrow as pa
 
 from connector.catalog.resource import Resource
 from connector.catalog.value import Kind
-from connector.ledger.suppression import Suppressed
+from connector.ledger.suppression import SuppressionList
 from connector.warehouse import pull_commands
 from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import iso, literal, quoted
 from connector.warehouse.history import History
 from connector.warehouse.pull_commands import Commit, Event, Found, Gone, Unread
-from connector.warehouse.queries import ExistingRow, near, staged, stored_rows
-from connector.warehouse.rows import RowBatch, as_json, ids_table, moments, places_table, storable
+from connector.warehouse.queries import ExistingRow, created_between, staged_table, stored_rows
+from connector.warehouse.rows import (
+    RowBatch,
+    as_json,
+    ids_table,
+    moments,
+    places_table,
+    without_surrogates,
+)
 from connector.warehouse.schema import PARTS_TABLE, columns, part_columns
 
 
 @dataclass(frozen=True, slots=True)
-class Landed:
+class LandedCounts:
     """Rows of one commit by fate: `listed` by lists alone, the others by details."""
 
     listed: int = 0
@@ -38,8 +45,8 @@ class Landed:
     unchanged: int = 0
     deleted: int = 0
 
-    def __add__(self, other: Landed) -> Landed:
-        return Landed(*map(add, astuple(self), astuple(other)))
+    def __add__(self, other: LandedCounts) -> LandedCounts:
+        return LandedCounts(*map(add, astuple(self), astuple(other)))
 
 
 class LandingTable:
@@ -55,14 +62,16 @@ class LandingTable:
 
     # -- Commits ----------------------------------------------------------------------------------
 
-    def land(self, what: Commit, run_id: str, at: datetime) -> tuple[Landed, tuple[Event, ...]]:
+    def land(
+        self, what: Commit, run_id: str, at: datetime
+    ) -> tuple[LandedCounts, tuple[Event, ...]]:
         """Carry out a commit except its bookmark; returns the rows' fates and events."""
         listed, events = self._land_items(what.items, run_id, at)
         records, more = self._land_records(what.records, run_id)
-        deleted, tombstones = self._bury(what.gone, run_id)
+        deleted, tombstones = self._mark_deleted(what.gone, run_id)
         self._enqueue(what.enqueue)
         self._note_unread(what.unread, run_id, at)
-        fates = Landed(listed=listed, deleted=deleted) + records
+        fates = LandedCounts(listed=listed, deleted=deleted) + records
         return fates, (*events, *more, *tombstones, *what.events)
 
     def _land_items(
@@ -78,14 +87,14 @@ class LandingTable:
         distinct: dict[str, Resource] = {item.id: item for item in items}
         created = [item.created_at for item in distinct.values()]
         stored = stored_rows(self._connection, self._stream.resource, distinct, created)
-        edits = self._history.listed(distinct, stored, at)
+        edits = self._history.add_listed(distinct, stored, at)
         rows = RowBatch(self._columns)
         # A newer list item replaces an older one, and never a detail.
         unread = [id for id in edits.begun if id not in stored or not stored[id].is_hydrated]
         for id in unread:
-            own = self._own(run_id, seen_at=distinct[id].served_at or at)
+            own = self._own_columns(run_id, seen_at=distinct[id].served_at or at)
             rows.add(distinct[id], own)
-        self._mark(
+        self._set_moments(
             "_seen_at = stage.at",
             {
                 row.place: distinct[id].served_at or at
@@ -103,12 +112,12 @@ class LandingTable:
         self._enqueue(listed | reappeared, created)
         return len(distinct) - len(stored), _events(rows)
 
-    def _mark(self, what: str, moments_at: Mapping[int, datetime]) -> None:
+    def _set_moments(self, what: str, moments_at: Mapping[int, datetime]) -> None:
         """Set columns of the rows at these places, to the `stage.at` of each."""
         if not moments_at:
             return
         stage = places_table(moments_at, at=moments(moments_at.values()))
-        with staged(self._connection, stage):
+        with staged_table(self._connection, stage):
             self._execute(
                 f"UPDATE {self._name} AS stored SET {what} FROM stage "
                 "WHERE stored.rowid = stage.place"
@@ -116,10 +125,10 @@ class LandingTable:
 
     def _land_records(
         self, records: tuple[Found, ...], run_id: str
-    ) -> tuple[Landed, tuple[Event, ...]]:
+    ) -> tuple[LandedCounts, tuple[Event, ...]]:
         """Replace rows of records that were read; unchanged ones get new moments only."""
         if not records:
-            return Landed(), ()
+            return LandedCounts(), ()
         distinct: dict[str, Found] = {each.record.id: each for each in records}
         created = [each.record.created_at for each in records]
         stored = stored_rows(self._connection, self._stream.resource, distinct, created)
@@ -131,19 +140,19 @@ class LandingTable:
                 same[id] = each.served_at
                 continue
             new += before is None or not before.is_hydrated
-            own = self._own(run_id, seen_at=each.served_at, hydrated_at=each.served_at)
+            own = self._own_columns(run_id, seen_at=each.served_at, hydrated_at=each.served_at)
             rows.add(each.record, own | {"_record": text})
         stamps = {stored[id].place: at for id, at in same.items()}
-        self._mark("_hydrated_at = stage.at, _seen_at = stage.at", stamps)
+        self._set_moments("_hydrated_at = stage.at, _seen_at = stage.at", stamps)
         self._history.confirm(same, stored)
         self._delete([stored[id].place for id in rows.values["id"] if id in stored])
         table = rows.table()
         self._insert(table)
-        edits = self._history.read(distinct, stored, same.keys())
+        edits = self._history.add_read(distinct, stored, same.keys())
         self._history.write(edits, stored, table, run_id)
         self._land_parts([distinct[id] for id in rows.values["id"]], run_id)
         self._dequeue(distinct, created)
-        fates = Landed(new=new, changed=len(distinct) - len(same) - new, unchanged=len(same))
+        fates = LandedCounts(new=new, changed=len(distinct) - len(same) - new, unchanged=len(same))
         return fates, _events(rows)
 
     def _land_parts(self, records: list[Found], run_id: str) -> None:
@@ -152,25 +161,25 @@ class LandingTable:
         for declared in parts:
             rows = RowBatch(part_columns())
             for each in records:
-                own = self._own(run_id, seen_at=each.served_at, hydrated_at=each.served_at)
+                own = self._own_columns(run_id, seen_at=each.served_at, hydrated_at=each.served_at)
                 own["_content_type_id"] = each.record.id
                 for part in declared.read(each.record.raw.get(declared.name))[0] or ():
                     rows.add(part, own)
             name = f"landing.{quoted(PARTS_TABLE)}"
-            with staged(self._connection, ids_table(each.record.id for each in records)):
+            with staged_table(self._connection, ids_table(each.record.id for each in records)):
                 wanted = "_content_type_id IN (SELECT id FROM stage)"
                 self._connection.execute(f"DELETE FROM {name} WHERE {wanted}")
             self._insert(rows.table(), name)
 
-    def _bury(self, gone: Mapping[str, Gone], run_id: str) -> tuple[int, tuple[Event, ...]]:
+    def _mark_deleted(self, gone: Mapping[str, Gone], run_id: str) -> tuple[int, tuple[Event, ...]]:
         """Mark rows as deleted, with an event for each; rows marked before stay."""
         if not gone:
             return 0, ()
         stored = stored_rows(self._connection, self._stream.resource, gone)
         live = [id for id, row in stored.items() if not row.is_deleted]
-        edits = self._history.gone({id: gone[id] for id in live}, stored)
+        edits = self._history.add_deleted({id: gone[id] for id in live}, stored)
         self._history.write(edits, stored, None, run_id)
-        self._mark(
+        self._set_moments(
             f"_deleted_at = stage.at, _run_id = {literal(run_id)}",
             {stored[id].place: gone[id].served_at for id in live},
         )
@@ -182,15 +191,16 @@ class LandingTable:
         if not reasons:
             return
         stage = ids_table(reasons, reason=pa.array(reasons.values(), pa.string()))
-        with staged(self._connection, stage):
+        with staged_table(self._connection, stage):
             self._execute(
                 "INSERT INTO sync.queue BY NAME SELECT $resource AS resource, $parent AS parent, "
                 "stage.id, stage.reason, stored.created_at "
                 f"FROM stage LEFT JOIN (SELECT id, created_at FROM {self._name} "
-                f"WHERE id IN (SELECT id FROM stage){near(created)}) AS stored USING (id) "
+                f"WHERE id IN (SELECT id FROM stage){created_between(created)}) AS stored "
+                "USING (id) "
                 "WHERE stage.id NOT IN (SELECT id FROM sync.queue WHERE resource = $resource "
                 "AND parent = $parent AND id IN (SELECT id FROM stage))",
-                self._mine(),
+                self._of_stream(),
             )
 
     def _note_unread(self, unread: Mapping[str, Unread], run_id: str, at: datetime) -> None:
@@ -200,28 +210,30 @@ class LandingTable:
         stage = ids_table(
             unread,
             code=pa.array([each.reason for each in unread.values()], pa.string()),
-            error=pa.array([storable(each.message) for each in unread.values()], pa.string()),
+            error=pa.array(
+                [without_surrogates(each.message) for each in unread.values()], pa.string()
+            ),
         )
-        with staged(self._connection, stage):
+        with staged_table(self._connection, stage):
             self._execute(
                 "UPDATE sync.queue AS queued SET error_code = stage.code, error = stage.error, "
                 "failed_runs = failed_runs + (run_id IS DISTINCT FROM $run_id)::BIGINT, "
                 "failed_since = coalesce(failed_since, $at::TIMESTAMPTZ), run_id = $run_id "
                 "FROM stage WHERE queued.resource = $resource AND queued.parent = $parent "
                 "AND queued.id = stage.id",
-                {**self._mine(), "run_id": run_id, "at": iso(at)},
+                {**self._of_stream(), "run_id": run_id, "at": iso(at)},
             )
 
     def _dequeue(self, ids: Iterable[str], created: Sequence[datetime | None] = ()) -> None:
         stage = ids_table(ids)
         left = len(stage)
-        with staged(self._connection, stage):
-            for where in (near(created), ""):
+        with staged_table(self._connection, stage):
+            for where in (created_between(created), ""):
                 if left:
                     removed = self._connection.execute(
                         "DELETE FROM sync.queue WHERE resource = $resource "
                         f"AND parent = $parent AND id IN (SELECT id FROM stage){where}",
-                        self._mine(),
+                        self._of_stream(),
                     ).fetchall()
                     left -= removed[0][0]
 
@@ -231,16 +243,16 @@ class LandingTable:
         if not len(table):
             return
         name = name or self._name
-        with staged(self._connection, table):
+        with staged_table(self._connection, table):
             self._execute(f"INSERT INTO {name} BY NAME SELECT * FROM stage")
 
     def _delete(self, places: Sequence[int]) -> None:
         if places:
-            with staged(self._connection, places_table(places)):
+            with staged_table(self._connection, places_table(places)):
                 rows = "rowid IN (SELECT place FROM stage)"
                 self._execute(f"DELETE FROM {self._name} WHERE {rows}")
 
-    def _own(
+    def _own_columns(
         self, run_id: str, *, seen_at: datetime, hydrated_at: datetime | None = None
     ) -> dict[str, Any]:
         """The connector's own columns of a row."""
@@ -252,7 +264,7 @@ class LandingTable:
             "_run_id": run_id,
         }
 
-    def _mine(self) -> dict[str, str]:
+    def _of_stream(self) -> dict[str, str]:
         return {"resource": self._stream.resource.name, "parent": self._parent}
 
     def _execute(self, statement: str, parameters: Mapping[str, Any] | None = None) -> None:
@@ -283,7 +295,7 @@ def without_erased(
     """
     if not what.items and not what.records:
         return what
-    suppressed = Suppressed.of(folder)
+    suppressed = SuppressionList.of(folder)
     if suppressed is None:
         return what
     stripped: dict[str, Resource] = {}
@@ -317,9 +329,9 @@ def query_without_erased(
     wanted: pull_commands.Query[Any], folder: Path
 ) -> pull_commands.Query[Any]:
     """Query whose answers are as they would land. Raises a `WarehouseError`."""
-    if not isinstance(wanted, pull_commands.Differing):
+    if not isinstance(wanted, pull_commands.DifferingFields):
         return wanted
-    suppressed = Suppressed.of(folder)
+    suppressed = SuppressionList.of(folder)
     if suppressed is None:
         return wanted
     return replace(wanted, answers=tuple(map(suppressed.strip, wanted.answers)))

@@ -53,7 +53,7 @@ class WarehouseLookups:
         self._indexes: dict[tuple[str, tuple[str, ...], str | None], _ValueIndex] = {}
 
     def __enter__(self) -> Self:
-        self._open.enter_context(self._warehouse.keeping())
+        self._open.enter_context(self._warehouse.keep_open())
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -77,7 +77,7 @@ class WarehouseLookups:
         resource or a field that is not there.
         """
         index = self._index(resource, tuple(fields), parent)
-        self._warehouse.yield_if_wanted()
+        self._warehouse.release_if_requested()
         return [index.ids(each) for each in values]
 
     def landed(self, resource: str, ids: Collection[str]) -> dict[str, LandedRecord]:
@@ -92,13 +92,13 @@ class WarehouseLookups:
                 # Found by their ids first: the records of all other rows are not read then.
                 f"(SELECT rowid FROM landing.{name} WHERE id IN ({wanted}))"
             ).fetchall()
-            seen = dict(self._seen(connection, name, wanted))
+            seen = dict(self._find_landed(connection, name, wanted))
         return {
             id: LandedRecord(json.loads(record), is_whole, is_deleted, seen.get(id))
             for id, record, is_whole, is_deleted in rows
         }
 
-    def _seen(
+    def _find_landed(
         self, connection: duckdb.DuckDBPyConnection, name: str, wanted: str
     ) -> Iterator[tuple[str, Mapping[str, Any]]]:
         if self._seen_at is None:
@@ -113,7 +113,7 @@ class WarehouseLookups:
         for id, record in rows:
             yield id, json.loads(record)
 
-    def holds(self, resource: str) -> bool:
+    def has_records(self, resource: str) -> bool:
         """Whether any record of the resource was ever landed."""
         if not self._held.get(resource):
             name = quoted(declaration(resource).name)
@@ -167,7 +167,7 @@ class WarehouseLookups:
 
     @contextmanager
     def _reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        self._warehouse.yield_if_wanted()
+        self._warehouse.release_if_requested()
         with self._warehouse.reading() as connection:
             yield connection
 

@@ -23,11 +23,18 @@ from connector.catalog import CATALOG, subjects_of
 from connector.catalog.resource import Declaration
 from connector.catalog.value import MARK
 from connector.ledger.identifiers import PHONE_DIGITS
-from connector.ledger.person import Mention, Person, mentions, owned, reduced, removed_fields
-from connector.ledger.suppression import Noticing, Suppressed
+from connector.ledger.person import (
+    Mention,
+    Person,
+    find_mentions,
+    owned_groups,
+    removed_fields,
+    without_person,
+)
+from connector.ledger.suppression import SuppressionFilter, SuppressionList
 from connector.warehouse.duckdb_file import literal, quoted
-from connector.warehouse.published_file import asking
-from connector.warehouse.queries import staged
+from connector.warehouse.published_file import open_queries
+from connector.warehouse.queries import staged_table
 from connector.warehouse.rows import as_json
 
 _SCHEMAS = ("landing", "history")
@@ -40,7 +47,7 @@ Record = tuple[str, dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Erasing:
+class CurrentErasure:
     """Name and time of the erasure under way."""
 
     erasure: str
@@ -60,7 +67,7 @@ class PersonRows:
     mentions: set[Mention] = field(default_factory=set)
 
 
-def versions(connection: duckdb.DuckDBPyConnection, person: Person) -> Iterator[Record]:
+def find_versions(connection: duckdb.DuckDBPyConnection, person: Person) -> Iterator[Record]:
     """Every version of every record with an identifier of the person in a declared field."""
     for resource in CATALOG.values():
         for schema in _SCHEMAS:
@@ -69,7 +76,7 @@ def versions(connection: duckdb.DuckDBPyConnection, person: Person) -> Iterator[
                 yield resource.name, record
 
 
-def called(connection: duckdb.DuckDBPyConnection, name: str) -> Iterator[Record]:
+def find_by_name(connection: duckdb.DuckDBPyConnection, name: str) -> Iterator[Record]:
     """Every version of every record of a person with this first, last or full name."""
     words = [literal(each) for each in name.lower().split()]
     for resource in CATALOG.values():
@@ -89,7 +96,7 @@ def called(connection: duckdb.DuckDBPyConnection, name: str) -> Iterator[Record]
 def known_rows(path: Path, person: Person) -> Counter[str]:
     """Rows with an identifier of the person, by published table. Raises a `WarehouseError`."""
     found: Counter[str] = Counter()
-    with asking(path) as ask:
+    with open_queries(path) as ask:
         columns: dict[str, list[str]] = {}
         for schema, table, column in ask(
             "SELECT schema_name, table_name, column_name FROM duckdb_columns() "
@@ -115,15 +122,15 @@ def is_identifier(column: str, person: Person) -> Iterator[str]:
         yield f"({number} AND {each})"
 
 
-def take_out_listed(
-    connection: duckdb.DuckDBPyConnection, suppressed: Suppressed, erasure: str, at: datetime
+def remove_listed_persons(
+    connection: duckdb.DuckDBPyConnection, suppressed: SuppressionList, erasure: str, at: datetime
 ) -> bool:
     """Take everybody on the list of erased people out of every table; True if the file changed."""
-    noticing = Noticing(suppressed)
+    noticing = SuppressionFilter(suppressed)
     for resource, record in every_version(connection):
-        reduced(CATALOG[resource], record, noticing)
+        without_person(CATALOG[resource], record, noticing)
     if noticing.met:
-        take_out(connection, noticing.as_person(), Erasing(erasure, at))
+        remove_person(connection, noticing.as_person(), CurrentErasure(erasure, at))
     return bool(noticing.met)
 
 
@@ -139,8 +146,8 @@ def every_version(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, 
                         yield resource.name, json.loads(record)
 
 
-def take_out(
-    connection: duckdb.DuckDBPyConnection, person: Person, erasing: Erasing | None
+def remove_person(
+    connection: duckdb.DuckDBPyConnection, person: Person, erasing: CurrentErasure | None
 ) -> PersonRows:
     """Take the person out of every table; without `erasing` nothing is written."""
     found = PersonRows()
@@ -159,8 +166,8 @@ def take_out(
                     left = {name: each for name, each in record.items() if name not in gone}
                     nulls = {e.name: None for e in resource.detail_fields if e.name in gone}
                     _replace(connection, table, rowid, {"_record": as_json(left), **nulls})
-                    if schema == "landing" and owned(resource.name, record, person):
-                        _mark(connection, resource.name, record["id"], erasing)
+                    if schema == "landing" and owned_groups(resource.name, record, person):
+                        _mark_redacted(connection, resource.name, record["id"], erasing)
             found.mentions.update(_mentions(connection, schema, resource, person))
     # A text that is still there is listed once.
     now = {(each.row, each.field) for each in found.mentions if not each.is_past}
@@ -233,7 +240,7 @@ def _mentions(
     for _, record in _rows(connection, schema, resource, _may_name("_record", person)):
         gone = removed_fields(resource, record, person)
         left = {name: each for name, each in record.items() if name not in gone}
-        yield from mentions(table, str(record["id"]), left, person)
+        yield from find_mentions(table, str(record["id"]), left, person)
 
 
 def _replace(
@@ -244,14 +251,16 @@ def _replace(
     sets = [f"{quoted(each)} = NULL" for each in columns if each not in texts]
     sets += [f"{quoted(each)} = stage.{quoted(each)}" for each in texts]
     stage = pa.table({each: pa.array([value], pa.string()) for each, value in texts.items()})
-    with staged(connection, stage):
+    with staged_table(connection, stage):
         connection.execute(
             f"UPDATE {schema}.{quoted(name)} AS held SET {', '.join(sets)} FROM stage "
             f"WHERE held.rowid = {int(rowid)}"
         )
 
 
-def _mark(connection: duckdb.DuckDBPyConnection, resource: str, id: str, erasing: Erasing) -> None:
+def _mark_redacted(
+    connection: duckdb.DuckDBPyConnection, resource: str, id: str, erasing: CurrentErasure
+) -> None:
     """Say of a row that it is what remains."""
     values = ", ".join(map(literal, (resource, id, erasing.erasure)))
     known = f"resource = {literal(resource)} AND id = {literal(id)}"
@@ -311,7 +320,7 @@ _PLACED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Overdue:
+class OverdueRecords:
     """The ids that are due, and how many are not: excepted, or without a date."""
 
     ids: tuple[str, ...]
@@ -319,13 +328,13 @@ class Overdue:
     undated: int
 
 
-def overdue(
+def find_overdue(
     connection: duckdb.DuckDBPyConnection,
     resource: str,
     field: str,
     cutoff: datetime,
     conditions: Sequence[tuple[str, tuple[str, ...]]],
-) -> Overdue:
+) -> OverdueRecords:
     """Records that fulfil the conditions, and whose `field` is not after `cutoff`.
 
     Those that were erased before are left out.
@@ -340,7 +349,7 @@ def overdue(
         f"{moment}::TIMESTAMPTZ <= {literal(cutoff.isoformat())}::TIMESTAMPTZ) ORDER BY held.id"
     ).fetchall()
     dated = [(id, is_excepted) for id, is_undated, is_excepted in rows if not is_undated]
-    return Overdue(
+    return OverdueRecords(
         ids=tuple(id for id, is_excepted in dated if not is_excepted),
         excepted=sum(is_excepted for _, is_excepted in dated),
         # A record that was never deleted is not one whose deletion has no date.

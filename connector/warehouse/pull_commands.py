@@ -124,7 +124,7 @@ class LandedRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Recall(Query[dict[str, LandedRow]]):
+class LandedRows(Query[dict[str, LandedRow]]):
     """Landed rows of these ids; `created`, where given, makes the search faster."""
 
     ids: tuple[str, ...]
@@ -132,14 +132,14 @@ class Recall(Query[dict[str, LandedRow]]):
 
 
 @dataclass(frozen=True, slots=True)
-class Differing(Query[dict[str, tuple[str, ...]]]):
+class DifferingFields(Query[dict[str, tuple[str, ...]]]):
     """Names of the fields in which answers differ from landed details, by id."""
 
     answers: tuple[Resource, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Between(Query[frozenset[str]]):
+class CreatedBetween(Query[frozenset[str]]):
     """Live ids whose `created_at` is strictly between moments (None: no bound)."""
 
     after: datetime | None
@@ -147,7 +147,7 @@ class Between(Query[frozenset[str]]):
 
 
 @dataclass(frozen=True, slots=True)
-class BetweenUpdated(Query[frozenset[str]]):
+class UpdatedBetween(Query[frozenset[str]]):
     """Live ids, not queued, whose `updated_at` is strictly between two moments."""
 
     after: datetime
@@ -155,14 +155,14 @@ class BetweenUpdated(Query[frozenset[str]]):
 
 
 @dataclass(frozen=True, slots=True)
-class Undated(Query[tuple[str, ...]]):
+class UndatedIds(Query[tuple[str, ...]]):
     """Ids of live rows, read before, with no `updated_at` or one after a moment."""
 
     after: datetime
 
 
 @dataclass(frozen=True, slots=True)
-class LeastRecent(Query[tuple[str, ...]]):
+class LeastRecentlyRead(Query[tuple[str, ...]]):
     """At most `count` live ids, not queued, whose details were read longest ago."""
 
     count: int

@@ -20,7 +20,7 @@ from connector.warehouse import pull_commands
 from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import from_microseconds, quoted, to_microseconds
 from connector.warehouse.pull_commands import LandedRow
-from connector.warehouse.rows import as_json, differing, ids_table, listed_differing
+from connector.warehouse.rows import as_json, differing_listed_names, differing_names, ids_table
 
 _QUEUED = "SELECT id FROM sync.queue WHERE resource = $resource AND parent = $parent"
 """The stream's queue, as a statement; takes the parameters `resource` and `parent`."""
@@ -49,11 +49,11 @@ class ExistingRow:
             return True
         # Another order of keys makes a text of the same length; most changes need no closer look.
         is_as_long = len(self.record) == len(record)
-        return is_as_long and not differing(json.loads(self.record), json.loads(record))
+        return is_as_long and not differing_names(json.loads(self.record), json.loads(record))
 
 
 @contextmanager
-def staged(connection: duckdb.DuckDBPyConnection, table: pa.Table) -> Iterator[None]:
+def staged_table(connection: duckdb.DuckDBPyConnection, table: pa.Table) -> Iterator[None]:
     """The table, readable as `stage`."""
     connection.register("stage", table)
     try:
@@ -62,7 +62,7 @@ def staged(connection: duckdb.DuckDBPyConnection, table: pa.Table) -> Iterator[N
         connection.unregister("stage")
 
 
-def near(created: Iterable[datetime | None]) -> str:
+def created_between(created: Iterable[datetime | None]) -> str:
     """A condition: that a row was created between the first and the last of these.
 
     What lies beside each other in the table is then found without reading the rest of it.
@@ -87,10 +87,10 @@ def stored_rows(
     """
     name, left = quoted(resource.name), dict.fromkeys(ids)
     stored: dict[str, ExistingRow] = {}
-    for where in dict.fromkeys((near(created), "")):
+    for where in dict.fromkeys((created_between(created), "")):
         if not left:
             break
-        with staged(connection, ids_table(left)):
+        with staged_table(connection, ids_table(left)):
             rows = connection.execute(
                 # Found by their ids first: the records of all other rows are not read then.
                 f"WITH found AS MATERIALIZED (SELECT id, rowid AS place FROM landing.{name} "
@@ -148,21 +148,21 @@ class StreamQueries:
     def answer(self, wanted: pull_commands.Query[Any]) -> Any:
         """What `wanted` asks for, as its own description says."""
         match wanted:
-            case pull_commands.Recall(ids, created):
+            case pull_commands.LandedRows(ids, created):
                 found: Any = self._recall(ids, created)
-            case pull_commands.Differing(answers):
+            case pull_commands.DifferingFields(answers):
                 found = self._differing(answers)
-            case pull_commands.Between(after, before):
+            case pull_commands.CreatedBetween(after, before):
                 found = self._between("created_at", after, before)
-            case pull_commands.BetweenUpdated(after, before):
+            case pull_commands.UpdatedBetween(after, before):
                 found = self._between("updated_at", after, before, queued=False)
             case pull_commands.CountLive(before):
                 found = self.count_live(before)
             case pull_commands.TiedPages(per_page):
                 found = self._tied_pages(per_page)
-            case pull_commands.LeastRecent(count):
+            case pull_commands.LeastRecentlyRead(count):
                 found = self._least_recent(count)
-            case pull_commands.Undated(after):
+            case pull_commands.UndatedIds(after):
                 found = self._ids(
                     f"SELECT id FROM {self._live()} AND _hydrated_at IS NOT NULL "
                     "AND (updated_at IS NULL OR epoch_us(updated_at) > $after) ORDER BY id",
@@ -185,23 +185,23 @@ class StreamQueries:
         """Ids that wait to be read."""
         return self._count(
             "SELECT count(*) FROM sync.queue WHERE resource = $resource AND parent = $parent",
-            self._mine(),
+            self._of_stream(),
         )
 
     def _recall(
         self, ids: tuple[str, ...], created: tuple[datetime | None, ...]
     ) -> dict[str, LandedRow]:
         found: dict[str, LandedRow] = {}
-        for where in dict.fromkeys((near(created), "")):
+        for where in dict.fromkeys((created_between(created), "")):
             left = [id for id in ids if id not in found]
             if not left:
                 break
-            with staged(self._connection, ids_table(left)):
+            with staged_table(self._connection, ids_table(left)):
                 rows = self._connection.execute(
                     "SELECT id, epoch_us(updated_at), epoch_us(_hydrated_at), "
                     f"id IN ({_QUEUED} AND id IN (SELECT id FROM stage)), _deleted_at IS NOT NULL "
                     f"FROM {self._name} WHERE id IN (SELECT id FROM stage){where}",
-                    self._mine(),
+                    self._of_stream(),
                 ).fetchall()
             for id, updated, read, queued, deleted in rows:
                 moments = from_microseconds(updated), from_microseconds(read)
@@ -247,11 +247,11 @@ class StreamQueries:
             f"SELECT id FROM {self._live()} AND _hydrated_at IS NOT NULL "
             f"AND id NOT IN ({_QUEUED}) "
             "ORDER BY _hydrated_at, id LIMIT $count",
-            {**self._mine(), "count": count},
+            {**self._of_stream(), "count": count},
         )
 
     def _next_queued(self, count: int, skip: frozenset[str]) -> tuple[str, ...]:
-        parameters: dict[str, Any] = {**self._mine(), "count": count}
+        parameters: dict[str, Any] = {**self._of_stream(), "count": count}
         others = ""
         if skip:
             others, parameters["skip"] = "AND id NOT IN (SELECT unnest($skip)) ", list(skip)
@@ -264,7 +264,7 @@ class StreamQueries:
         mine = "_content_type_id = $parent" if self._stream.resource.parent else "$parent = ''"
         return f"{self._name} WHERE _deleted_at IS NULL AND {mine}"
 
-    def _mine(self) -> dict[str, str]:
+    def _of_stream(self) -> dict[str, str]:
         return {"resource": self._stream.resource.name, "parent": self._parent}
 
     def _ids(self, statement: str, parameters: Mapping[str, Any]) -> tuple[str, ...]:
@@ -280,5 +280,5 @@ def _differing(answer: Resource, landed: str) -> tuple[str, ...]:
     """Names of fields of which an answer shows another value than the landed record."""
     record = json.loads(landed)
     if not answer.is_item:
-        return differing(record, json.loads(as_json(answer.raw)))
-    return listed_differing(answer.declaration, answer.raw, record)
+        return differing_names(record, json.loads(as_json(answer.raw)))
+    return differing_listed_names(answer.declaration, answer.raw, record)

@@ -67,12 +67,14 @@ class RowBatch:
             elif column.field is None:
                 value = own.get(column.name)
             else:
-                value, problem = cell(column.field, record.raw.get(column.name))
+                value, problem = column_value(column.field, record.raw.get(column.name))
                 if problem is not None:
                     self._note(column, value, problem)
             self.values[column.name].append(value)
         for name in record.unknown:
-            self.oddities[Oddity("unknown_field", storable(name)[:_VALUE_CHARACTERS_MAX])] = None
+            self.oddities[
+                Oddity("unknown_field", without_surrogates(name)[:_VALUE_CHARACTERS_MAX])
+            ] = None
 
     def __len__(self) -> int:
         return len(next(iter(self.values.values())))
@@ -90,20 +92,20 @@ class RowBatch:
         self.oddities[Oddity(kind, f"{column.name}{shown} {problem}")] = None
 
 
-def cell(field: Field, value: Any) -> tuple[Any, str | None]:
+def column_value(field: Field, value: Any) -> tuple[Any, str | None]:
     """Return what a field's column holds for a value of an answer, and a problem or None."""
     read, problem = field.read(value)
     if field.kind is Kind.VALUES and read is not None:
         return as_json(read), problem
-    return storable(read) if isinstance(read, str) else read, problem
+    return without_surrogates(read) if isinstance(read, str) else read, problem
 
 
 def as_json(value: Any) -> str:
     """JSON as received: same keys, order and characters, but for half pairs."""
-    return storable(_ENCODER.encode(value))
+    return without_surrogates(_ENCODER.encode(value))
 
 
-def storable(text: str) -> str:
+def without_surrogates(text: str) -> str:
     """The text with half surrogate pairs replaced: no column can hold one."""
     return _HALF_PAIR.sub(HALF_PAIR_MARK, text)
 
@@ -136,13 +138,13 @@ def moments(values: Iterable[datetime | None]) -> pa.Array:
 _SCALARS = (str, int, float, bool, type(None))
 
 
-def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
+def differing_names(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
     """Names of fields whose JSON differs, in the order of `after`."""
     names = (*after, *(name for name in before if name not in after))
     return tuple(name for name in names if not _is_same(before, after, name))
 
 
-def listed_differing(
+def differing_listed_names(
     declaration: Declaration, item: Mapping[str, Any], record: Mapping[str, Any]
 ) -> tuple[str, ...]:
     """Names of listed fields that a list item shows otherwise than the record."""
@@ -153,7 +155,7 @@ def listed_differing(
         and field.name in record
         and not _is_same(item, record, field.name)
         and can_list(field, record[field.name])
-        and meaning(field, item[field.name]) != meaning(field, record[field.name])
+        and parsed_value(field, item[field.name]) != parsed_value(field, record[field.name])
     )
 
 
@@ -162,11 +164,11 @@ def can_list(field: Field, value: Any) -> bool:
     return field.listed and (not field.item_values or value in field.item_values)
 
 
-def meaning(field: Field, value: Any) -> Any:
+def parsed_value(field: Field, value: Any) -> Any:
     """What the value says, whatever its form; None where it cannot be read."""
     read = field.read(value)[0]
     # The landed side of a comparison went through a column, which holds no half pairs.
-    return storable(read) if isinstance(read, str) else read
+    return without_surrogates(read) if isinstance(read, str) else read
 
 
 def _is_same(before: Mapping[str, Any], after: Mapping[str, Any], name: str) -> bool:

@@ -14,9 +14,9 @@ from pathlib import Path
 import duckdb
 
 from connector.errors import NotAWarehouse, WarehouseError
-from connector.ledger.quota import Use, period_of
-from connector.warehouse.duckdb_file import from_microseconds, literal, opened, transaction
-from connector.warehouse.internal_tables import RowsOf
+from connector.ledger.quota import RequestUse, period_of
+from connector.warehouse.duckdb_file import from_microseconds, literal, open_file, transaction
+from connector.warehouse.internal_tables import TableRows
 from connector.warehouse.published_file import query
 from connector.warehouse.pull_commands import Event
 from connector.warehouse.schema import complete_tables
@@ -80,8 +80,8 @@ class ResourceRun:
     month_share: float | None = None
 
 
-_RUNS = RowsOf(Run, "sync.runs")
-_RESOURCE_RUNS = RowsOf(ResourceRun, "sync.run_resources")
+_RUNS = TableRows(Run, "sync.runs")
+_RESOURCE_RUNS = TableRows(ResourceRun, "sync.run_resources")
 
 PROVEN_AT = "CASE WHEN bool_and(proven_at IS NOT NULL) THEN epoch_us(min(proven_at)) END"
 """Of bookmarks: up to when a resource is proven, which is the least of its streams, and null while
@@ -180,7 +180,7 @@ QUOTA_DAYS_AGAIN = 7
 
 def copy_quota(
     connection: duckdb.DuckDBPyConnection,
-    read: Callable[[date | None], Sequence[Use]],
+    read: Callable[[date | None], Sequence[RequestUse]],
     billing_day: int,
 ) -> None:
     """Copy the requests spent for analysts; `read` gives those from a day on, or all.
@@ -208,10 +208,10 @@ def copy_quota(
     )
 
 
-def read_quota(connection: duckdb.DuckDBPyConnection) -> tuple[Use, ...]:
+def read_quota(connection: duckdb.DuckDBPyConnection) -> tuple[RequestUse, ...]:
     """Return the copy of the requests spent."""
     rows = connection.execute("SELECT day, command, kind, requests FROM sync.quota").fetchall()
-    return tuple(Use(*row) for row in rows)
+    return tuple(RequestUse(*row) for row in rows)
 
 
 # -- Publications ----------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ class Publication:
     fingerprint: str | None = None
 
 
-_PUBLICATIONS = RowsOf(Publication, "sync.publications")
+_PUBLICATIONS = TableRows(Publication, "sync.publications")
 
 
 def write_publication(connection: duckdb.DuckDBPyConnection, row: Publication) -> None:
@@ -273,7 +273,7 @@ def write_publication(connection: duckdb.DuckDBPyConnection, row: Publication) -
 _OPEN = "(outcome IS NULL OR (outcome = 'published' AND bytes IS NULL))"
 
 
-def name_cut_off(connection: duckdb.DuckDBPyConnection, published: Path) -> None:
+def end_interrupted_publications(connection: duckdb.DuckDBPyConnection, published: Path) -> None:
     """Name how publications ended that nobody lived to record.
 
     What the published file itself shows was published, and any other was interrupted. One that
@@ -344,7 +344,7 @@ def _read_publication(path: Path) -> Publication | None:
     return replace(_PUBLICATIONS.read(rows[0]), bytes=path.stat().st_size) if rows else None
 
 
-def true_of(connection: duckdb.DuckDBPyConnection) -> datetime | None:
+def data_moment(connection: duckdb.DuckDBPyConnection) -> datetime | None:
     """The moment that the data is true of, which the models take for "now".
 
     It is the newest up to which a resource is proven; before the first proof, when the last run
@@ -383,7 +383,7 @@ class SharedPublication:
     message: str | None = None
 
 
-_SHARED = RowsOf(SharedPublication, "sync.lakehouse")
+_SHARED = TableRows(SharedPublication, "sync.lakehouse")
 
 
 def write_shared(work: Path, row: SharedPublication) -> None:
@@ -391,7 +391,7 @@ def write_shared(work: Path, row: SharedPublication) -> None:
 
     Raises a `WarehouseError`.
     """
-    with opened(work) as connection:
+    with open_file(work) as connection:
         complete_tables(connection, str(work))
         with transaction(connection):
             _SHARED.insert(connection, row)
@@ -421,7 +421,7 @@ PUBLICATIONS_READ = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class RunHealth:
     """Health of an account: its latest runs and publications, newest first.
 
     `scrubs` are the requests of each run that only looked again. `resources` are what the latest
@@ -440,7 +440,7 @@ class Health:
     events: Mapping[str, tuple[Event, ...]] = field(default_factory=dict)
 
 
-def read_run_health(connection: duckdb.DuckDBPyConnection) -> Health:
+def read_run_health(connection: duckdb.DuckDBPyConnection) -> RunHealth:
     """The health as it is written down at one moment."""
     ((first,),) = connection.execute("SELECT epoch_us(min(started_at)) FROM sync.runs").fetchall()
     scrubs = connection.execute(
@@ -450,7 +450,7 @@ def read_run_health(connection: duckdb.DuckDBPyConnection) -> Health:
     proven = connection.execute(
         f"SELECT resource, {PROVEN_AT} FROM sync.bookmarks GROUP BY resource ORDER BY resource"
     ).fetchall()
-    return Health(
+    return RunHealth(
         runs=last_runs(connection, RUNS_READ),
         scrubs=dict(scrubs),
         first_run_at=from_microseconds(first),

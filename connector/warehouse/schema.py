@@ -23,8 +23,8 @@ from connector.catalog.value import Kind
 from connector.errors import NotAWarehouse
 from connector.warehouse.duckdb_file import literal, quoted, transaction
 from connector.warehouse.internal_tables import OWN_TABLES
-from connector.warehouse.queries import staged
-from connector.warehouse.rows import ARROW_TYPES, cell, places_table
+from connector.warehouse.queries import staged_table
+from connector.warehouse.rows import ARROW_TYPES, column_value, places_table
 
 SCHEMA_VERSION = 1
 """Number of the layout of a work file. An older version of the connector refuses a greater one.
@@ -250,11 +250,11 @@ def _fill(connection: duckdb.DuckDBPyConnection, table: TableSchema, column: Col
     rows = connection.execute(
         f"SELECT rowid, {value} FROM {table.quoted} WHERE {value} IS NOT NULL"
     ).fetchall()
-    values = [cell(column.field, json.loads(text))[0] for _, text in rows]
+    values = [column_value(column.field, json.loads(text))[0] for _, text in rows]
     stage = places_table(
         (place for place, _ in rows), value=pa.array(values, ARROW_TYPES[column.type])
     )
-    with staged(connection, stage):
+    with staged_table(connection, stage):
         connection.execute(
             f"UPDATE {table.quoted} AS held SET {name} = stage.value FROM stage "
             "WHERE held.rowid = stage.place"

@@ -18,14 +18,14 @@ from connector.catalog.value import read_datetime
 from connector.ledger.identity import Identity
 from connector.warehouse.bookmark import Bookmark, Stream
 from connector.warehouse.duckdb_file import from_microseconds, iso, literal, quoted
-from connector.warehouse.internal_tables import RowsOf, column_types
+from connector.warehouse.internal_tables import TableRows, column_types
 from connector.warehouse.pull_commands import Event
-from connector.warehouse.queries import staged
-from connector.warehouse.rows import ARROW_TYPES, as_json, storable
+from connector.warehouse.queries import staged_table
+from connector.warehouse.rows import ARROW_TYPES, as_json, without_surrogates
 from connector.warehouse.runs import (
     PROVEN_AT,
-    Health,
     ResourceRun,
+    RunHealth,
     last_resource_runs,
     read_run_health,
 )
@@ -74,7 +74,7 @@ class UnreadRecord:
 BROKEN_RUNS_MIN = 2
 """Number of runs after which a record that cannot be read is not expected to become readable."""
 
-_UNREAD = RowsOf(UnreadRecord, "sync.queue")
+_UNREAD = TableRows(UnreadRecord, "sync.queue")
 
 
 def read_unread(connection: duckdb.DuckDBPyConnection, resource: str) -> tuple[UnreadRecord, ...]:
@@ -90,8 +90,8 @@ def read_unread(connection: duckdb.DuckDBPyConnection, resource: str) -> tuple[U
 RecordKey = tuple[str, str]
 """Resource and id of a record."""
 
-_BOOKMARKS = RowsOf(Bookmark, "sync.bookmarks")
-_FOLDER = RowsOf(Identity, "sync.folder")
+_BOOKMARKS = TableRows(Bookmark, "sync.bookmarks")
+_FOLDER = TableRows(Identity, "sync.folder")
 
 
 def read_identity(connection: duckdb.DuckDBPyConnection) -> Identity | None:
@@ -239,7 +239,7 @@ def take_notices(
     return tuple(detail for (detail,) in rows)
 
 
-def read_health(connection: duckdb.DuckDBPyConnection) -> Health:
+def read_health(connection: duckdb.DuckDBPyConnection) -> RunHealth:
     """Return the health as it is written down at one moment, with events of resources."""
     found = read_run_health(connection)
     events = {
@@ -267,7 +267,9 @@ def read_known_ids(connection: duckdb.DuckDBPyConnection, count: int) -> tuple[R
     return tuple((resource, id) for resource, id in rows)
 
 
-def find_named(connection: duckdb.DuckDBPyConnection, resource: str, name: str) -> tuple[str, ...]:
+def find_by_slug_or_id(
+    connection: duckdb.DuckDBPyConnection, resource: str, name: str
+) -> tuple[str, ...]:
     """Return ids of the live landed records whose slug or id is `name`."""
     found = connection.execute(
         f"SELECT id FROM landing.{quoted(resource)} "
@@ -361,7 +363,7 @@ def count_pushed(connection: duckdb.DuckDBPyConnection) -> tuple[int, int]:
     return int(batches), int(created)
 
 
-def pushed_at(
+def find_push(
     connection: duckdb.DuckDBPyConnection, digest: str, resource: str
 ) -> tuple[str, datetime] | None:
     """Return batch and time of a pushed file whose created records were not undone."""
@@ -396,7 +398,7 @@ def write_pushes(
 def _write(connection: duckdb.DuckDBPyConnection, changes: PushChanges) -> None:
     if changes.get("rows"):
         # A row may have fewer problems than before.
-        with staged(connection, _table("rows", changes["rows"])):
+        with staged_table(connection, _table("rows", changes["rows"])):
             connection.execute(
                 "DELETE FROM push.problems WHERE (batch, number) IN "
                 "(SELECT (batch, number) FROM stage)"
@@ -406,7 +408,7 @@ def _write(connection: duckdb.DuckDBPyConnection, changes: PushChanges) -> None:
         if not rows:
             continue
         key = ", ".join(names)
-        with staged(connection, _table(table, rows)):
+        with staged_table(connection, _table(table, rows)):
             connection.execute(
                 f"DELETE FROM push.{table} WHERE ({key}) IN (SELECT ({key}) FROM stage)"
             )
@@ -426,7 +428,7 @@ def _table(name: str, rows: Rows) -> pa.Table:
 def _value(value: Any, type: str) -> Any:
     """A value as its column takes it."""
     if isinstance(value, str):
-        return _moment(value) if type == "TIMESTAMPTZ" else storable(value)
+        return _moment(value) if type == "TIMESTAMPTZ" else without_surrogates(value)
     return as_json(value) if type == "JSON" and value is not None else value
 
 

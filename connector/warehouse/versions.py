@@ -41,9 +41,9 @@ from connector.warehouse.rows import (
     HALF_PAIR_MARK,
     as_json,
     can_list,
-    differing,
-    listed_differing,
-    meaning,
+    differing_listed_names,
+    differing_names,
+    parsed_value,
 )
 
 DELETED_FIELD = "_deleted_at"
@@ -100,7 +100,7 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class VersionEnd:
     """End of a version: best moment, interval's end, by `change` or `deletion`.
 
     The interval begins with `observed_to`.
@@ -111,14 +111,14 @@ class Ending:
     by: str
 
 
-def first(sighting: Observation, created_at: datetime | None) -> Version:
+def first_version(sighting: Observation, created_at: datetime | None) -> Version:
     """The first version of a record; `created_at` is the record's own."""
     if created_at is not None and created_at >= sighting.at + SECOND:
         created_at = sighting.at
     return _begun(1, sighting, sighting.at, created_at, None)
 
 
-def following(
+def next_version(
     before: Version, sighting: Observation, changed: Iterable[str], listed_at: datetime | None
 ) -> Version:
     """The version after an open one.
@@ -133,7 +133,7 @@ def following(
     return _begun(before.number + 1, sighting, at, began_after, tuple(changed))
 
 
-def again(before: Version, sighting: Observation, changed: Iterable[str]) -> Version:
+def revived_version(before: Version, sighting: Observation, changed: Iterable[str]) -> Version:
     """The version with which a deleted record exists again."""
     assert before.ended_at is not None, "only a record that was deleted can exist again"
     at = max(sighting.at, before.ended_at)
@@ -144,7 +144,7 @@ def again(before: Version, sighting: Observation, changed: Iterable[str]) -> Ver
     return version
 
 
-def completed(listed: Version, sighting: Observation, changed: Iterable[str]) -> Version:
+def completed_version(listed: Version, sighting: Observation, changed: Iterable[str]) -> Version:
     """A version seen in lists alone, as the first detail that agrees shows it.
 
     It is observed since that detail, because lists do not show all of it.
@@ -164,15 +164,15 @@ def completed(listed: Version, sighting: Observation, changed: Iterable[str]) ->
     )
 
 
-def ended_by(following: Version) -> Ending:
+def end_by_change(following: Version) -> VersionEnd:
     """How a version ended that another one follows."""
-    return Ending(following.valid_from, following.began_before, "change")
+    return VersionEnd(following.valid_from, following.began_before, "change")
 
 
-def deleted(last: Version, at: datetime) -> Ending:
+def end_by_deletion(last: Version, at: datetime) -> VersionEnd:
     """How a version ended whose record was gone at `at`."""
     at = max(at, last.observed_to)
-    return Ending(max(at, last.valid_from), at + SECOND, "deletion")
+    return VersionEnd(max(at, last.valid_from), at + SECOND, "deletion")
 
 
 def _begun(
@@ -235,7 +235,7 @@ class RecordState:
 
 
 @dataclass(slots=True)
-class Edits:
+class HistoryEdits:
     """Edits that a batch makes to the history, by id; one answer of each record.
 
     Versions to begin and complete with what they show, versions to end, earlier ends to move,
@@ -245,7 +245,7 @@ class Edits:
     declaration: Declaration
     begun: dict[str, tuple[Version, Resource]] = field(default_factory=dict)
     completed: dict[str, tuple[Version, Resource]] = field(default_factory=dict)
-    endings: dict[str, Ending] = field(default_factory=dict)
+    endings: dict[str, VersionEnd] = field(default_factory=dict)
     moved: dict[str, Version] = field(default_factory=dict)
     confirmed: dict[str, datetime] = field(default_factory=dict)
     stale: set[str] = field(default_factory=set)
@@ -255,18 +255,18 @@ class Edits:
         updated_at = item.updated_at if self.declaration.lists_cursor else None
         sighting = Observation(at, updated_at, False)
         if before is None:
-            self.begun[item.id] = first(sighting, item.created_at), item
+            self.begun[item.id] = first_version(sighting, item.created_at), item
             return
         last, shown, raw = before.last, before.shown, _stored(item)
-        names = listed_differing(self.declaration, raw, shown)
+        names = differing_listed_names(self.declaration, raw, shown)
         if not names:
             if not last.is_whole:
                 self.confirmed[item.id] = at
         elif at < last.observed_to + SECOND:
             self.stale.add(item.id)
         else:
-            version = following(last, sighting, names, before.seen_at)
-            self.endings[item.id] = ended_by(version)
+            version = next_version(last, sighting, names, before.seen_at)
+            self.endings[item.id] = end_by_change(version)
             if before.is_hydrated:
                 raw = {name: raw[name] for name in raw if not self._hides(name, raw, shown)}
             self.begun[item.id] = version, self.declaration.record(raw)
@@ -276,26 +276,26 @@ class Edits:
         field = self.declaration.fields.get(name)
         if field is None or name not in shown or can_list(field, shown[name]):
             return False
-        return bool(meaning(field, raw[name]) != meaning(field, shown[name]))
+        return bool(parsed_value(field, raw[name]) != parsed_value(field, shown[name]))
 
     def read(self, record: Resource, at: datetime, before: RecordState | None) -> None:
         """A detail showed the record at that moment, otherwise than it stands."""
         sighting = Observation(at, record.updated_at, True)
         if before is None:
-            self.begun[record.id] = first(sighting, record.created_at), record
+            self.begun[record.id] = first_version(sighting, record.created_at), record
             return
         last, shown, raw = before.last, before.shown, _stored(record)
         names, listable = self._changed(shown, raw, before)
         if last.ended_at is not None:
-            self.begun[record.id] = again(last, sighting, names), record
+            self.begun[record.id] = revived_version(last, sighting, names), record
         elif last.is_whole or self._contradicts(names, shown, raw, last, sighting):
             # Of a record that no detail had shown, a later date may be all that tells of a change.
             seen_at = before.seen_at if listable else None
-            version = following(last, sighting, names or (_DATE,), seen_at)
+            version = next_version(last, sighting, names or (_DATE,), seen_at)
             self.begun[record.id] = version, record
-            self.endings[record.id] = ended_by(version)
+            self.endings[record.id] = end_by_change(version)
         else:
-            version = completed(last, sighting, names)
+            version = completed_version(last, sighting, names)
             self.completed[record.id] = version, record
             if version.valid_from != last.valid_from:
                 self.moved[record.id] = version
@@ -304,7 +304,7 @@ class Edits:
         self, shown: Mapping[str, Any], raw: Mapping[str, Any], before: RecordState
     ) -> tuple[tuple[str, ...], bool]:
         """Fields in which a detail differs, and whether lists would show one of them."""
-        names = differing(shown, raw)
+        names = differing_names(shown, raw)
         if not before.last.is_whole:
             # Values that came from a list are compared by what they say, whatever their form.
             fields = {f.name: f for f in self.declaration.item_fields}
@@ -315,7 +315,8 @@ class Edits:
                 and (
                     name not in fields
                     or name not in shown
-                    or meaning(fields[name], shown[name]) != meaning(fields[name], raw.get(name))
+                    or parsed_value(fields[name], shown[name])
+                    != parsed_value(fields[name], raw.get(name))
                 )
             )
         return names, any(name in shown and self._lists(name, shown[name]) for name in names)
@@ -351,7 +352,7 @@ class Edits:
     def gone(self, id: str, at: datetime, last: Version) -> None:
         """The API said at that moment that the record is gone."""
         if last.ended_at is None:
-            self.endings[id] = deleted(last, at)
+            self.endings[id] = end_by_deletion(last, at)
 
 
 def _stored(record: Resource) -> Mapping[str, Any]:

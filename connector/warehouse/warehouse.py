@@ -24,20 +24,25 @@ from connector.warehouse import pull_commands, runs, state
 from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import (
     KEEP_METADATA,
-    is_wanted,
+    is_requested,
     make_folder,
     naming_errors,
-    opened,
+    open_file,
     quoted,
     transaction,
 )
-from connector.warehouse.landing import Landed, LandingTable, query_without_erased, without_erased
+from connector.warehouse.landing import (
+    LandedCounts,
+    LandingTable,
+    query_without_erased,
+    without_erased,
+)
 from connector.warehouse.pull_commands import Commit, Event
 from connector.warehouse.queries import StreamQueries
-from connector.warehouse.runs import Health
+from connector.warehouse.runs import RunHealth
 from connector.warehouse.schema import complete_tables
 from connector.warehouse.state import StreamState
-from connector.warehouse.work_file import compact, is_missing, make
+from connector.warehouse.work_file import compact, create_work_file, is_missing
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -97,7 +102,7 @@ class Warehouse:
         """
         make_folder(self.folder)
         if not self.exists:
-            make(self.work, self.published, identity)
+            create_work_file(self.work, self.published, identity)
         self._is_complete = False
         with self.reading() as connection:
             is_due = runs.changed_since(connection, COMPACTED) >= RUNS_UNTIL_COMPACTION
@@ -122,7 +127,7 @@ class Warehouse:
         with self._writing() as connection:
             return change(connection, *args, **options)
 
-    def health(self) -> Health:
+    def health(self) -> RunHealth:
         """Return the health of runs and publications."""
         return self.read(state.read_health)
 
@@ -131,13 +136,13 @@ class Warehouse:
         with self.reading() as connection:
             return tuple(state.read_status(connection, name) for name in CATALOG)
 
-    def commit(self, stream: Stream, what: Commit, run_id: str, at: datetime) -> Landed:
+    def commit(self, stream: Stream, what: Commit, run_id: str, at: datetime) -> LandedCounts:
         """Carry out a commit in one transaction, bookmark and all; tells the rows' fates.
 
         One that holds nothing opens no file.
         """
         if what == Commit():
-            return Landed()
+            return LandedCounts()
         with self._writing() as connection:
             what = without_erased(connection, stream, what, self.folder)
             fates, events = LandingTable(connection, stream).land(what, run_id, at)
@@ -151,7 +156,7 @@ class Warehouse:
             self._close()
         return fates
 
-    def look(self, stream: Stream, wanted: pull_commands.Query[Any]) -> Any:
+    def query(self, stream: Stream, wanted: pull_commands.Query[Any]) -> Any:
         """Answer a question of an engine, as `engine/pull_commands.py` describes it."""
         with self.reading() as connection:
             asked = query_without_erased(wanted, self.folder)
@@ -168,10 +173,10 @@ class Warehouse:
         return dict(counts)
 
     @contextmanager
-    def keeping(self) -> Iterator[None]:
+    def keep_open(self) -> Iterator[None]:
         """Keep the file open from its first use on, until `release`.
 
-        Whoever keeps it calls `yield_if_wanted` between its steps and in its waits.
+        Whoever keeps it calls `release_if_requested` between its steps and in its waits.
         """
         self._keeps = True
         try:
@@ -193,9 +198,9 @@ class Warehouse:
             self._open.close()
             self._connection, self._rows_written = None, 0
 
-    def yield_if_wanted(self) -> None:
+    def release_if_requested(self) -> None:
         """Close the file if another process waits for it, which then has it first."""
-        if self._connection is not None and is_wanted(self.work):
+        if self._connection is not None and is_requested(self.work):
             self.release()
             self._has_yielded = True
 
@@ -204,7 +209,7 @@ class Warehouse:
         """A connection to the work file, opened for this unless it is kept open."""
         with self._lock:
             if self._connection is None:
-                opening = opened(self.work, queues=self._has_yielded)
+                opening = open_file(self.work, queues=self._has_yielded)
                 self._connection = self._open.enter_context(opening)
                 if self._keeps:
                     self._connection.execute(f"{KEEP_METADATA} = true")

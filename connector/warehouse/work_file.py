@@ -18,18 +18,18 @@ import duckdb
 from connector.atomic_files import create, sync_folder
 from connector.errors import WarehouseError, WorkLost
 from connector.ledger.identity import Identity
-from connector.ledger.suppression import Suppressed
+from connector.ledger.suppression import SuppressionList
 from connector.warehouse.contents import fingerprint
 from connector.warehouse.duckdb_file import (
     LOG_ENDINGS,
     ROW_GROUP_ROWS,
     STORAGE_VERSION,
+    hold_lock,
     literal,
-    locked,
     log_of,
     move_logs,
     naming_errors,
-    opened,
+    open_file,
     quoted,
     transaction,
 )
@@ -37,10 +37,10 @@ from connector.warehouse.published_file import query
 from connector.warehouse.pull_commands import Event
 from connector.warehouse.runs import (
     Publication,
-    name_cut_off,
+    data_moment,
+    end_interrupted_publications,
     published_in,
     shown_by,
-    true_of,
     write_publication,
 )
 from connector.warehouse.schema import complete_tables, schema_version
@@ -77,15 +77,15 @@ def copy_work(
         DiskFull: The disk is full.
         WarehouseError: A file cannot be used.
     """
-    with opened(work) as connection:
+    with open_file(work) as connection:
         complete_tables(connection, str(work))
-        at = true_of(connection)
+        at = data_moment(connection)
         zone = publication.time_zone or "UTC"
         publication = replace(
             publication, true_of=at, fingerprint=fingerprint(connection, at, zone, made_with)
         )
         with transaction(connection):
-            name_cut_off(connection, published)
+            end_interrupted_publications(connection, published)
             if if_changed and shown_by(connection, published, publication.fingerprint):
                 return replace(publication, outcome="unchanged")
             write_publication(connection, publication)
@@ -102,7 +102,7 @@ def copy_whole(work: Path, target: Path) -> int | None:
     The work file is held for as long as the copy takes. Raises `DiskFull` or another
     `WarehouseError`.
     """
-    with opened(work) as connection:
+    with open_file(work) as connection:
         version = schema_version(connection)
         connection.execute("CHECKPOINT")
         with naming_errors(target):
@@ -110,13 +110,13 @@ def copy_whole(work: Path, target: Path) -> int | None:
     return version
 
 
-def record(file: Path, publication: Publication) -> None:
+def record_publication(file: Path, publication: Publication) -> None:
     """Write down in the file how the publication stands. Raises a `WarehouseError`."""
-    with opened(file) as connection, transaction(connection):
+    with open_file(file) as connection, transaction(connection):
         write_publication(connection, publication)
 
 
-def put_in_place(draft: Path, target: Path) -> int:
+def replace_published(draft: Path, target: Path) -> int:
     """Make the draft the published file, whole and lasting; returns its bytes.
 
     Raises `DiskFull` or another `WarehouseError`.
@@ -124,7 +124,7 @@ def put_in_place(draft: Path, target: Path) -> int:
     with naming_errors(target):
         # Closing makes a checkpoint, but for a disk that is full: then the log has the rest.
         if log_of(draft).exists():
-            with opened(draft) as connection:
+            with open_file(draft) as connection:
                 connection.execute("CHECKPOINT")
         with draft.open("rb") as written:
             os.fsync(written.fileno())
@@ -134,7 +134,7 @@ def put_in_place(draft: Path, target: Path) -> int:
     return size
 
 
-def remove(draft: Path) -> None:
+def remove_draft(draft: Path) -> None:
     """Take the draft away with everything beside it, if it is there."""
     with naming_errors(draft):
         for ending in ("", *LOG_ENDINGS):
@@ -168,8 +168,8 @@ def compact(path: Path) -> None:
     Raises `WarehouseBusy`, `DiskFull` or another `WarehouseError`.
     """
     fresh = path.with_name(path.name + FRESH_ENDING)
-    remove(fresh)
-    with opened(path) as connection, naming_errors(path):
+    remove_draft(fresh)
+    with open_file(path) as connection, naming_errors(path):
         # Nothing is left in the log, which would be taken for the fresh file's.
         connection.execute("CHECKPOINT")
         ((name,),) = connection.execute("SELECT current_database()").fetchall()
@@ -226,7 +226,7 @@ def is_missing(work: Path) -> bool:
         return not begun or begun[_MARK_AT:] == _MARK
 
 
-def make(work: Path, published: Path, identity: Identity | None = None) -> None:
+def create_work_file(work: Path, published: Path, identity: Identity | None = None) -> None:
     """Make the work file, with all that the published file has of its tables.
 
     A folder that had an `identity` already, and has neither file now, gets a notice of the loss.
@@ -235,17 +235,17 @@ def make(work: Path, published: Path, identity: Identity | None = None) -> None:
     file cannot give back what was lost, `DiskFull`, `NotAWarehouse` or another `WarehouseError`;
     there is then no work file.
     """
-    with naming_errors(work.parent), locked(work.parent):
+    with naming_errors(work.parent), hold_lock(work.parent):
         if not is_missing(work):
             return
         fresh = work.with_name(work.name + MAKING_ENDING)
-        remove(fresh)
+        remove_draft(fresh)
         try:
             if published.exists():
                 _check_folder(published, identity)
-                _take_back(published, fresh)
+                _restore_tables(published, fresh)
             now = datetime.now(UTC)
-            with opened(fresh) as connection:
+            with open_file(fresh) as connection:
                 complete_tables(connection, str(fresh))
                 if identity is not None and not published.exists():
                     detail = (
@@ -257,29 +257,29 @@ def make(work: Path, published: Path, identity: Identity | None = None) -> None:
                         write_notice(connection, Event(READ_AGAIN, detail), now)
             # The log of a file that is gone would be taken for the new one's.
             move_logs(work, now)
-            put_in_place(fresh, work)
+            replace_published(fresh, work)
         except BaseException:
-            remove(fresh)
+            remove_draft(fresh)
             raise
 
 
-def _take_back(published: Path, fresh: Path) -> None:
+def _restore_tables(published: Path, fresh: Path) -> None:
     """Make `fresh` of the published file, without whoever was erased since."""
     true_of = _check_whole(published)
     with naming_errors(fresh):
         copy_file(published, fresh)
     now = datetime.now(UTC)
-    with opened(fresh) as connection:
+    with open_file(fresh) as connection:
         with transaction(connection):
             for schema in _foreign_schemas(connection):
                 connection.execute(f"DROP SCHEMA {quoted(schema)} CASCADE")
         is_reduced = False
         with transaction(connection):
-            if suppressed := Suppressed.of(published.parent):
+            if suppressed := SuppressionList.of(published.parent):
                 # Only folders with erased people need the code that finds them.
-                from connector.warehouse.persons import take_out_listed  # noqa: PLC0415
+                from connector.warehouse.persons import remove_listed_persons  # noqa: PLC0415
 
-                is_reduced = take_out_listed(connection, suppressed, TAKEN_BACK, now)
+                is_reduced = remove_listed_persons(connection, suppressed, TAKEN_BACK, now)
             detail = (
                 "the work file was missing. Records and history were restored from "
                 f"{published.name} (data as of {true_of})"

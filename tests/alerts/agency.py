@@ -11,11 +11,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from connector.catalog import CATALOG
-from connector.ledger.ledger import Exhaustion, Ledger, Settlement, Spender, allowance_of
+from connector.ledger.ledger import (
+    Ledger,
+    QuotaExhaustion,
+    RequestSpender,
+    RunSettlement,
+    allowance_of,
+)
 from connector.ledger.quota import day_of
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.bookmark import Bookmark, Stream
-from connector.warehouse.duckdb_file import opened, transaction
+from connector.warehouse.duckdb_file import open_file, transaction
 from connector.warehouse.runs import (
     Publication,
     ResourceRun,
@@ -109,7 +115,7 @@ class Agency:
             error_code=error_code,
             message=message,
         )
-        with opened(self.warehouse.work) as connection, transaction(connection):
+        with open_file(self.warehouse.work) as connection, transaction(connection):
             begin_run(connection, ended)
             for name in resources or self.resources:
                 stands = dict((unlike or {}).get(name, {}))
@@ -124,14 +130,14 @@ class Agency:
 
     def publish(self, row: Publication) -> None:
         """A publication."""
-        with opened(self.warehouse.work) as connection, transaction(connection):
+        with open_file(self.warehouse.work) as connection, transaction(connection):
             write_publication(connection, row)
 
     def spend(self, requests: int) -> None:
         """Count requests."""
         if not requests:
             return
-        spender = Spender("run", "pull", allowance_of(self.settings), asks_anyway=True)
+        spender = RequestSpender("run", "pull", allowance_of(self.settings), asks_anyway=True)
         with Ledger(self.settings.folder) as ledger:
             left = requests
             while left:
@@ -140,14 +146,14 @@ class Agency:
                     self.clock.now,
                     day_of(self.clock.now),
                     requests_max=left,
-                    before=Settlement(),
+                    before=RunSettlement(),
                 )
-                ledger.settle(spender, Settlement(block, {"list": block.requests}))
+                ledger.settle(spender, RunSettlement(block, {"list": block.requests}))
                 left -= block.requests
 
     def quota_ends(self, until: datetime) -> None:
         """The API says that the month is spent."""
-        spender = Spender("run", "pull", allowance_of(self.settings))
-        said = Exhaustion(self.clock.now, until, is_told=True)
+        spender = RequestSpender("run", "pull", allowance_of(self.settings))
+        said = QuotaExhaustion(self.clock.now, until, is_told=True)
         with Ledger(self.settings.folder) as ledger:
-            ledger.settle(spender, Settlement(exhaustion=said))
+            ledger.settle(spender, RunSettlement(exhaustion=said))

@@ -20,7 +20,7 @@ from connector.pulls import run
 from connector.sandbox.faults import Drop, Fault, HtmlPage, Limited, NotJson, Redirect, Status
 from connector.sandbox.server import Sandbox
 from connector.settings.model import load_settings
-from connector.warehouse.duckdb_file import opened
+from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.runs import Run, begin_run
 from tests.alerts.nights import COUNTS, KEY, OTHER_KEY, Account, Night, Step
 
@@ -56,7 +56,7 @@ def extra_fields(value: str) -> Step:
 
 
 def touch(name: str, number: int = 1, **changes: Any) -> Step:
-    """Somebody changes records in one bulk edit, five hours ago."""
+    """A user changes records in one bulk edit, five hours ago."""
 
     def step(a: Account) -> None:
         ids = sorted(a.sandbox.store.records(name))[:number]
@@ -66,7 +66,7 @@ def touch(name: str, number: int = 1, **changes: Any) -> Step:
 
 
 def remove(name: str, number: int) -> Step:
-    """Somebody deletes records."""
+    """A user deletes records."""
 
     def step(a: Account) -> None:
         for id in sorted(a.sandbox.store.records(name))[:number]:
@@ -96,7 +96,7 @@ def slow(a: Account) -> object:
 
 def another_workspace(a: Account) -> object:
     """The address is that of another agency, which takes the same key."""
-    ago = timedelta(days=60)  # Nobody has changed anything there since yesterday.
+    ago = timedelta(days=60)  # No record was changed there since yesterday.
     with Sandbox(
         counts=COUNTS, seed=99, keys={KEY: ("*",)}, clock=lambda: a.hours() - ago
     ) as other:
@@ -132,7 +132,7 @@ def command(*words: str, status: int = 0) -> Step:
 
 def killed(a: Account) -> None:
     """The pull's process is killed: its run has no end."""
-    with opened(a.home / "work.duckdb") as connection:
+    with open_file(a.home / "work.duckdb") as connection:
         begin_run(connection, Run("killed", "pull", a.hours()))
 
 
@@ -228,7 +228,7 @@ def with_models(a: Account) -> object:
 
 
 def seed(name: str, text: str) -> Step:
-    """Somebody saves a seed."""
+    """A user saves a seed."""
 
     def step(a: Account) -> None:
         (a.home / "seeds").mkdir(exist_ok=True)

@@ -1,8 +1,7 @@
 """Nights of one account: the real commands, server, files and webhook, on a clock that is set.
 
 Each night at 02:15 the account is pulled as a timer would. `connector alerts --send` runs in the
-morning, and then somebody does what the messages ask for. Nothing waits: the client's waits move
-the clock.
+morning, and then a user follows the messages. Nothing waits: the client's waits move the clock.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class Hours:
         """How far this machine's clock is ahead of the server's."""
 
     def __call__(self) -> datetime:
-        """The time. A look takes a moment, so that nothing happens twice at one time."""
+        """The time. It passes with each call, so that no two events have the same time."""
         self.now += timedelta(milliseconds=1)
         return self.now
 

@@ -10,15 +10,24 @@ from typing import Any
 
 import pytest
 
-from connector.errors import NotAWarehouse
+from connector.errors import DiskFull, NotAWarehouse
+from connector.errors_api import AnswerBroken, TryAgain, Unreachable
 from connector.ledger.alert_states import AlertRecord
-from connector.ledger.journal_reads import Doubt, PushHealth, PushRun
+from connector.ledger.journal_reads import PushHealth, PushRun, UnknownRows
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger, LedgerStatus
-from connector.ledger.quota import Month, Period
-from connector.operations.findings import JobRun, Snapshot, Trouble, look, own_words, sight_of
+from connector.ledger.quota import MonthUse, Period
+from connector.operations.findings import (
+    JobRun,
+    Snapshot,
+    Trouble,
+    look,
+    own_words,
+    scheduled,
+    sight_of,
+)
 from connector.settings.values import read_age
-from connector.warehouse.runs import Health, Publication, ResourceRun, Run
+from connector.warehouse.runs import Publication, ResourceRun, Run, RunHealth
 from tests.alerts.agency import DONE, START, Agency, Clock, settings_of
 
 AGE = read_age("26h")
@@ -36,26 +45,26 @@ def health(
     resources: Mapping[str, ResourceRun] | None = None,
     publications: tuple[Publication, ...] = (),
     scrubs: Mapping[str, int] | None = None,
-) -> Health:
+) -> RunHealth:
     """A health with these runs, newest first; resources are of the newest."""
     done = {name: (runs[0].run_id, each) for name, each in (resources or {}).items()}
     first = runs[-1].started_at if runs else START
-    return Health(runs, scrubs or {}, first, done, {}, publications)
+    return RunHealth(runs, scrubs or {}, first, done, {}, publications)
 
 
 def month_of(limit: int | None, used: int = 500, forecast: int | None = None) -> LedgerStatus:
     """A month of November in which so many requests are used."""
     period = Period(START.date().replace(day=1), START.date().replace(month=12, day=1))
-    return LedgerStatus(Month(period, used, limit, 50), 30, forecast, None, None, ())
+    return LedgerStatus(MonthUse(period, used, limit, 50), 30, forecast, None, None, ())
 
 
-def seen(found: Health | None = None, **snapshot: Any) -> dict[str, Trouble | None]:
+def seen(found: RunHealth | None = None, **snapshot: Any) -> dict[str, Trouble | None]:
     """The problems and their absences, by the names of their subjects."""
     made = Snapshot(START, AGE, found or health(), **snapshot)
     return {":".join(filter(None, subject)): each for subject, each in sight_of(made).items()}
 
 
-def bad(found: Health | None = None, **snapshot: Any) -> list[str]:
+def bad(found: RunHealth | None = None, **snapshot: Any) -> list[str]:
     """The subjects that have problems."""
     return [name for name, each in seen(found, **snapshot).items() if each is not None]
 
@@ -216,12 +225,20 @@ def batch(hours: float, outcome: str | None, refused: int = 0, **unlike: Any) ->
             ["rows_rejected:jobs"],
         ),
         (PushHealth((batch(1, "done"), batch(2, "partial", 3))), []),
-        (PushHealth(held=Doubt(2, START)), ["rows_in_doubt"]),
-        (PushHealth(open=Doubt(2, START)), ["rows_in_doubt"]),
+        (PushHealth(held=UnknownRows(2, START)), ["rows_in_doubt"]),
+        (PushHealth(open=UnknownRows(2, START)), ["rows_in_doubt"]),
     ],
 )
 def test_pushes(pushed: PushHealth, expected: list[str]) -> None:
     assert expected == bad(pushes=pushed, quota=month_of(None))
+
+
+def test_a_push_is_not_repeated_by_the_next_pull() -> None:
+    failed = PushHealth((batch(1, "failed", error_code="no_answer", message="no answer"),))
+    found = seen(pushes=failed)["push_failed"]
+
+    assert found is not None
+    assert TryAgain.action == found.action
 
 
 # -- quota, clock, silence ------------------------------------------------------------------------
@@ -299,6 +316,13 @@ def test_a_file_that_cannot_be_read_is_reported_and_the_rest_stays_unknown(tmp_p
     assert None is sight["settings_wrong"]
     assert sight["files_unusable"] is not None
     assert NotAWarehouse.action == sight["files_unusable"].action
+
+
+def test_no_action_asks_to_run_the_command_that_a_schedule_runs() -> None:
+    for action in (TryAgain.action, Unreachable.action, AnswerBroken.action, DiskFull.action):
+        assert "ommand again" in action
+        assert "ommand again" not in scheduled(action)
+        assert "next pull" in scheduled(action)
 
 
 def test_a_job_is_reported_only_if_the_connector_recorded_nothing() -> None:

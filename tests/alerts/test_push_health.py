@@ -6,10 +6,10 @@ from datetime import timedelta
 from pathlib import Path
 
 from connector.ledger.journal import PUSH_LEASE, Journal
-from connector.ledger.journal_reads import Doubt, PushHealth, read_push_health
+from connector.ledger.journal_reads import PushHealth, UnknownRows, read_push_health
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
-from connector.ledger.push_plan import Plan, PushPolicy
+from connector.ledger.push_plan import PushPlan, PushPolicy
 from tests.alerts.agency import START
 
 
@@ -26,8 +26,8 @@ def test_the_last_run_of_each_resource_comes_first_and_rows_are_counted(tmp_path
             run_id = f"b-{n}"
             ledger.take_lease(PUSH_LEASE, LeaseOwner.of_this_process(run_id, "push"), now)
             journal = Journal(ledger, run_id, now=lambda moment=now: moment)  # type: ignore[misc]
-            plan = Plan(resource, "create", f"{n}.csv", f"digest-{n}", (), ())
-            journal.undertake(plan, PushPolicy())
+            plan = PushPlan(resource, "create", f"{n}.csv", f"digest-{n}", (), ())
+            journal.create_batch(plan, PushPolicy())
             if n < 2:
                 journal.end(run_id, "partial", requests=1, seconds=1.0)
             ledger.release_lease(PUSH_LEASE, run_id)
@@ -63,5 +63,5 @@ def test_the_last_run_of_each_resource_comes_first_and_rows_are_counted(tmp_path
         ("b-1", "leads", "partial", 2),
         ("b-0", "jobs", "partial", 1),
     ] == [(each.batch, each.resource, each.outcome, each.refused) for each in found.runs]
-    assert Doubt(2, START + timedelta(hours=5)) == found.held
-    assert Doubt(1, START + timedelta(hours=7)) == found.open
+    assert UnknownRows(2, START + timedelta(hours=5)) == found.held
+    assert UnknownRows(1, START + timedelta(hours=7)) == found.open

@@ -50,7 +50,7 @@ def settings(tmp_path: Path) -> Settings:
     Warehouse(folder).prepare()
     (folder / "recruitment.duckdb").write_bytes(b"published")
     with Ledger(folder) as ledger:
-        ledger.uses()
+        ledger.read_uses()
     for name, text in {
         "seeds/seed_users.csv": "id,name\n1,Ann\n",
         "receipts/erasure-1.json": RECEIPT,

@@ -46,7 +46,7 @@ def test_yesterdays_backup_and_a_pull_are_an_exact_copy(agency: Agency) -> None:
     late = agency.file("late.csv", "b@new.example", "c@new.example")
     agency.push(late)
     with Ledger(agency.data) as ledger:
-        spent = sum(use.requests for use in ledger.uses())
+        spent = sum(use.requests for use in ledger.read_uses())
     (agency.data / "work.duckdb").write_bytes(b"no database any more")
 
     done = restore(agency.settings, made.file, RestoreOptions(replaces=True))
@@ -61,7 +61,7 @@ def test_yesterdays_backup_and_a_pull_are_an_exact_copy(agency: Agency) -> None:
     assert {"unchanged": 2} == again.counts
     assert before == agency.writes()
     with Ledger(agency.data) as ledger:
-        assert spent <= sum(use.requests for use in ledger.uses())
+        assert spent <= sum(use.requests for use in ledger.read_uses())
         restored = Backups(ledger).last_restore()
     assert restored is not None
     assert (made.manifest.made_at, False) == (restored.made_at, restored.is_ledger_older)

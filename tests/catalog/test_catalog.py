@@ -13,7 +13,7 @@ import pytest
 
 from connector.catalog import CATALOG, REFERRED_FIRST, declaration, references
 from connector.catalog.content import ContentTypeField
-from connector.catalog.field import REFUSED, REQUIRED, Field, Input
+from connector.catalog.field import REFUSED, REQUIRED, Field, FieldInput
 from connector.catalog.resource import Declaration, Resource
 from connector.catalog.value import Kind
 from connector.errors import UnknownName
@@ -71,10 +71,10 @@ def test_page_that_names_no_field_of_its_own_is_refused() -> None:
 # What follows proves that a changed fact is seen in the document: each is changed once.
 
 
-def _changed_inputs(terms: Input) -> Iterator[Input]:
+def _changed_inputs(terms: FieldInput) -> Iterator[FieldInput]:
     yield REFUSED if terms.accepted else REQUIRED
-    yield Input(accepted=True, required=not terms.required, values=terms.values)
-    yield Input(accepted=True, required=terms.required, values=("another",))
+    yield FieldInput(accepted=True, required=not terms.required, values=terms.values)
+    yield FieldInput(accepted=True, required=terms.required, values=("another",))
 
 
 def _changed_fields(declared: Field, resource: Declaration) -> Iterator[Field]:

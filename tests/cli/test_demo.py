@@ -47,7 +47,7 @@ def test_demo_pulls_asks_and_ends(tmp_path: Path) -> None:
         try:
             assert process.stderr is not None
             said = ""
-            while not (ready := re.search(r"is running at (http://\S+) with the API key", said)):
+            while not (ready := re.search(r"is running at (http://\S+) with", said)):
                 line = process.stderr.readline()
                 assert line, said
                 said += line

@@ -12,7 +12,7 @@ from connector.catalog import CATALOG
 from connector.catalog.lead import Lead
 from connector.publishing.folder import load_project
 from connector.warehouse.bookmark import Stream
-from connector.warehouse.duckdb_file import opened
+from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.pull_commands import Commit, Found
 from connector.warehouse.warehouse import Warehouse
 from tests.cli.calling import call
@@ -112,10 +112,13 @@ def test_without_a_published_file_it_says_what_to_do(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_check_that_blocks_ends_with_1(tmp_path: Path) -> None:
-    with opened(land(tmp_path).work) as connection:
+    with open_file(land(tmp_path).work) as connection:
         connection.execute("INSERT INTO landing.leads FROM landing.leads")
     built = call(["models", "build"], variables(tmp_path))
 
     assert 1 == built.status
-    assert "unique_landing_leads_id: error: 1 row of landing.leads (lead-1)" in built.err
+    assert (
+        "unique_landing_leads_id: blocks the publication: 1 row in landing.leads (lead-1)"
+        in built.err
+    )
     assert not Warehouse(tmp_path).published.exists()

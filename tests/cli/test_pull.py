@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -258,13 +259,21 @@ def test_all_accounts_are_pulled_and_one_that_cannot_be_stops_no_other(tmp_path:
         assert 0 == call(["pull", "--account", "acme"], environ).status
         told = call(["pull", "jobs", "--all", "--parallel", "1", "--json"], environ).object
         first = call(["pull", "--all", "--parallel", "2"], environ)
+        quiet = call(["pull", "jobs", "--all", "--quiet"], environ)
+        logged = call(["pull", "jobs", "--all"], environ | {"CONNECTOR_LOG": "json"})
 
     assert 1 == first.status
     assert ["acme", "done", "0"] == first.row("acme")[:3]
     assert ["umbrella", "done", "0"] == first.row("umbrella")[:3]
     assert ["globex", "failed", "1"] == first.row("globex")[:3]
     assert "globex: Error: http://127.0.0.1:9 cannot be reached" in first.err
-    assert "2 of 3 accounts ended well." in first.err
+    assert "2 of 3 accounts succeeded." in first.err
+    assert (1, "") == (quiet.status, quiet.out)
+    assert {"globex"} == {line.partition(":")[0] for line in quiet.err.splitlines()}
+    lines = [json.loads(line) for line in logged.err.splitlines()]
+    (failed,) = [line for line in lines if line["level"] == "error"]
+    assert ("globex", True) == (failed["account"], "cannot be reached" in failed["message"])
+    assert {"acme", "globex", "umbrella", None} == {line.get("account") for line in lines}
     # One after another: those that were never pulled come first.
     assert [("globex", 1), ("umbrella", 0), ("acme", 0)] == [
         (name, each["exit_status"]) for name, each in told["accounts"].items()
@@ -293,5 +302,5 @@ def test_pull_warns_once_of_own_models_that_are_not_declared(tmp_path: Path) -> 
     warned = [line for line in first.err.splitlines() if "schema.yml" in line]
     assert [f"Warning: {said}'connector models test' lists them."] == warned
     assert "schema.yml" not in second.err
-    for each in ("own.titles has", "own.titles.id (", "own.titles.title ("):
+    for each in ("own.titles is", "own.titles.id (", "own.titles.title ("):
         assert each in listed.err

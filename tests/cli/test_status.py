@@ -12,7 +12,7 @@ from connector.client import client
 from connector.sandbox.faults import Status
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
-from connector.warehouse.duckdb_file import opened
+from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.runs import Run, write_run
 from connector.warehouse.warehouse import Warehouse
 from tests.cli.calling import COUNTS, KEY, Called, call, start, variables
@@ -87,7 +87,7 @@ def test_status_never_says_that_nothing_is_to_do_where_something_failed(
         environ = variables(sandbox.base_url, tmp_path)
         call(["pull", "candidates"], environ)
         if manner == "cut off":
-            with opened(Warehouse(tmp_path).work) as connection:
+            with open_file(Warehouse(tmp_path).work) as connection:
                 write_run(connection, Run("later", "pull", datetime.now(UTC)))
         elif manner == "refused":
             call(["pull", "candidates"], environ | {"CONNECTOR_API_KEY": "another"})

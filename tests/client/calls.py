@@ -68,11 +68,11 @@ class Diary(Observer):
         """Keep it."""
         self.sent.append(request)
 
-    def answered(self, request: Request, status: int | None, seconds: float) -> None:
+    def on_response(self, request: Request, status: int | None, seconds: float) -> None:
         """Keep it."""
         self.statuses.append(status)
 
-    def waited(self, seconds: float, why: str) -> None:
+    def on_wait_end(self, seconds: float, why: str) -> None:
         """Keep it."""
         self.waits.append(why)
 

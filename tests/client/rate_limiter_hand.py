@@ -46,11 +46,11 @@ class Hand:
         """Answer with this `Remaining`; `reset` is in seconds of our clock."""
         moment = None if reset is None else NOW + reset
         rate = RateHeaders(None if remaining is None else self._limit, remaining, moment)
-        self.limiter.heard(now, ticket, rate, NOW + now)
+        self.limiter.record_response(now, ticket, rate, NOW + now)
 
     def refused(
         self, now: float, ticket: Ticket, reset: float | None = None, /, *, jitter: float = 0
     ) -> None:
         """Answer with a 429; without a `reset`, it has no figures."""
         rate = RateHeaders() if reset is None else RateHeaders(self._limit, 0, NOW + reset)
-        self.limiter.refused(now, ticket, rate, NOW + now, jitter)
+        self.limiter.record_refusal(now, ticket, rate, NOW + now, jitter)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from connector.client.rate_limiter import Go, RateHeaders, RateLimiter, Spent, Ticket, Wait
+from connector.client.rate_limiter import Go, QuotaExhausted, RateHeaders, RateLimiter, Ticket, Wait
 from tests.client.rate_limiter_counters import MINUTE, Begun, Counter, Fixed, Sliding
 
 ASKS_PER_REQUEST_MAX = 400
@@ -78,7 +78,7 @@ class Outcome:
     ended_at: float = 0.0
     others_answered: int = 0
     others_refused: int = 0
-    spent: Spent | None = None
+    spent: QuotaExhausted | None = None
     spent_at: float = math.inf
 
 
@@ -148,7 +148,7 @@ class World:
                 self._send(now, worker, ticket)
             case Wait(seconds, _):
                 self._wait(now, worker, seconds)
-            case Spent() as spent:
+            case QuotaExhausted() as spent:
                 self.outcome.spent = spent
                 self.outcome.spent_at = min(self.outcome.spent_at, now)
 
@@ -217,16 +217,16 @@ class World:
         if is_let:
             self.outcome.answered += 1
             self.outcome.ended_at = now
-            self.limiter.heard(now, ticket, rate, date)
+            self.limiter.record_response(now, ticket, rate, date)
         else:
             self.outcome.refused_at.append(now)
-            self.limiter.refused(now, ticket, rate, date, self._chance.random())
+            self.limiter.record_refusal(now, ticket, rate, date, self._chance.random())
         self._wake_all(now, worker)
 
     def _lose(self, now: float, worker: int, ticket: Ticket) -> None:
         self._in_flight -= 1
         self.outcome.lost += 1
-        self.limiter.lost(now, ticket)
+        self.limiter.record_lost(now, ticket)
         self._wake_all(now, worker)
 
     def _wake_all(self, now: float, worker: int) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import pytest
 
-from connector.client.rate_limiter import Go, RateHeaders, RateLimiter, Spent
+from connector.client.rate_limiter import Go, QuotaExhausted, RateHeaders, RateLimiter
 from tests.client.rate_limiter_counters import MINUTE, Counter, Fixed, Month
 from tests.client.rate_limiter_world import EPOCH, KINDS, Face, Network, Outcome, World
 from tests.seeds import seeds
@@ -166,12 +166,12 @@ def test_a_spent_month_stops_everybody(workers: int, shows: str) -> None:
     outcome = world.run()
 
     assert 150 == outcome.answered
-    assert Spent(ends_at if shows == "month" else None) == outcome.spent
+    assert QuotaExhausted(ends_at if shows == "month" else None) == outcome.spent
     # Those on their way are refused together; where the minute's reset is shown, two probes more.
     assert len(outcome.refused_at) <= workers + 2
     last_answer_at = outcome.ended_at
     assert outcome.spent_at - last_answer_at <= (61 if shows == "month" else 3 * 64)
-    assert isinstance(world.limiter.acquire(86_399), Spent)
+    assert isinstance(world.limiter.acquire(86_399), QuotaExhausted)
     assert (shows == "month") == isinstance(world.limiter.acquire(86_402), Go)
 
 
@@ -182,7 +182,7 @@ def test_memory_is_bounded(rate: RateHeaders) -> None:
         now = number / 100
         went = limiter.acquire(now)
         assert isinstance(went, Go)
-        limiter.heard(now, went.ticket, rate, None)
+        limiter.record_response(now, went.ticket, rate, None)
         if number % 50_000 == 0:
             sizes.append(len(pickle.dumps(limiter)))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from connector.client.rate_limiter import Go, RateHeaders, Spent, Wait
+from connector.client.rate_limiter import Go, QuotaExhausted, RateHeaders, Wait
 from tests.client.rate_limiter_hand import NOW, Hand
 
 
@@ -56,8 +56,8 @@ def test_untold_refusals_make_longer_and_longer_waits() -> None:
 
     assert [15, 30, 60] == waits
     hand.refused(now, hand.go(now))
-    assert Spent(None) == hand.limiter.acquire(now)
-    assert Spent(None) == hand.limiter.acquire(now + 1e7)
+    assert QuotaExhausted(None) == hand.limiter.acquire(now)
+    assert QuotaExhausted(None) == hand.limiter.acquire(now + 1e7)
 
 
 def test_requests_refused_together_are_one_refusal() -> None:
@@ -106,10 +106,10 @@ def test_success_between_refusals_is_no_spent_month() -> None:
 @pytest.mark.parametrize("reset", [NOW + 2400, 2400.0])
 def test_a_reset_far_away_is_the_months(reset: float) -> None:
     hand = Hand()
-    hand.limiter.refused(1, hand.go(0), RateHeaders(10, 0, reset), NOW, 0.5)
+    hand.limiter.record_refusal(1, hand.go(0), RateHeaders(10, 0, reset), NOW, 0.5)
 
-    assert Spent(NOW + 2400) == hand.limiter.acquire(1)
-    assert Spent(NOW + 2400) == hand.limiter.acquire(2399)
+    assert QuotaExhausted(NOW + 2400) == hand.limiter.acquire(1)
+    assert QuotaExhausted(NOW + 2400) == hand.limiter.acquire(2399)
     probe = hand.go(2402)
     assert Wait(None, "probe") == hand.wait(2402)
     hand.heard(2403, probe, 9, 2450)
@@ -179,14 +179,14 @@ def test_a_spent_month_stays_spent() -> None:
     hand.refused(3, tickets[1], 50)
     hand.heard(4, tickets[2], 5)
 
-    assert Spent(NOW + 86_400) == hand.limiter.acquire(60)
+    assert QuotaExhausted(NOW + 86_400) == hand.limiter.acquire(60)
 
 
 def test_a_new_month_forgets_the_old() -> None:
     hand = Hand()
     hand.refused(1, hand.go(0), 30)
     hand.refused(33, hand.go(32), 2_000)
-    assert Spent(NOW + 2_000) == hand.limiter.acquire(34)
+    assert QuotaExhausted(NOW + 2_000) == hand.limiter.acquire(34)
 
     hand.refused(2_002, hand.go(2_002), 2_030)
 

@@ -94,7 +94,7 @@ def test_a_window_ends_by_the_servers_own_clock(
     reset: float | None, date: float | None, seconds: float
 ) -> None:
     hand = Hand()
-    hand.limiter.heard(1, hand.go(0), RateHeaders(10, 0, reset), date)
+    hand.limiter.record_response(1, hand.go(0), RateHeaders(10, 0, reset), date)
 
     assert "window" == hand.wait(1).reason
     assert pytest.approx(seconds) == hand.seconds(1)
@@ -136,17 +136,17 @@ def test_a_request_that_never_left_takes_no_place() -> None:
     tickets = hand.go_all(1)
     assert 3 == len(tickets)
 
-    hand.limiter.unsent(2, tickets[0])
+    hand.limiter.record_unsent(2, tickets[0])
     assert 1 == len(hand.go_all(2))
 
-    hand.limiter.lost(3, tickets[1])
+    hand.limiter.record_lost(3, tickets[1])
     assert [] == hand.go_all(3)
 
 
 def test_a_later_answer_settles_what_was_lost() -> None:
     hand = Hand()
     hand.heard(1, hand.go(0), 5)
-    hand.limiter.lost(2, hand.go(1))
+    hand.limiter.record_lost(2, hand.go(1))
 
     hand.heard(4, hand.go(3), 4)
 
@@ -156,10 +156,10 @@ def test_a_later_answer_settles_what_was_lost() -> None:
 def test_what_is_given_back_twice_is_noticed() -> None:
     hand = Hand()
     ticket = hand.go(0)
-    hand.limiter.lost(1, ticket)
+    hand.limiter.record_lost(1, ticket)
 
     with pytest.raises(AssertionError, match="more requests ended"):
-        hand.limiter.lost(2, ticket)
+        hand.limiter.record_lost(2, ticket)
 
 
 def test_an_answer_without_figures_may_have_been_counted() -> None:
@@ -173,10 +173,10 @@ def test_an_answer_without_figures_may_have_been_counted() -> None:
 def test_answers_of_one_window_agree_on_its_end() -> None:
     hand = Hand()
     first = hand.go(0)
-    hand.limiter.heard(1.9, first, RateHeaders(10, 9, NOW + 50), NOW + 1)
+    hand.limiter.record_response(1.9, first, RateHeaders(10, 9, NOW + 50), NOW + 1)
     second, third = hand.go(1.9), hand.go(1.9)
-    hand.limiter.heard(2.0, second, RateHeaders(10, 8, NOW + 50), NOW + 2)
-    hand.limiter.heard(2.8, third, RateHeaders(10, 7, NOW + 50), NOW + 2)
+    hand.limiter.record_response(2.0, second, RateHeaders(10, 8, NOW + 50), NOW + 2)
+    hand.limiter.record_response(2.8, third, RateHeaders(10, 7, NOW + 50), NOW + 2)
 
     assert 51.0 == 2.8 + (hand.limiter.resets_in(2.8) or 0)
 

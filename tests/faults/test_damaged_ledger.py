@@ -18,7 +18,7 @@ from connector.ledger.journal import Journal
 from connector.ledger.journal_reads import read_push_health
 from connector.ledger.ledger import Ledger
 from connector.ledger.quota import Allowance
-from connector.pushes.undo_report import undertaken
+from connector.pushes.undo_report import read_undo_plan
 from connector.sandbox.server import Sandbox
 from tests.cli.calling import call, variables
 from tests.faults.sampling import SHARES, sample_points
@@ -55,27 +55,29 @@ WRONG: Mapping[str, Sequence[object]] = {
 
 READINGS: tuple[Callable[[Ledger, str], object], ...] = (
     lambda ledger, batch: [*Journal(ledger).rows(batch)],
-    lambda ledger, batch: [*Journal(ledger).work(batch)],
+    lambda ledger, batch: [*Journal(ledger).rows_to_push(batch)],
     lambda ledger, batch: Journal(ledger).row((batch, 2)),
     lambda ledger, batch: Journal(ledger).batches(),
     lambda ledger, batch: Journal(ledger).attempts(batch),
     lambda ledger, batch: Journal(ledger).before_images(batch),
     lambda ledger, batch: Journal(ledger).in_doubt(),
-    lambda ledger, batch: Journal(ledger).taken_back("an id"),
-    lambda ledger, batch: Journal(ledger).pushed([f"print {number}" for number in (3, 4, 6)]),
+    lambda ledger, batch: Journal(ledger).undone_updates("an id"),
+    lambda ledger, batch: Journal(ledger).earlier_pushes(
+        [f"print {number}" for number in (3, 4, 6)]
+    ),
     lambda ledger, batch: Journal(ledger).open_subjects(),
     lambda ledger, batch: Journal(ledger).previewed_at("d", "jobs"),
     lambda ledger, batch: Journal(ledger).claimed_records((batch, 2), ("an id",)),
     lambda ledger, batch: Journal(ledger).open_creates((batch, 3)),
-    lambda ledger, batch: [*Journal(ledger).since(0)],
+    lambda ledger, batch: [*Journal(ledger).changes_since(0)],
     lambda ledger, batch: read_push_health(ledger),
-    lambda ledger, batch: undertaken(Journal(ledger), batch),
+    lambda ledger, batch: read_undo_plan(Journal(ledger), batch),
     lambda ledger, batch: ledger.status(Allowance(None, 0, 1), AT),
-    lambda ledger, batch: ledger.month(Allowance(None, 0, 1), AT.date()),
-    lambda ledger, batch: ledger.uses(),
+    lambda ledger, batch: ledger.read_month(Allowance(None, 0, 1), AT.date()),
+    lambda ledger, batch: ledger.read_uses(),
     lambda ledger, batch: ledger.identity(),
     lambda ledger, batch: read_alerts(ledger),
-    lambda ledger, batch: Erasures(ledger).unended(),
+    lambda ledger, batch: Erasures(ledger).open_erasures(),
     lambda ledger, batch: Erasures(ledger).relisted(),
     lambda ledger, batch: (Erasures(ledger).listed(), [*Erasures(ledger).all_listed()]),
     lambda ledger, batch: Backups(ledger).last(),

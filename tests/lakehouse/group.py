@@ -13,7 +13,7 @@ import duckdb
 from connector.publishing.lakehouse_connection import LakehouseAccount, changing, reading
 from connector.publishing.publication import Published, publish
 from connector.settings.model import Settings, load_settings
-from connector.warehouse.duckdb_file import opened
+from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.warehouse import Warehouse
 from tests.lakehouse.server import Server
 
@@ -48,7 +48,7 @@ class Group:
         """Put records into a table of the account's landing, or another one with its schema."""
         name = table if "." in table else f"landing.{table}"
         warehouse = self._warehouse(account)
-        with opened(warehouse.work) as connection:
+        with open_file(warehouse.work) as connection:
             for each in records:
                 marks = ", ".join("?" for _ in each)
                 connection.execute(
@@ -57,7 +57,7 @@ class Group:
 
     def change(self, account: str, *statements: str) -> None:
         """Change the account's work file."""
-        with opened(self._warehouse(account).work) as connection:
+        with open_file(self._warehouse(account).work) as connection:
             for each in statements:
                 connection.execute(each)
 

@@ -10,7 +10,7 @@ import pytest
 
 from connector.ledger.person import Person
 from connector.privacy.erase import erase
-from connector.privacy.whereis import whereis
+from connector.privacy.whereis import locate_person
 from connector.publishing.lakehouse_erasure import look_for
 from connector.publishing.publication import publish
 from connector.settings.model import Settings
@@ -61,7 +61,7 @@ def test_nothing_of_a_person_is_left(group: Group, tmp_path: Path) -> None:
     orphan.write_bytes(f"half of a file with {EMAIL}".encode())
     os.utime(orphan, (0, 0))
     assert list(held(group.server, group))
-    places = {place.table: place.rows for place in whereis(settings, EMAIL).places}
+    places = {place.table: place.rows for place in locate_person(settings, EMAIL).places}
     assert places["landing.candidates"]
 
     away = sharing(home, group, CONNECTOR_LAKEHOUSE=group.server.address(group.database, "no"))

@@ -12,7 +12,7 @@ from connector.errors import LakehouseDiffers, LakehouseError
 from connector.publishing.lakehouse_publication import publish_to_lakehouse
 from connector.publishing.lakehouse_tables import SCHEMAS
 from connector.publishing.publication import publish
-from connector.warehouse.duckdb_file import opened
+from connector.warehouse.duckdb_file import open_file
 from tests.lakehouse.group import Group
 
 pytestmark = pytest.mark.slow
@@ -174,7 +174,7 @@ def test_what_is_left_out_of_the_file_leaves_the_lake(group: Group) -> None:
 
 def alter(file: Path, *statements: str) -> None:
     """Change a published file, and let it be a publication of its own."""
-    with opened(file) as connection:
+    with open_file(file) as connection:
         for each in statements:
             connection.execute(each)
         connection.execute(

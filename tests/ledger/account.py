@@ -10,7 +10,7 @@ from pathlib import Path
 
 from connector.catalog import CATALOG
 from connector.client.request import Request, get_request, list_request
-from connector.ledger.ledger import Ledger, Spender
+from connector.ledger.ledger import Ledger, RequestSpender
 from connector.ledger.quota import Allowance, day_of
 from connector.ledger.request_budget import RequestBudget
 
@@ -44,15 +44,17 @@ def spender(
     billing_day: int = 1,
     keeps_reserve: bool = True,
     asks_anyway: bool = False,
-) -> Spender:
+) -> RequestSpender:
     """A run that spends requests on these terms."""
     terms = Allowance(monthly, reserve, billing_day)
-    return Spender(run_id, "pull", terms, keeps_reserve=keeps_reserve, asks_anyway=asks_anyway)
+    return RequestSpender(
+        run_id, "pull", terms, keeps_reserve=keeps_reserve, asks_anyway=asks_anyway
+    )
 
 
 def used(ledger: Ledger, now: datetime = START, billing_day: int = 1) -> int:
     """The requests of the cycle, as written down."""
-    return ledger.month(Allowance(None, 0, billing_day), day_of(now)).used
+    return ledger.read_month(Allowance(None, 0, billing_day), day_of(now)).used
 
 
 def pay(meter: RequestBudget, *requests: Request) -> None:
@@ -60,7 +62,7 @@ def pay(meter: RequestBudget, *requests: Request) -> None:
 
     async def act() -> None:
         for each in requests:
-            await meter.pay(each)
+            await meter.reserve(each)
 
     asyncio.run(act())
 

@@ -108,7 +108,7 @@ def test_a_damaged_ledger_is_named(tmp_path: Path) -> None:
         damaged.write(b"\xff" * (size - 4096))
 
     with pytest.raises(LedgerDamaged, match="is damaged") as caught, Ledger(tmp_path) as ledger:
-        ledger.uses()
+        ledger.read_uses()
 
     assert "backup" in caught.value.action
 

@@ -109,14 +109,14 @@ def test_a_killed_process_is_replaced_at_once(tmp_path: Path) -> None:
 def test_an_ended_run_gives_it_back(tmp_path: Path) -> None:
     async def act(ledger: Ledger) -> None:
         async with LeaseHolder(ledger, "pull", spender(), now=Clock()) as turn:
-            await turn.pay(LIST)
+            await turn.reserve(LIST)
             raise KeyError
 
     with Ledger(tmp_path) as ledger:
         with pytest.raises(KeyError):
             asyncio.run(act(ledger))
         assert () == ledger.leases()
-        assert [("list", 1)] == [(each.kind, each.requests) for each in ledger.uses()]
+        assert [("list", 1)] == [(each.kind, each.requests) for each in ledger.read_uses()]
 
 
 def test_a_run_that_goes_on_keeps_it(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_run_that_goes_on_keeps_it(tmp_path: Path) -> None:
         async with LeaseHolder(ledger, "pull", spender(), now=clock) as turn:
             for _ in range(5):
                 clock.pass_time(seconds=LEASE_SECONDS - 10)
-                await turn.pay(LIST)
+                await turn.reserve(LIST)
                 with pytest.raises(LeaseHeld):
                     ledger.take_lease("pull", owner(), clock.now + timedelta(seconds=99))
 
@@ -161,12 +161,12 @@ def test_a_run_that_overslept_sends_nothing_more(tmp_path: Path) -> None:
                 with pytest.raises(
                     LeaseLost, match=r"\) did not respond in time, and another one has started"
                 ):
-                    await turn.pay(LIST)
+                    await turn.reserve(LIST)
 
     with Ledger(tmp_path) as ledger:
         asyncio.run(act(ledger))
         assert ["ours"] == [each.owner.run_id for each in ledger.leases()]
-        assert () == ledger.uses()
+        assert () == ledger.read_uses()
 
 
 def test_one_of_many_at_once_gets_it(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from connector.ledger.quota import (
     BLOCK_REQUESTS_MAX,
-    Month,
+    MonthUse,
     Period,
     block_size,
     blocked_until,
@@ -17,7 +17,7 @@ from connector.ledger.quota import (
     forecast,
     period_of,
     requests_left,
-    usual_day,
+    usual_requests,
 )
 
 NOON = datetime(2026, 2, 10, 12, tzinfo=UTC)
@@ -79,12 +79,12 @@ def test_blocks_shrink_towards_the_end(room: int | None, budget: int | None, exp
 
 @pytest.mark.parametrize(("keeps", "used", "expected"), [(True, 70, 20), (False, 70, 30)])
 def test_reserve_is_for_people(*, keeps: bool, used: int, expected: int) -> None:
-    assert expected == Month(CYCLE, used, 100, 10).room(keeps_reserve=keeps)
+    assert expected == MonthUse(CYCLE, used, 100, 10).room(keeps_reserve=keeps)
 
 
 def test_what_is_left_is_never_negative() -> None:
-    assert 0 == Month(CYCLE, 150, 100, 10).room(keeps_reserve=False)
-    assert None is Month(CYCLE, 150, None, 0).room(keeps_reserve=True)
+    assert 0 == MonthUse(CYCLE, 150, 100, 10).room(keeps_reserve=False)
+    assert None is MonthUse(CYCLE, 150, None, 0).room(keeps_reserve=True)
 
 
 @pytest.mark.parametrize(
@@ -113,9 +113,9 @@ def test_a_cycle_that_ends_sooner_is_asked_again_then() -> None:
 def test_a_first_load_does_not_spoil_the_forecast() -> None:
     today = date(2026, 2, 10)
     by_day = {today - timedelta(days=n): 100 for n in range(7)} | {date(2026, 2, 3): 20_000}
-    month = Month(CYCLE, 20_700, 50_000, 0)
+    month = MonthUse(CYCLE, 20_700, 50_000, 0)
 
-    assert 100 == usual_day(by_day, today)
+    assert 100 == usual_requests(by_day, today)
     assert 20_700 + 18 * 100 == forecast(month, by_day, today)
 
 
@@ -123,18 +123,20 @@ def test_days_without_a_pull_count_as_well() -> None:
     today = date(2026, 2, 28)
     by_day = {date(2026, 2, 20): 9, date(2026, 2, 22): 40, date(2026, 2, 24): 40} | {today: 5}
 
-    assert 0 == usual_day(by_day, today)
+    assert 0 == usual_requests(by_day, today)
     assert 100 == forecast(
-        Month(CYCLE, 70, None, 0), {date(2026, 2, 26): 9, date(2026, 2, 27): 40, today: 10}, today
+        MonthUse(CYCLE, 70, None, 0),
+        {date(2026, 2, 26): 9, date(2026, 2, 27): 40, today: 10},
+        today,
     )
 
 
 def test_nothing_is_usual_on_the_first_day() -> None:
     today = date(2026, 2, 10)
 
-    assert None is usual_day({}, today)
-    assert None is usual_day({today: 50}, today)
-    assert None is forecast(Month(CYCLE, 50, None, 0), {today: 50}, today)
+    assert None is usual_requests({}, today)
+    assert None is usual_requests({today: 50}, today)
+    assert None is forecast(MonthUse(CYCLE, 50, None, 0), {today: 50}, today)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 from connector.errors_api import BudgetSpent, LeaseHeld, QuotaSpent, Stopped
 from connector.ledger.ledger import Ledger
-from connector.ledger.quota import UNSETTLED, Use
+from connector.ledger.quota import UNSETTLED, RequestUse
 from connector.ledger.request_budget import RequestBudget
 from tests.ledger.account import DETAIL, LIST, START, Clock, pay, spender, start, used
 
@@ -31,7 +31,7 @@ async def spend():
         sys.stdin.readline()
         try:
             while True:
-                await meter.pay(LIST)
+                await meter.reserve(LIST)
                 print(meter.requests, flush=True)
         except QuotaSpent:
             await meter.settle()
@@ -56,9 +56,12 @@ def test_what_was_not_needed_is_returned(tmp_path: Path) -> None:
         asyncio.run(meter.settle())
 
         day = START.date()
-        assert (Use(day, "pull", "get", 2), Use(day, "pull", "list", 1)) == ledger.uses()
+        assert (
+            RequestUse(day, "pull", "get", 2),
+            RequestUse(day, "pull", "list", 1),
+        ) == ledger.read_uses()
         pay(meter, LIST)
-        assert Use(day, "pull", UNSETTLED, 50) in ledger.uses()
+        assert RequestUse(day, "pull", UNSETTLED, 50) in ledger.read_uses()
         assert 53 == used(ledger)
 
 
@@ -131,7 +134,7 @@ def test_a_budget_is_kept_by_many_at_once(tmp_path: Path, budget: int) -> None:
         with Ledger(tmp_path) as ledger:
             meter = RequestBudget(ledger, spender(), budget=budget, now=Clock())
             ends = await asyncio.gather(
-                *(meter.pay(LIST) for _ in range(90)), return_exceptions=True
+                *(meter.reserve(LIST) for _ in range(90)), return_exceptions=True
             )
             assert budget == used(ledger)
             return ends
@@ -151,8 +154,8 @@ def test_a_block_ends_with_its_cycle(tmp_path: Path) -> None:
 
         days = date(2026, 11, 30), date(2026, 12, 1)
         assert (
-            tuple(Use(d, "pull", "list", n) for d, n in zip(days, (2, 1), strict=True))
-            == ledger.uses()
+            tuple(RequestUse(d, "pull", "list", n) for d, n in zip(days, (2, 1), strict=True))
+            == ledger.read_uses()
         )
         assert 1 == used(ledger, clock.now)
 
@@ -162,7 +165,7 @@ def test_the_servers_day_counts(tmp_path: Path) -> None:
     with Ledger(tmp_path) as ledger:
         first = RequestBudget(ledger, spender(), now=clock)
         pay(first, LIST)
-        first.heard(200, clock.now + timedelta(minutes=20))
+        first.record_response(200, clock.now + timedelta(minutes=20))
         pay(first, LIST)
         asyncio.run(first.settle())
         second = RequestBudget(ledger, spender("b"), now=clock)
@@ -171,8 +174,8 @@ def test_the_servers_day_counts(tmp_path: Path) -> None:
 
         days = date(2026, 11, 30), date(2026, 12, 1)
         assert (
-            tuple(Use(d, "pull", "list", n) for d, n in zip(days, (1, 2), strict=True))
-            == ledger.uses()
+            tuple(RequestUse(d, "pull", "list", n) for d, n in zip(days, (1, 2), strict=True))
+            == ledger.read_uses()
         )
 
 
@@ -182,7 +185,7 @@ def test_the_apis_word_ends_the_next_run_before_it_begins(tmp_path: Path) -> Non
     with Ledger(tmp_path) as ledger:
         meter = RequestBudget(ledger, spender(), now=clock)
         pay(meter, LIST)
-        error = meter.spent(LIST, ends.timestamp())
+        error = meter.quota_error(LIST, ends.timestamp())
         asyncio.run(meter.settle())
         assert "2026-11-24T12:00:00Z" in error.action
 
@@ -203,7 +206,7 @@ def test_an_end_that_was_not_told_is_the_billing_days(tmp_path: Path) -> None:
     clock = Clock()
     with Ledger(tmp_path) as ledger:
         meter = RequestBudget(ledger, spender(billing_day=5), now=clock)
-        error = meter.spent(LIST, None)
+        error = meter.quota_error(LIST, None)
         asyncio.run(meter.settle())
         assert "2026-12-05" in error.action
 
@@ -220,21 +223,21 @@ def test_an_answer_proves_that_the_month_is_open(
     clock = Clock()
     with Ledger(tmp_path) as ledger:
         meter = RequestBudget(ledger, spender(), now=clock)
-        meter.spent(LIST, None)
+        meter.quota_error(LIST, None)
         asyncio.run(meter.settle())
         anyway = RequestBudget(ledger, spender("b", asks_anyway=True), now=clock)
         pay(anyway, LIST)
-        anyway.heard(status, clock.now)
+        anyway.record_response(status, clock.now)
         asyncio.run(anyway.settle())
 
-        assert is_open == (ledger.exhaustion() is None)
+        assert is_open == (ledger.read_exhaustion() is None)
 
 
 def test_a_run_cancelled_while_it_takes_a_block_returns_it(tmp_path: Path) -> None:
     async def act() -> None:
         with Ledger(tmp_path) as ledger:
             meter = RequestBudget(ledger, spender(), now=Clock())
-            paying = asyncio.ensure_future(meter.pay(LIST))
+            paying = asyncio.ensure_future(meter.reserve(LIST))
             # It has begun, and waits for the disk.
             await asyncio.sleep(0)
             await asyncio.sleep(0)

@@ -25,7 +25,7 @@ from tests.page.serving import environ_of
         (["--passwords", "wide.txt"], "other users can open"),
         (["--passwords", "none.txt"], "cannot be read"),
         (["--add-person", "Ann"], "no password file is given"),
-        (["--add-person", "A:B", "--passwords", "new.txt"], "is no name"),
+        (["--add-person", "A:B", "--passwords", "new.txt"], "is not a valid name"),
     ],
 )
 def test_a_page_that_would_let_anybody_in_is_refused(

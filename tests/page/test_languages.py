@@ -20,7 +20,7 @@ from connector.ledger.push_plan import Problem
 from connector.ledger.push_states import Operation, RowOutcome
 from connector.page.problem_words import SENT
 from connector.page.report_words import ROW_OUTCOMES
-from connector.page.words import COUNTED, LANGUAGES, UNDONE, PageRefusal, language
+from connector.page.words import COUNTED, LANGUAGES, UNDONE, PageError, language
 from connector.pushes.push_row import DOUBTS
 from connector.pushes.undo_report import _TOLD
 from connector.sandbox.server import Sandbox
@@ -58,7 +58,7 @@ def errors() -> Iterator[type[ConnectorError]]:
     while left:
         error = left.pop()
         left += error.__subclasses__()
-        if not issubclass(error, PageRefusal):
+        if not issubclass(error, PageError):
             yield error
 
 
@@ -75,10 +75,10 @@ def problems() -> Iterator[Problem]:
 def test_no_problem_of_a_row_is_in_english(code: str) -> None:
     spoken = language(code)
     for each in problems():
-        told = f"{spoken.told(each)} {spoken.cure(each)}"
+        told = f"{spoken.describe_problem(each)} {spoken.fix_text(each)}"
         assert not english_in(told, code), (each.code, told)
         assert "--" not in told
-        assert spoken.wrong(each), each.code
+        assert spoken.problem_text(each), each.code
 
 
 @pytest.mark.parametrize("code", OTHERS)
@@ -95,7 +95,7 @@ def test_no_error_is_in_english(code: str) -> None:
 def test_english_names_no_option_either() -> None:
     spoken = language("en")
     for each in problems():
-        told = f"{spoken.told(each)} {spoken.cure(each)}"
+        told = f"{spoken.describe_problem(each)} {spoken.fix_text(each)}"
         assert "--" not in told, (each.code, told)
         assert "connector " not in told, (each.code, told)
 

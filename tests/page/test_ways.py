@@ -232,7 +232,7 @@ def test_one_of_several_companies_is_chosen_for_all_rows(sandbox: Sandbox, tmp_p
         assert ann.shown.url.path.endswith("/look")
         assert "Create 3 jobs" in ann.shown.text
         (draft,) = page.drafts.all()
-        meant = page.reader.meant(page.checked(draft), [*page.checked(draft).rows.rows()])
+        meant = page.reader.values_to_send(page.checked(draft), [*page.checked(draft).rows.rows()])
         assert {made[1]["id"]} == {each["company_id"] for each in meant.values()}
         assert f'<option value="{made[1]["id"]}" selected>' in ann.see(f"{path}/values").text
 
@@ -270,7 +270,7 @@ def test_a_conversion_is_confirmed_and_offers_no_undo(sandbox: Sandbox, tmp_path
         ann.post(f"{path}/send", {"final": "yes"})
         assert "Converted" in ann.see(f"{path}/progress").text
         (draft,) = page.drafts.all()
-        with page.drafts.changing(draft.id, "Ann") as draft:
+        with page.drafts.open_for_change(draft.id, "Ann") as draft:
             draft.sent_at = "2026-01-02T03:04:00+00:00"
         shown = ann.see(f"{path}/result").text
         assert "2 Jan 2026, 03:04" in shown

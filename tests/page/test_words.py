@@ -21,7 +21,7 @@ from connector.page.words import (
     ACTIONS,
     ERRORS,
     LANGUAGES,
-    PageRefusal,
+    PageError,
     field_words,
     language,
     language_of,
@@ -35,7 +35,7 @@ from tests.page.serving import csv_of, signed_in
 FOLDER = Path(connector.page.__file__).parent
 OTHERS = LANGUAGES[1:]
 PLACES = re.compile(r"%\(\w+\)s|%s")
-REFUSALS = (PageRefusal, AccessDenied, LoginsTooMany, DraftChanged, DraftUnknown)
+REFUSALS = (PageError, AccessDenied, LoginsTooMany, DraftChanged, DraftUnknown)
 
 
 def refusals() -> Iterator[str]:

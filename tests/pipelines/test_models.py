@@ -14,7 +14,7 @@ from connector.catalog import CATALOG
 from connector.catalog.lead import Lead
 from connector.publishing.publication import prepare
 from connector.warehouse.bookmark import Stream
-from connector.warehouse.duckdb_file import opened
+from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.pull_commands import Commit, Found
 from connector.warehouse.warehouse import Warehouse
 from pipelines.accounts import Account
@@ -138,7 +138,7 @@ def test_a_subset_is_built_alone(folder: Path) -> None:
 
 
 def test_a_check_that_blocks_fails_the_step(folder: Path) -> None:
-    with opened(Warehouse(folder).work) as connection:
+    with open_file(Warehouse(folder).work) as connection:
         connection.execute("INSERT INTO landing.leads FROM landing.leads")
 
     @dg.asset(deps=[key_of(PROJECT, "stg_leads")])

@@ -19,14 +19,14 @@ from typing import Any
 from connector.catalog import CATALOG
 from connector.client.request import Request
 from connector.ledger.journal import PUSH_LEASE, Journal
-from connector.ledger.journal_records import Move
+from connector.ledger.journal_records import Transition
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
-from connector.ledger.push_plan import Plan, Problem, PushPolicy, Verdict
+from connector.ledger.push_plan import Problem, PushPlan, PushPolicy, RowVerdict
 from connector.ledger.push_states import Task
 from connector.settings.model import Settings
 from connector.warehouse.bookmark import Stream
-from connector.warehouse.duckdb_file import opened, quoted
+from connector.warehouse.duckdb_file import open_file, quoted
 from connector.warehouse.pull_commands import Commit, Event, Found, Gone
 from connector.warehouse.runs import Run, begin_run
 from connector.warehouse.warehouse import Warehouse
@@ -59,7 +59,7 @@ class Agency:
         self.warehouse.prepare()
         self.warehouse.write(begin_run, Run("the-run", "pull", started_at=AT))
         self._make()
-        with self.warehouse.keeping():
+        with self.warehouse.keep_open():
             self._land(AT)
             self._change()
             self._land(AT + timedelta(hours=1))
@@ -230,22 +230,22 @@ class Agency:
             identity = {"email": fields["email"]}
             tasks.append(Task(number, "create", "candidates", fields, identity=identity))
         said = Problem("email_format", "It is no address.", "Notes", self._mention(), field="notes")
-        verdict = Verdict(9, "invalid", "email_format", (said,))
-        plan = Plan("candidates", "upsert", "a/b.csv", "0" * 64, tuple(tasks), (verdict,))
+        verdict = RowVerdict(9, "invalid", "email_format", (said,))
+        plan = PushPlan("candidates", "upsert", "a/b.csv", "0" * 64, tuple(tasks), (verdict,))
         with Ledger(self.folder) as ledger:
             ledger.take_lease(PUSH_LEASE, LeaseOwner.of_this_process("r1", "push"), AT)
             journal = Journal(ledger, "r1", now=lambda: AT)
-            batch = journal.undertake(plan, PushPolicy())
+            batch = journal.create_batch(plan, PushPolicy())
             for task in tasks[:6]:
                 body = json.dumps(dict(task.fields)).encode()
                 path = f"/api/v1/candidates/{task.record_id or ''}"
                 before = self.records["candidates"].get(task.record_id or "")
                 request = Request("candidates", task.operation, "PUT", path, "x", body=body)
-                journal.intend((batch, task.number), request, before=before, sent_after=AT)
-                move = Move("accepted", "", record_id=task.record_id, fate="accepted")
+                journal.record_attempt((batch, task.number), request, before=before, sent_after=AT)
+                move = Transition("accepted", "", record_id=task.record_id, fate="accepted")
                 if task.operation == "create":
-                    move = Move("refused", "validation_error", fate="refused")
-                journal.move((batch, task.number), move)
+                    move = Transition("refused", "validation_error", fate="refused")
+                journal.record_transition((batch, task.number), move)
             journal.end(batch, "partial", requests=2, seconds=1.0)
             ledger.release_lease(PUSH_LEASE, "r1")
 
@@ -253,7 +253,7 @@ class Agency:
 def rows(agency: Agency) -> dict[tuple[str, ...], dict[str, Any]]:
     """Every version of every record, every event and every row of the journal, by its key."""
     found: dict[tuple[str, ...], dict[str, Any]] = {}
-    with opened(agency.warehouse.work) as connection:
+    with open_file(agency.warehouse.work) as connection:
         for schema, key in (("landing", "1"), ("history", "_version")):
             for name in RESOURCES:
                 sql = f"SELECT {key} AS key, * FROM {schema}.{quoted(name)}"

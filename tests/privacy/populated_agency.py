@@ -27,17 +27,17 @@ from connector.catalog import CATALOG
 from connector.cli import main
 from connector.client.request import Request
 from connector.ledger.journal import PUSH_LEASE, Journal
-from connector.ledger.journal_records import Move
+from connector.ledger.journal_records import Transition
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
-from connector.ledger.push_plan import Plan, Problem, PushPolicy, Verdict
+from connector.ledger.push_plan import Problem, PushPlan, PushPolicy, RowVerdict
 from connector.ledger.push_states import Task
 from connector.publishing.publication import publish
-from connector.pushes.landed_writes import copy
+from connector.pushes.landed_writes import copy_journal
 from connector.report.page import REPORT_FILE
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.bookmark import Stream
-from connector.warehouse.duckdb_file import opened
+from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.pull_commands import Commit, Event, Found
 from connector.warehouse.warehouse import Warehouse
 from tests.publishing.demonstration import AT, land_agency
@@ -94,7 +94,7 @@ class PopulatedAgency:
         self.folder = folder / "data"
         self.settings = settings_of(folder)
         self.warehouse = land_agency(self.folder, FEW)
-        with self.warehouse.keeping():
+        with self.warehouse.keep_open():
             self.id = self._someone_with_a_booking()
             self._land_person()
         self._push_person()
@@ -104,7 +104,7 @@ class PopulatedAgency:
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """What a query of the work file returns."""
-        with opened(self.warehouse.work) as connection:
+        with open_file(self.warehouse.work) as connection:
             return connection.execute(sql).fetchall()
 
     # -- the landing ------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ class PopulatedAgency:
         """Mention the person in the notes of another candidate; returns the text."""
         notes = f"Was recommended by {FIRST} {LAST} <{EMAIL.lower()}>, tel {PHONE}."
         record = {**self.record("candidates", self.other), "notes": notes}
-        with self.warehouse.keeping():
+        with self.warehouse.keep_open():
             self.land("candidates", record, LATER)
         return notes
 
@@ -184,29 +184,31 @@ class PopulatedAgency:
         )
         create = Task(2, "create", "candidates", fields, identity={"email": FORMER_EMAIL})
         wrong = Problem("email_format", "It is no address.", "Email", EMAIL, field="email")
-        verdict = Verdict(4, "invalid", "email_format", (wrong,))
+        verdict = RowVerdict(4, "invalid", "email_format", (wrong,))
         later = Task(5, "update", "candidates", {"mobile": PHONE}, record_id=self.id)
-        plan = Plan(
+        plan = PushPlan(
             "candidates", "upsert", f"{FIRST} {LAST}.csv", "0" * 64, (create, update, later)
         )
-        plan = Plan(plan.resource, plan.mode, plan.file, plan.digest, plan.tasks, (verdict,))
+        plan = PushPlan(plan.resource, plan.mode, plan.file, plan.digest, plan.tasks, (verdict,))
         with Ledger(self.folder) as ledger:
             ledger.take_lease(PUSH_LEASE, LeaseOwner.of_this_process("r1", "push"), AT)
             journal = Journal(ledger, "r1", now=lambda: AT)
-            self.batch = journal.undertake(plan, PushPolicy())
+            self.batch = journal.create_batch(plan, PushPolicy())
             self._apply(journal, create, None)
             self._apply(journal, update, {**fields, "id": self.id, "phone": PHONE})
             journal.end(self.batch, "partial", requests=2, seconds=1.0)
             ledger.release_lease(PUSH_LEASE, "r1")
-        copy(self.settings)
+        copy_journal(self.settings)
 
     def _apply(self, journal: Journal, task: Task, before: Mapping[str, Any] | None) -> None:
         body = json.dumps(dict(task.fields)).encode()
         path = f"/api/v1/candidates/{task.record_id or ''}"
         request = Request("candidates", task.operation, "PUT", path, "candidates.write", body=body)
         key = (self.batch, task.number)
-        journal.intend(key, request, before=before, sent_after=AT)
-        journal.move(key, Move("accepted", "", record_id=self.id, fate="accepted"))
+        journal.record_attempt(key, request, before=before, sent_after=AT)
+        journal.record_transition(
+            key, Transition("accepted", "", record_id=self.id, fate="accepted")
+        )
 
     # -- files ------------------------------------------------------------------------------------
 

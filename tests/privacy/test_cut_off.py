@@ -115,5 +115,5 @@ def leave_in_doubt(agency: PopulatedAgency) -> None:
         journal = Journal(ledger, "r2", now=lambda: AT)
         path = f"/api/v1/candidates/{agency.id}"
         request = Request("candidates", "update", "PUT", path, "candidates.write", body=b"{}")
-        journal.intend((agency.batch, 5), request, before=None, sent_after=AT)
+        journal.record_attempt((agency.batch, 5), request, before=None, sent_after=AT)
         ledger.release_lease(PUSH_LEASE, "r2")

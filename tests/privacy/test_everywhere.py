@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from connector.ledger.person import Mention
-from connector.privacy.erase import Erased, erase
-from connector.privacy.receipt import Whereabouts
-from connector.privacy.whereis import whereis
+from connector.privacy.erase import ErasureResult, erase
+from connector.privacy.receipt import PersonLocations
+from connector.privacy.whereis import locate_person
 from connector.publishing.publication import publish
 from connector.report.page import REPORT_FILE
-from connector.warehouse.published_file import asking, tables
+from connector.warehouse.published_file import open_queries, tables
 from tests.privacy.populated_agency import (
     EMAIL,
     FIRST,
@@ -38,11 +38,13 @@ class Before:
         publish(self.agency.settings, now=lambda: NOW)
         self.held = list(traces(self.agency.folder))
         self.figures = figures(self.agency.warehouse.published)
-        self.preview: Erased = erase(self.agency.settings, f" {EMAIL.upper()} ")
+        self.preview: ErasureResult = erase(self.agency.settings, f" {EMAIL.upper()} ")
         assert self.preview.found is not None
-        self.found: Whereabouts = self.preview.found
+        self.found: PersonLocations = self.preview.found
         self.still_held = list(traces(self.agency.folder))
-        self.erased: Erased = erase(self.agency.settings, EMAIL, applies=True, now=lambda: NOW)
+        self.erased: ErasureResult = erase(
+            self.agency.settings, EMAIL, applies=True, now=lambda: NOW
+        )
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +57,7 @@ def figures(published: Path) -> Mapping[str, Any]:
     """Of every mart its rows and the sums of its figures, but for what candidates earn."""
     found: dict[str, Any] = {}
     marts = [each for each in tables(published) if each.startswith("marts.")]
-    with asking(published) as ask:
+    with open_queries(published) as ask:
         for table in marts:
             columns = ask(f"SELECT column_name, column_type FROM (DESCRIBE {table})").rows
             sums = [
@@ -118,7 +120,7 @@ def test_preview_changes_nothing(erased: Before) -> None:
 
 def test_no_byte_is_left(erased: Before) -> None:
     assert [] == list(traces(erased.agency.folder))
-    assert whereis(erased.agency.settings, EMAIL).is_nothing
+    assert locate_person(erased.agency.settings, EMAIL).is_nothing
     # The page was made again, and is more than it was.
     assert "<svg" in (erased.agency.folder / REPORT_FILE).read_text(encoding="utf-8")
 
@@ -174,7 +176,7 @@ def test_mention_in_a_text_of_somebody_else_is_listed(tmp_path: Path) -> None:
     notes = agency.mention()
     mention = Mention("landing.candidates", agency.other, "notes")
 
-    assert (mention,) == whereis(agency.settings, EMAIL).mentions
+    assert (mention,) == locate_person(agency.settings, EMAIL).mentions
     erased = erase(agency.settings, EMAIL, applies=True, now=lambda: NOW)
 
     (receipt,) = erased.receipts
@@ -190,11 +192,11 @@ def test_whereis_finds_a_person_by_name(tmp_path: Path) -> None:
     agency.mention()
 
     for name in (f"{FIRST} {LAST}", f" {FIRST.upper()}  {LAST.lower()}", LAST):
-        found = whereis(agency.settings, name)
+        found = locate_person(agency.settings, name)
 
         assert ("candidates", agency.id) in {(each.resource, each.id) for each in found.records}
         assert Mention("landing.candidates", agency.other, "notes") in found.mentions
-    assert whereis(agency.settings, "Nobody Known").is_nothing
+    assert locate_person(agency.settings, "Nobody Known").is_nothing
 
 
 def test_receipt_tells_nothing_of_the_person(erased: Before) -> None:

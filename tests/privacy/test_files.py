@@ -12,7 +12,7 @@ from openpyxl.comments import Comment
 
 from connector.ledger.person import Mention, Person
 from connector.privacy.erase import erase
-from connector.privacy.folder_files import InFiles, clean, search
+from connector.privacy.folder_files import FileMatches, clean_files, search_files
 from tests.privacy.populated_agency import EMAIL, NOW, populated_agency, traces
 
 NAME = "Olwen Zzyzxworth"
@@ -72,8 +72,8 @@ def test_workbook_with_a_row_of_the_person_is_removed(
 ) -> None:
     path = saved(tmp_path / "inbox" / "people.xlsx", put)
 
-    found = search(tmp_path, PERSON)
-    clean(found, PERSON)
+    found = search_files(tmp_path, PERSON)
+    clean_files(found, PERSON)
 
     assert ({path: 1}, [path]) == (found.tables, found.workbooks)
     assert not path.exists()
@@ -95,8 +95,8 @@ def test_workbook_that_only_mentions_the_person_stays(
     path = saved(tmp_path / "people.xlsx", put)
     before = path.read_bytes()
 
-    found = search(tmp_path, PERSON)
-    clean(found, PERSON)
+    found = search_files(tmp_path, PERSON)
+    clean_files(found, PERSON)
 
     assert {} == found.tables
     assert Mention("people.xlsx", *place) in found.mentions
@@ -108,7 +108,9 @@ def test_text_in_several_runs_is_a_mention(tmp_path: Path) -> None:
     text = f'<a:txBody xmlns:a="urn:a">{runs}</a:txBody>'
     saved(tmp_path / "a.xlsx", **{"xl/drawings/drawing9.xml": text})
 
-    assert [Mention("a.xlsx", "", "xl/drawings/drawing9.xml")] == search(tmp_path, PERSON).mentions
+    assert [Mention("a.xlsx", "", "xl/drawings/drawing9.xml")] == search_files(
+        tmp_path, PERSON
+    ).mentions
 
 
 def test_unreadable_workbook_is_not_taken_for_clean(tmp_path: Path) -> None:
@@ -119,7 +121,7 @@ def test_unreadable_workbook_is_not_taken_for_clean(tmp_path: Path) -> None:
     (tmp_path / "macros.xlsm").write_bytes(content)
     (tmp_path / f"{NAME}.md").write_text("nothing", encoding="utf-8")
 
-    found = search(tmp_path, PERSON)
+    found = search_files(tmp_path, PERSON)
 
     unread = ["damaged.xlsx", "lacking.xlsx", "macros.xlsm"]
     assert unread == [each.name for each in found.not_searched]
@@ -131,9 +133,9 @@ def test_other_files_are_searched_in_the_usual_encodings(tmp_path: Path, encodin
     (tmp_path / "named.bin").write_bytes(f"{'x' * 1_000} {NAME} y".encode(encoding))
     (tmp_path / "longer.bin").write_bytes(f"x{NAME}x".encode(encoding))
 
-    found = search(tmp_path, PERSON)
+    found = search_files(tmp_path, PERSON)
 
-    assert InFiles(by_hand=[tmp_path / "named.bin"]) == found
+    assert FileMatches(by_hand=[tmp_path / "named.bin"]) == found
 
 
 def test_receipt_names_the_removed_workbook(tmp_path: Path) -> None:

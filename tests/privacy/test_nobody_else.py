@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from connector.errors import Misused
-from connector.privacy.erase import Erased, erase
+from connector.privacy.erase import ErasureResult, erase
 from tests.privacy.agencies import Agency, rows
 from tests.tiers import first_fast
 
@@ -116,7 +116,7 @@ def texts_of(row: Row) -> dict[str, Any]:
 
 
 def wrongs(
-    before: Mapping[Key, Row], after: Mapping[Key, Row], done: Erased | None, ids: set[str]
+    before: Mapping[Key, Row], after: Mapping[Key, Row], done: ErasureResult | None, ids: set[str]
 ) -> Iterator[str]:
     """Every way in which somebody else was touched, or the person was left."""
     expected = Expected(before, ids)

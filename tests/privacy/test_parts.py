@@ -9,11 +9,11 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.errors import Misused
-from connector.ledger.identifiers import KEY_FILE, is_in_text, make_key, normal, token
-from connector.ledger.person import Mention, Person, mentions, reduced
-from connector.ledger.suppression import Suppressed
+from connector.ledger.identifiers import KEY_FILE, identifier_hash, is_in_text, make_key, normalize
+from connector.ledger.person import Mention, Person, find_mentions, without_person
+from connector.ledger.suppression import SuppressionList
 from connector.privacy.locate import seed_of
-from connector.spreadsheet.persons import InTable, remove_rows, rows_about, search_table
+from connector.spreadsheet.persons import TableMatches, remove_rows, rows_about, search_table
 
 ANN = Person(
     ids=frozenset(("c-1",)),
@@ -28,7 +28,7 @@ ANN = Person(
     "written", ["+44 7946 095 800", "0044-7946-095800", "(07946) 095800", "07946.095.800"]
 )
 def test_numbers_are_one_however_written(written: str) -> None:
-    assert normal("phone", "07946095800") == normal("phone", written)
+    assert normalize("phone", "07946095800") == normalize("phone", written)
     assert is_in_text(f"call {written} now", ANN.knows)
     assert ANN.is_in_row(["x", written])
 
@@ -64,7 +64,7 @@ def test_mentions_are_found_as_people_write_them(text: str) -> None:
 @pytest.mark.parametrize("written", ["https://People.example/ann/", "www.people.example/ann"])
 def test_profiles_are_one_however_written(written: str) -> None:
     assert ANN.knows("profile", written)
-    assert "" == normal("profile", "ann@mail.example")
+    assert "" == normalize("profile", "ann@mail.example")
 
 
 def test_a_long_run_of_characters_is_searched_once() -> None:
@@ -83,12 +83,12 @@ def test_texts_of_others_stay_and_are_listed() -> None:
     }
     candidate = {"id": "c-2", "first_name": "Ann Lee", "phone": "07946 095800", "notes": "Ann Lee"}
 
-    assert job == reduced(CATALOG["jobs"], job, ANN)
+    assert job == without_person(CATALOG["jobs"], job, ANN)
     assert [Mention("landing.jobs", "c-9", each) for each in ("description", "extra")] == list(
-        mentions("landing.jobs", "c-9", job, ANN)
+        find_mentions("landing.jobs", "c-9", job, ANN)
     )
     # Numbers are reassigned: another person's own number stays.
-    assert candidate == reduced(CATALOG["candidates"], candidate, ANN)
+    assert candidate == without_person(CATALOG["candidates"], candidate, ANN)
 
 
 def test_exact_identifiers_leave_the_contact_of_another_record() -> None:
@@ -98,12 +98,12 @@ def test_exact_identifiers_leave_the_contact_of_another_record() -> None:
     job = {"id": "j-1", "title": "Nurse", "application_email": "Ann@mail.example"}
     booking = {"id": "b-1", "meeting_link": "http://people.example/ann", "title": "Ann Lee"}
 
-    assert company == reduced(CATALOG["companies"], with_number, ANN)
-    assert {"id": "f-1", "name": "Firm", "phone": "07946 095800"} == reduced(
+    assert company == without_person(CATALOG["companies"], with_number, ANN)
+    assert {"id": "f-1", "name": "Firm", "phone": "07946 095800"} == without_person(
         CATALOG["companies"], with_address, ANN
     )
-    assert {"id": "j-1", "title": "Nurse"} == reduced(CATALOG["jobs"], job, ANN)
-    assert {"id": "b-1", "title": "Ann Lee"} == reduced(CATALOG["bookings"], booking, ANN)
+    assert {"id": "j-1", "title": "Nurse"} == without_person(CATALOG["jobs"], job, ANN)
+    assert {"id": "b-1", "title": "Ann Lee"} == without_person(CATALOG["bookings"], booking, ANN)
 
 
 def test_a_removed_row_leaves_every_other_byte(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_removed_row_leaves_every_other_byte(tmp_path: Path) -> None:
     path.write_bytes(text.encode())
     path.chmod(0o640)
 
-    assert InTable(1, (("row 2", "B"),)) == search_table(path, ANN)
+    assert TableMatches(1, (("row 2", "B"),)) == search_table(path, ANN)
     assert 1 == rows_about(path, ANN)
     remove_rows(path, ANN)
 
@@ -126,7 +126,7 @@ def test_a_removed_row_leaves_every_other_byte(tmp_path: Path) -> None:
 
 
 def test_short_numbers_are_nobodys() -> None:
-    assert "" == normal("phone", "ext. 4521")
+    assert "" == normalize("phone", "ext. 4521")
 
 
 def test_every_personal_field_has_an_owner() -> None:
@@ -157,7 +157,7 @@ def test_booking_keeps_what_is_the_clients() -> None:
         "interview_panel": "Mr Client",
     }
 
-    left = reduced(CATALOG["bookings"], booking, ANN)
+    left = without_person(CATALOG["bookings"], booking, ANN)
 
     assert {name: value for name, value in booking.items() if name != "title"} == left
 
@@ -171,7 +171,7 @@ def test_contact_leaves_the_candidate() -> None:
     }
     booking |= {"contact_name": "Ann", "contact_phone": "1"}
 
-    assert {"id": "b-1", "title": "Bob", "candidate_id": "c-2"} == reduced(
+    assert {"id": "b-1", "title": "Bob", "candidate_id": "c-2"} == without_person(
         CATALOG["bookings"], booking, ANN
     )
 
@@ -182,15 +182,21 @@ def test_hash_needs_the_key(tmp_path: Path) -> None:
 
     assert key == make_key(tmp_path)
     assert 0o600 == (tmp_path / KEY_FILE).stat().st_mode & 0o777
-    assert token(key, "email", " ANN@mail.example") == token(key, "email", "ann@mail.example")
-    assert token(key, "email", "ann@mail.example") != token(other, "email", "ann@mail.example")
-    assert token(key, "id", "ann@mail.example") != token(key, "email", "ann@mail.example")
-    assert "" == token(key, "phone", "12")
+    assert identifier_hash(key, "email", " ANN@mail.example") == identifier_hash(
+        key, "email", "ann@mail.example"
+    )
+    assert identifier_hash(key, "email", "ann@mail.example") != identifier_hash(
+        other, "email", "ann@mail.example"
+    )
+    assert identifier_hash(key, "id", "ann@mail.example") != identifier_hash(
+        key, "email", "ann@mail.example"
+    )
+    assert "" == identifier_hash(key, "phone", "12")
 
 
 def test_the_number_of_an_erased_person_takes_nobody_out(tmp_path: Path) -> None:
     key, number = make_key(tmp_path), "+44 20 7946 0123"
-    listed = Suppressed(key, frozenset((token(key, "phone", number),)))
+    listed = SuppressionList(key, frozenset((identifier_hash(key, "phone", number),)))
     person = {
         "id": "c-2",
         "first_name": "New",
@@ -207,9 +213,9 @@ def test_the_number_of_an_erased_person_takes_nobody_out(tmp_path: Path) -> None
 
 
 def test_nobody_listed_costs_one_look(tmp_path: Path) -> None:
-    assert Suppressed.of(tmp_path) is None
+    assert SuppressionList.of(tmp_path) is None
     make_key(tmp_path)
-    assert Suppressed.of(tmp_path) is None
+    assert SuppressionList.of(tmp_path) is None
     assert [KEY_FILE] == [each.name for each in tmp_path.iterdir()]
 
 

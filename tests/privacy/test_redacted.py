@@ -19,7 +19,7 @@ from connector.ledger.push_states import Mode
 from connector.privacy.erase import erase
 from connector.pushes.dry_run import PushFile
 from connector.pushes.push import PushReport, PushRunOptions, push
-from connector.pushes.undo_plan import Deed, reversal
+from connector.pushes.undo_plan import WrittenRow, plan_undo
 from connector.sandbox.server import Sandbox
 from connector.spreadsheet.mapping_file import SavedMap, load_map
 from connector.warehouse.warehouse import Warehouse
@@ -51,7 +51,7 @@ class Erasing(Undoer):
     def land(self, id: str) -> None:
         """Land a candidate as it is now."""
         warehouse = Warehouse(self.settings.folder)
-        with warehouse.keeping():
+        with warehouse.keep_open():
             land(warehouse, "candidates", self.record(id), self.time.ours())
 
     def erase(self) -> None:
@@ -127,7 +127,7 @@ def test_row_about_the_person_is_never_sent(erasing: Erasing) -> None:
 
     with erasing.journal() as journal:
         stood = {row.number: row for row in journal.rows(begun.batch)}
-        left = [row.key[1] for row in journal.work(begun.batch)]
+        left = [row.key[1] for row in journal.rows_to_push(begun.batch)]
     refused = {number: row.code for number, row in stood.items() if row.outcome == "invalid"}
     assert {5: "person_erased"} == refused
     assert {3, 4, 6} <= set(left)
@@ -179,7 +179,7 @@ def test_mapping_with_the_mark_is_refused(tmp_path: Path, lines: str) -> None:
     path = tmp_path / "map.toml"
     path.write_text(f'resource = "candidates"\n{lines}\n', encoding="utf-8")
 
-    with pytest.raises(Misused, match=r"map\.toml: (constants|columns) holds \[erased\]"):
+    with pytest.raises(Misused, match=r"map\.toml: (constants|columns) contains \[erased\]"):
         load_map(path)
 
 
@@ -193,9 +193,9 @@ def test_no_body_holds_the_mark(value: Any) -> None:
 
 def test_field_that_was_not_shown_before_is_not_emptied() -> None:
     written = {"notes": "new", "city": "Leeds"}
-    deed = Deed(CATALOG["candidates"], "update", "c-1", written, before={"city": None})
+    deed = WrittenRow(CATALOG["candidates"], "update", "c-1", written, before={"city": None})
 
-    left = reversal(deed, {"id": "c-1", **written})
+    left = plan_undo(deed, {"id": "c-1", **written})
 
     assert {"city": None} == left.body
     assert [("never_shown", "notes")] == [(each.code, each.field) for each in left.problems]

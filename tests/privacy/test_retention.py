@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from connector.errors import ConnectorError, Misused, SettingsError, UnknownName
-from connector.privacy.retention import read_rules, retain
+from connector.privacy.retention import apply_retention, read_rules
 from connector.settings.layers import Setting
 from connector.settings.model import load_settings
 from tests.privacy.populated_agency import EMAIL, NOW, PopulatedAgency, populated_agency, traces
@@ -96,12 +96,12 @@ def test_placed_are_excepted_and_the_others_erased(tmp_path: Path) -> None:
     }
     held = list(traces(agency.folder, EMAIL))
 
-    (due,) = retain(agency.settings, now=lambda: NOW).dues
+    (due,) = apply_retention(agency.settings, now=lambda: NOW).dues
     assert (ids - placed, len(placed)) == (set(due.ids), due.excepted)
     assert 0 < len(placed) < len(ids)
     assert held == list(traces(agency.folder, EMAIL))
 
-    done = retain(agency.settings, applies=True, most=2, now=lambda: NOW)
+    done = apply_retention(agency.settings, applies=True, most=2, now=lambda: NOW)
 
     assert done.erased is not None
     (receipt,) = done.erased.receipts
@@ -110,12 +110,12 @@ def test_placed_are_excepted_and_the_others_erased(tmp_path: Path) -> None:
         id for (id,) in agency.rows("SELECT id FROM landing.candidates WHERE last_name IS NULL")
     }
     assert set(due.ids[:2]) == erased
-    (after,) = retain(agency.settings, now=lambda: NOW).dues
+    (after,) = apply_retention(agency.settings, now=lambda: NOW).dues
     assert ids - placed - erased == set(after.ids)
 
 
 def test_no_rule_is_misuse(tmp_path: Path) -> None:
     with pytest.raises(Misused) as raised:
-        retain(load_settings({}, {}, tmp_path))
+        apply_retention(load_settings({}, {}, tmp_path))
 
     assert "[retention]" in raised.value.action

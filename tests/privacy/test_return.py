@@ -11,14 +11,14 @@ import pytest
 
 from connector.cli.pull import reasons
 from connector.privacy.erase import erase, release
-from connector.privacy.whereis import whereis
+from connector.privacy.whereis import locate_person
 from connector.pulls.outcome import PullReport
 from connector.pulls.run import pull
 from connector.pushes.dry_run import PushFile
 from connector.pushes.push import PushReport, PushRunOptions, push
 from connector.sandbox.draw import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
-from connector.warehouse.duckdb_file import opened
+from connector.warehouse.duckdb_file import open_file
 from tests.privacy.populated_agency import traces
 from tests.pulls.landed import pulled, settings_of
 
@@ -60,7 +60,7 @@ class Agency:
 
     def landed(self, resource: str, id: str) -> dict[str, Any]:
         """The landed row of a record."""
-        with opened(self.data / "work.duckdb") as connection:
+        with open_file(self.data / "work.duckdb") as connection:
             sql = f"SELECT * FROM landing.{resource} WHERE id = '{id}'"
             (row,) = connection.execute(sql).to_arrow_table().to_pylist()
         return dict(row)
@@ -158,4 +158,4 @@ def test_release_lets_the_person_in_again(agency: Agency) -> None:
 
     assert ["updated"] == [each.outcome for each in report.results]
     assert EMAIL == agency.landed("candidates", agency.id)["email"]
-    assert [agency.id] == [each.id for each in whereis(agency.settings, EMAIL).records]
+    assert [agency.id] == [each.id for each in locate_person(agency.settings, EMAIL).records]

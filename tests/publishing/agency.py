@@ -16,7 +16,7 @@ from connector.publishing.folder import load_project
 from connector.publishing.project import Project
 from connector.publishing.publication import Published, publish
 from connector.settings.model import Settings, load_settings
-from connector.warehouse.duckdb_file import opened
+from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.runs import Publication, last_publications
 from connector.warehouse.warehouse import Warehouse
 from tests.pulls.landed import rows
@@ -126,7 +126,7 @@ class Agency:
     def land(self, table: str, *records: Mapping[str, Any]) -> None:
         """Put records into a table of the landing, or another one with its schema."""
         name = table if "." in table else f"landing.{table}"
-        with opened(self.warehouse.work) as connection:
+        with open_file(self.warehouse.work) as connection:
             for each in records:
                 marks = ", ".join("?" for _ in each)
                 connection.execute(

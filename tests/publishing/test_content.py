@@ -13,7 +13,7 @@ import pytest
 from connector.publishing.build import build
 from connector.publishing.folder import load_project
 from connector.publishing.project import Checked
-from connector.warehouse.duckdb_file import opened, quoted
+from connector.warehouse.duckdb_file import open_file, quoted
 from connector.warehouse.warehouse import Warehouse
 
 SELECTED = ("+content_views", "content_values")
@@ -50,7 +50,7 @@ class Landed:
 
     def add_type(self, id: str, slug: str | None, *fields: Field) -> None:
         """A content type with its fields, in that order."""
-        with opened(self.file) as connection:
+        with open_file(self.file) as connection:
             connection.execute(
                 "INSERT INTO landing.content_types (id, name, slug) VALUES (?, ?, ?)",
                 [id, f"Type {id}", slug],
@@ -64,7 +64,7 @@ class Landed:
 
     def add_item(self, id: str, type: str, **fields: Any) -> None:
         """An item of a type with its values."""
-        with opened(self.file) as connection:
+        with open_file(self.file) as connection:
             connection.execute(
                 "INSERT INTO landing.content_items (id, title, fields, _content_type_id) "
                 "VALUES (?, ?, ?, ?)",
@@ -209,7 +209,7 @@ def test_a_view_goes_with_its_type(tmp_path: Path) -> None:
     landed.add_item("i", "b")
     landed.add_item("j", "b")
     landed.build()
-    with opened(landed.file) as connection:
+    with open_file(landed.file) as connection:
         connection.execute("UPDATE landing.content_types SET _deleted_at = now() WHERE id = 'a'")
         connection.execute("UPDATE landing.content_items SET _deleted_at = now() WHERE id = 'i'")
     landed.build()

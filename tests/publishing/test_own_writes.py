@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from connector.sandbox.server import Sandbox
-from connector.warehouse.duckdb_file import opened
+from connector.warehouse.duckdb_file import open_file
 from tests.cli.calling import COUNTS, KEY, call, variables
 from tests.pulls.landed import published, rows
 
@@ -37,7 +37,7 @@ def test_an_own_push_and_its_undo_are_no_difference_to_the_api(tmp_path: Path) -
         undone = state()
         # The same audit still sees a list that does not count what is landed.
         counts = "UPDATE sync.run_resources SET total = total + 1 WHERE resource = 'candidates'"
-        with opened(tmp_path / "data" / "work.duckdb") as connection:
+        with open_file(tmp_path / "data" / "work.duckdb") as connection:
             connection.execute(counts)
         assert 0 == call(["publish"], environ).status
         differing = state()

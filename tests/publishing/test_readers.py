@@ -15,7 +15,7 @@ import pytest
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from connector.settings.model import load_settings
-from connector.warehouse.duckdb_file import opened, transaction
+from connector.warehouse.duckdb_file import open_file, transaction
 from connector.warehouse.runs import last_publications, published_in
 from connector.warehouse.warehouse import Warehouse
 from tests.faults.sampling import IS_ALL
@@ -31,7 +31,7 @@ def change(agency: Agency, number: int) -> None:
     """Change two tables of the work file; a file that shows one change without the other is mixed
     of two states.
     """
-    with opened(agency.warehouse.work) as connection, transaction(connection):
+    with open_file(agency.warehouse.work) as connection, transaction(connection):
         connection.execute("INSERT INTO landing.jobs (id) VALUES (?)", [f"{number:04}"])
         connection.execute("INSERT INTO sync.events (detail) VALUES (?)", [f"{number:04}"])
 
@@ -111,7 +111,7 @@ def test_older_versions_of_duckdb_read_every_table(tmp_path: Path) -> None:
     files = [tmp_path / name for name in ("recruitment.duckdb", "work.duckdb")]
     wide = f"SELECT {', '.join(f'range AS c{number}' for number in range(400))} FROM range(2)"
     for number in range(5):
-        with opened(files[1]) as connection:
+        with open_file(files[1]) as connection:
             for table in range(6):
                 if number == 0:
                     connection.execute(f"CREATE TABLE wide_{table} AS {wide}")

@@ -11,7 +11,7 @@ import pytest
 from connector.errors import ModelFailed
 from connector.publishing import publication as publishing
 from connector.publishing.publication import prepare, publish
-from connector.warehouse.duckdb_file import opened
+from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.runs import last_publications
 from tests.publishing.agency import Agency
 from tests.tiers import first_fast
@@ -55,7 +55,7 @@ def outcome_of(agency: Agency, **given: str) -> str | None:
 
 def run_sql(agency: Agency, sql: str) -> None:
     """Change the work file."""
-    with opened(agency.warehouse.work) as connection:
+    with open_file(agency.warehouse.work) as connection:
         connection.execute(sql)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from connector import Client
 from connector.catalog import CATALOG
 from connector.client.request import Request
-from connector.client.response import Answer
+from connector.client.response import Response
 from connector.errors_api import NoAnswer
 
 BEGAN = datetime(2020, 1, 1, tzinfo=UTC)
@@ -106,10 +106,10 @@ class _Computed:
     async def aclose(self) -> None:
         """Nothing is open."""
 
-    async def exchange(self, request: Request) -> Answer:
+    async def exchange(self, request: Request) -> Response:
         """The answer to a list of candidates or to one of their details."""
         if request.resource != "candidates":
-            raise NoAnswer(request.where, "it is not computed")
+            raise NoAnswer(request.path_of, "it is not computed")
         body = self._list(request) if request.operation == "list" else self._detail(request)
         now = time.time()
         headers = {
@@ -118,7 +118,7 @@ class _Computed:
             "x-ratelimit-remaining": str(LIMIT),
             "x-ratelimit-reset": str(int(now) + 60),
         }
-        return Answer(200, headers, json.dumps(body).encode())
+        return Response(200, headers, json.dumps(body).encode())
 
     def _list(self, request: Request) -> dict[str, Any]:
         page, size = int(request.query["page"]), int(request.query["per_page"])

@@ -11,9 +11,9 @@ import pytest
 
 from connector.operations.verify import verify
 from connector.pulls import resource_pull as engine
-from connector.pulls.error_hints import difference
+from connector.pulls.error_hints import describe_row_difference
 from connector.pulls.outcome import PullReport
-from connector.pulls.resource_pull import Pulled, PullOptions
+from connector.pulls.resource_pull import PullOptions, PullResult
 from connector.pulls.run import pull
 from connector.sandbox.faults import HtmlPage
 from connector.sandbox.server import Sandbox
@@ -90,7 +90,7 @@ def test_a_proof_is_withdrawn_if_the_counts_differ_twice(
 ) -> None:
     whole = engine.pull
 
-    def miscounted(*arguments: Any) -> Steps[Pulled]:
+    def miscounted(*arguments: Any) -> Steps[PullResult]:
         found = yield from whole(*arguments)
         return replace(found, total=found.total - 1)
 
@@ -110,4 +110,4 @@ def test_an_agency_without_content_types_has_no_content_items(tmp_path: Path) ->
         done = pulled(sandbox, tmp_path, *CONTENT).resources["content_items"]
 
     assert (True, 0, 0) == (done.proven, done.live, done.total)
-    assert difference(done) is None
+    assert describe_row_difference(done) is None

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.catalog.job import Job
-from connector.pulls.deletion_guard import Guard
+from connector.pulls.deletion_guard import MassDeletionGuard
 from connector.pulls.detail_queue import DetailReads
 from connector.warehouse.bookmark import Bookmark
 from connector.warehouse.pull_commands import (
@@ -37,7 +37,7 @@ def shown(kind: str, id: str) -> Outcome:
 def test_no_more_than_a_batch_waits() -> None:
     @given(st.lists(st.integers(1, 230), min_size=1, max_size=4), st.integers(1, 50))
     def check(sizes: list[int], spared: int) -> None:
-        reads = DetailReads(Bookmark(), Guard(10_000, 10_000, accepts=True))
+        reads = DetailReads(Bookmark(), MassDeletionGuard(10_000, 10_000, accepts=True))
         landed, waiting = list[str](), 0
         kinds = {
             f"{n}-{m}": KINDS[m // spared % 3 if m % spared == 0 else 0]

@@ -15,7 +15,7 @@ from unittest.mock import patch
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from connector.warehouse.bookmark import Stream
-from connector.warehouse.landing import Landed
+from connector.warehouse.landing import LandedCounts
 from connector.warehouse.pull_commands import Commit
 from connector.warehouse.warehouse import Warehouse
 from tests.pulls.landed import differences, published, pulled, rows
@@ -112,7 +112,7 @@ def test_a_page_without_a_date_is_of_the_moment_of_its_answer(tmp_path: Path) ->
         committed: list[Commit] = []
         whole = Warehouse.commit
 
-        def commit(self: Warehouse, stream: Stream, what: Commit, *rest: Any) -> Landed:
+        def commit(self: Warehouse, stream: Stream, what: Commit, *rest: Any) -> LandedCounts:
             committed.append(what)
             return whole(self, stream, what, *rest)
 

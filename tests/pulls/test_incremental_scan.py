@@ -10,7 +10,7 @@ from typing import Literal
 
 import pytest
 
-from connector.pulls.listing import predicted
+from connector.pulls.listing import predicted_boundary
 from connector.warehouse.bookmark import Bookmark
 from connector.warehouse.pull_commands import Commit, LandedRow
 from tests.simulation.checkers import differences
@@ -125,8 +125,8 @@ def test_landed_records_of_one_date_are_in_order() -> None:
     row, older = LandedRow(START), LandedRow(START - timedelta(days=1))
     floor, future = START + timedelta(seconds=1), START + timedelta(days=1)
 
-    assert 0 == predicted([row, row, row, older, older], floor, future)
-    assert 2 == predicted([row, older, row, older, older], floor, future)
+    assert 0 == predicted_boundary([row, row, row, older, older], floor, future)
+    assert 2 == predicted_boundary([row, older, row, older, older], floor, future)
 
 
 @pytest.mark.parametrize("ties", ["stable", "random"])

@@ -21,7 +21,7 @@ from connector.publishing.publication import publish
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from connector.warehouse.bookmark import Stream
-from connector.warehouse.landing import Landed
+from connector.warehouse.landing import LandedCounts
 from connector.warehouse.pull_commands import Commit
 from connector.warehouse.warehouse import Warehouse
 from tests.faults.simulated_time import Time
@@ -91,7 +91,9 @@ def test_a_pull_that_fails_at_any_commit_leaves_no_change_unread(
         for fails_at in count(1):
             commits = count(1)
 
-            def failing(warehouse: Warehouse, stream: Stream, what: Commit, *given: Any) -> Landed:
+            def failing(
+                warehouse: Warehouse, stream: Stream, what: Commit, *given: Any
+            ) -> LandedCounts:
                 if what != Commit() and next(commits) == fails_at:  # noqa: B023
                     raise DiskFull("The disk is full.")
                 return commit(warehouse, stream, what, *given)

@@ -20,7 +20,7 @@ from connector.client.client import Client, Limits
 from connector.ledger.journal import Journal
 from connector.ledger.journal_reads import RowRecord
 from connector.ledger.ledger import Ledger
-from connector.ledger.push_plan import Plan, PushPolicy, Verdict
+from connector.ledger.push_plan import PushPlan, PushPolicy, RowVerdict
 from connector.ledger.push_states import Task
 from connector.pushes.batch import apply, resolve, settle
 from connector.pushes.batch_report import BatchReport, Decision
@@ -71,12 +71,12 @@ def lead(sandbox: Sandbox, name: str) -> str:
     return id
 
 
-def file_of(tasks: Iterable[Task], *verdicts: Verdict, name: str = "people.csv") -> Plan:
+def file_of(tasks: Iterable[Task], *verdicts: RowVerdict, name: str = "people.csv") -> PushPlan:
     """The rows as a file, whose digest is of its contents."""
     rows = tuple(tasks)
     resource = rows[0].resource if rows else "candidates"
     digest = hashlib.sha256(f"{name} {rows}".encode()).hexdigest()
-    return Plan(resource, "upsert", name, digest, rows, verdicts)
+    return PushPlan(resource, "upsert", name, digest, rows, verdicts)
 
 
 def settings_of(sandbox: Sandbox, folder: Path, key: str | None = None, **flags: int) -> Settings:
@@ -124,10 +124,10 @@ class Pusher:
         )
 
     def push(
-        self, rows: Plan | Iterable[Task], terms: PushPolicy | None = None, **options: Any
+        self, rows: PushPlan | Iterable[Task], terms: PushPolicy | None = None, **options: Any
     ) -> BatchReport:
         """Push a file."""
-        plan = rows if isinstance(rows, Plan) else file_of(rows)
+        plan = rows if isinstance(rows, PushPlan) else file_of(rows)
         return asyncio.run(
             apply(options.pop("settings", self.settings), plan, terms, **self._terms(options))
         )

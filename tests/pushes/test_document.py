@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 from connector.ledger.push_states import Mode, RowOutcome, diagram
-from connector.pushes.inbox import KEYS, Orders, orders_of
+from connector.pushes.inbox import KEYS, PushInstructions, read_instructions
 from connector.pushes.options import PushOptions
 from connector.pushes.push_row import DOUBTS, UNANSWERED
 from connector.sandbox.server import Sandbox
@@ -64,10 +64,10 @@ def test_every_outcome_and_mode_is_explained() -> None:
 def test_the_orders_of_the_inbox_are_accepted(tmp_path: Path) -> None:
     (tmp_path / "push.toml").write_text(block("text", HOW_TO), encoding="utf-8")
     (tmp_path / "people.toml").write_text(block("toml"), encoding="utf-8")
-    orders = orders_of(tmp_path)
+    orders = read_instructions(tmp_path)
 
     options = PushOptions("upsert", match=("email",), mapping_file=tmp_path / "people.toml")
-    assert Orders(options, applies=True) == orders
+    assert PushInstructions(options, applies=True) == orders
 
 
 def test_every_order_of_the_inbox_is_told() -> None:

@@ -12,8 +12,8 @@ from connector.catalog import declaration
 from connector.catalog.page import Page
 from connector.ledger.push_states import Task
 from connector.pulls.run import pull
-from connector.pushes.create_lookup import already_there
-from connector.pushes.push_commands import ClaimedRecords, Newest
+from connector.pushes.create_lookup import find_existing
+from connector.pushes.push_commands import ClaimedRecords, NewestBefore
 from connector.sandbox.faults import Status
 from connector.sandbox.server import Sandbox
 from tests.cli.calling import call, variables
@@ -102,9 +102,9 @@ def test_an_identity_is_compared_whole(
     declared, at = declaration(resource), datetime(2026, 1, 5, tzinfo=UTC)
     item = declared.record({"id": "a", **shown}, is_item=True)
     page = Page((item,), 1, 100, 1, 1, at, 0.1, heard_at=at)
-    steps = already_there(declared, identity)
+    steps = find_existing(declared, identity)
 
-    assert Newest() == next(steps)
+    assert NewestBefore() == next(steps)
     if found:
         # Which of them are known here is asked; none is.
         assert ClaimedRecords(found) == steps.send(page)

@@ -13,7 +13,7 @@ import pytest
 
 from connector.errors import NotASpreadsheet, WarehouseError
 from connector.pushes.dry_run import PushFile
-from connector.pushes.inbox import Delivered, Inbox, PutAway, Waiting, deliver
+from connector.pushes.inbox import ArchivedFiles, DeliveryResult, Inbox, WaitingFile, deliver
 from connector.pushes.push import PushRunOptions, push
 from connector.sandbox.server import Sandbox
 from tests.pushes.inboxes import BAD, GOOD, names, settled
@@ -39,7 +39,9 @@ def sandbox() -> Iterator[Sandbox]:
         yield made
 
 
-def send(sandbox: Sandbox, folder: Path, file: Waiting, key: str | None = None) -> Delivered:
+def send(
+    sandbox: Sandbox, folder: Path, file: WaitingFile, key: str | None = None
+) -> DeliveryResult:
     """Push a file that a look found, as the job does, applying it."""
     asked = file.orders.options.push_file(file.resource, Path(file.name))
     manner = PushRunOptions(applies=True, pulls=False)
@@ -47,14 +49,14 @@ def send(sandbox: Sandbox, folder: Path, file: Waiting, key: str | None = None) 
     return asyncio.run(deliver(settings, asked, manner, digest=file.digest, now=MOMENT))
 
 
-def put_away(folder: Path, meanwhile: Callable[[], object] = lambda: None) -> PutAway:
+def put_away(folder: Path, meanwhile: Callable[[], object] = lambda: None) -> ArchivedFiles:
     """Put the file that has settled into `done`, with a report; `meanwhile` comes before that."""
     (found,) = settled(folder).waiting
     inbox = Inbox(folder / "data")
-    taken = inbox.take(found.resource, found.name, found.digest)
-    taken.beside.write_text("the report", encoding="utf-8")
+    taken = inbox.claim(found.resource, found.name, found.digest)
+    taken.report_draft.write_text("the report", encoding="utf-8")
     meanwhile()
-    return inbox.put_away(taken, "done", ".report.csv", MOMENT)
+    return inbox.archive(taken, "done", ".report.csv", MOMENT)
 
 
 def test_a_file_is_put_away_with_its_report(tmp_path: Path, inbox: Path, sandbox: Sandbox) -> None:
@@ -108,9 +110,9 @@ def test_a_push_that_died_before_the_move_is_gone_on_with(
 ) -> None:
     (inbox / "people.csv").write_text(GOOD, encoding="utf-8")
     (found,) = settled(tmp_path).waiting
-    taken = Inbox(tmp_path / "data").take("candidates", "people.csv", found.digest)
+    taken = Inbox(tmp_path / "data").claim("candidates", "people.csv", found.digest)
     asked = PushFile("candidates", taken.path, "create")
-    manner = PushRunOptions(applies=True, pulls=False, output=taken.beside)
+    manner = PushRunOptions(applies=True, pulls=False, output=taken.report_draft)
     (died,) = asyncio.run(push(settings_of(sandbox, tmp_path), [asked], manner))
     spent = len(sandbox.log)
 

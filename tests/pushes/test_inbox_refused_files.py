@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from connector.errors import Misused, SpreadsheetChanged
-from connector.pushes.inbox import KEYS, Inbox, Orders, orders_of
+from connector.pushes.inbox import KEYS, Inbox, PushInstructions, read_instructions
 from connector.pushes.options import PUSH_OPTIONS, PushOptions
 from tests.pushes.inboxes import BAD, GOOD, settled
 
@@ -137,7 +137,7 @@ def test_what_is_no_plain_file_of_the_inbox_is_refused_and_left(
     look = settled(tmp_path)
     digest = hashlib.sha256((GOOD if make is _file else SECRET).encode()).hexdigest()
     with pytest.raises(Misused):
-        Inbox(tmp_path / "data").take("candidates", name, digest)
+        Inbox(tmp_path / "data").claim("candidates", name, digest)
 
     assert ["zeal.csv"] == [each.name for each in look.waiting]
     if reason:
@@ -173,7 +173,7 @@ def test_no_path_leads_out_of_the_inbox(tmp_path: Path, inbox: Path, name: str) 
 
     for resource in ("candidates", "../inbox/candidates", "done"):
         with pytest.raises(Misused):
-            Inbox(tmp_path / "data").take(resource, name, digest)
+            Inbox(tmp_path / "data").claim(resource, name, digest)
 
     assert before == tree(tmp_path)
 
@@ -214,7 +214,7 @@ def test_no_folder_of_the_inbox_may_be_a_link(tmp_path: Path, which: str) -> Non
     look = settled(tmp_path)
     digest = hashlib.sha256(SECRET.encode()).hexdigest()
     with pytest.raises(Misused, match="is not a folder"):
-        Inbox(tmp_path / "data").take("candidates", "people.csv", digest)
+        Inbox(tmp_path / "data").claim("candidates", "people.csv", digest)
 
     assert () == look.waiting
     assert "is not a folder" in look.refused[0]
@@ -224,15 +224,15 @@ def test_no_folder_of_the_inbox_may_be_a_link(tmp_path: Path, which: str) -> Non
 def test_a_file_that_grows_waits(tmp_path: Path, inbox: Path) -> None:
     file, door = inbox / "people.csv", Inbox(tmp_path / "data")
     file.write_text(GOOD, encoding="utf-8")
-    first = door.look(None)
+    first = door.scan(None)
     with file.open("a", encoding="utf-8") as more:
         more.write("Bo,Ray,bo@example.com,permanent\n")
-    second = door.look(first.seen)
+    second = door.scan(first.seen)
     was = file.stat()
     file.write_bytes(file.read_bytes().replace(b"Bo", b"Al"))
     os.utime(file, ns=(was.st_atime_ns, was.st_mtime_ns))
-    third = door.look(second.seen)
-    fourth = door.look(third.seen)
+    third = door.scan(second.seen)
+    fourth = door.scan(third.seen)
 
     assert [(), (), ()] == [first.waiting, second.waiting, third.waiting]
     (found,) = fourth.waiting
@@ -243,10 +243,10 @@ def test_a_file_that_grows_waits(tmp_path: Path, inbox: Path) -> None:
 def test_a_look_that_is_not_remembered_is_the_first(tmp_path: Path, inbox: Path, seen: str) -> None:
     (inbox / "people.csv").write_text(GOOD, encoding="utf-8")
     door = Inbox(tmp_path / "data")
-    first = door.look(seen)
+    first = door.scan(seen)
 
     assert () == first.waiting
-    assert 1 == len(door.look(first.seen).waiting)
+    assert 1 == len(door.scan(first.seen).waiting)
 
 
 def test_a_file_that_was_changed_after_the_look_is_not_taken(tmp_path: Path, inbox: Path) -> None:
@@ -256,7 +256,7 @@ def test_a_file_that_was_changed_after_the_look_is_not_taken(tmp_path: Path, inb
     outside.write_text(GOOD, encoding="utf-8")
 
     def take() -> None:
-        Inbox(tmp_path / "data").take("candidates", "people.csv", found.digest)
+        Inbox(tmp_path / "data").claim("candidates", "people.csv", found.digest)
 
     file.write_text(BAD, encoding="utf-8")
     with pytest.raises(SpreadsheetChanged):
@@ -317,10 +317,10 @@ def test_orders_say_how_files_are_pushed(tmp_path: Path, inbox: Path) -> None:
 
     firm, person = settled(tmp_path).waiting
 
-    assert ("companies", Orders()) == (firm.resource, firm.orders)
+    assert ("companies", PushInstructions()) == (firm.resource, firm.orders)
     mapped = inbox / "ours.toml"
     options = PushOptions("upsert", match=("email",), mapping_file=mapped)
-    assert Orders(options, applies=True) == person.orders
+    assert PushInstructions(options, applies=True) == person.orders
 
 
 def test_orders_take_every_option_of_a_push(inbox: Path) -> None:
@@ -352,7 +352,7 @@ def test_orders_take_every_option_of_a_push(inbox: Path) -> None:
     text = "\n".join(f"{key} = {value}" for key, value in said.items())
     (inbox / "push.toml").write_text(text, encoding="utf-8")
 
-    orders = orders_of(inbox)
+    orders = read_instructions(inbox)
 
     assert set(KEYS) == set(said)
     assert (True, False, 500) == (orders.applies, orders.pulls, orders.budget)

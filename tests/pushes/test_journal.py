@@ -17,11 +17,11 @@ from connector.errors import UnknownName
 from connector.errors_api import LeaseLost
 from connector.ledger import journal_reads
 from connector.ledger.journal import PUSH_LEASE, Journal
-from connector.ledger.journal_reads import Changes, Key, Pending
-from connector.ledger.journal_records import Move
+from connector.ledger.journal_reads import Changes, PendingCount, RowKey
+from connector.ledger.journal_records import Transition
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
-from connector.ledger.push_plan import Plan, Problem, PushPolicy, Verdict, fingerprint
+from connector.ledger.push_plan import Problem, PushPlan, PushPolicy, RowVerdict, fingerprint
 from connector.ledger.push_states import Task
 from tests.ledger.account import START, Clock
 from tests.pushes.pushing import convert, create, creates, file_of, update
@@ -37,16 +37,18 @@ def journal_of(ledger: Ledger, run_id: str) -> Iterator[Journal]:
     ledger.release_lease(PUSH_LEASE, run_id)
 
 
-def intend(journal: Journal, key: Key, task: Task) -> None:
+def intend(journal: Journal, key: RowKey, task: Task) -> None:
     """Write an attempt down."""
     request = create_request(CATALOG["candidates"], task.fields)
-    journal.intend(key, request, before=None, sent_after=START)
+    journal.record_attempt(key, request, before=None, sent_after=START)
 
 
 def apply(journal: Journal, batch: str, task: Task, id: str) -> None:
     """Have a row intended, sent and accepted."""
     intend(journal, (batch, task.number), task)
-    journal.move((batch, task.number), Move("accepted", record_id=id, fate="accepted"))
+    journal.record_transition(
+        (batch, task.number), Transition("accepted", record_id=id, fate="accepted")
+    )
 
 
 def outcomes(journal: Journal, batch: str) -> dict[int, tuple[str, str]]:
@@ -57,7 +59,7 @@ def outcomes(journal: Journal, batch: str) -> dict[int, tuple[str, str]]:
 def test_no_acknowledged_intent_is_lost_by_a_power_cut(tmp_path: Path) -> None:
     rows = creates(6)
     with Ledger(tmp_path) as ledger, journal_of(ledger, "a") as journal:
-        batch = journal.undertake(file_of(rows), PushPolicy())
+        batch = journal.create_batch(file_of(rows), PushPolicy())
         with ledger.reading() as connection:
             assert [(2,)] == connection.execute("PRAGMA synchronous").fetchall()
             assert [("wal",)] == connection.execute("PRAGMA journal_mode").fetchall()
@@ -84,7 +86,7 @@ def test_a_push_that_lost_its_turn_can_write_nothing(tmp_path: Path) -> None:
     (task,) = creates(1)
     with Ledger(tmp_path) as ledger:
         with journal_of(ledger, "a") as held_up:
-            batch = held_up.undertake(file_of([task]), PushPolicy())
+            batch = held_up.create_batch(file_of([task]), PushPolicy())
         with journal_of(ledger, "b") as journal:
             with pytest.raises(LeaseLost, match="run a"):
                 intend(held_up, (batch, task.number), task)
@@ -98,7 +100,7 @@ def test_a_push_that_lost_its_turn_can_write_nothing(tmp_path: Path) -> None:
 def test_an_attempt_is_kept_with_its_very_bytes(tmp_path: Path) -> None:
     task = create(2, last_name="Müller 🙂")
     with Ledger(tmp_path) as ledger, journal_of(ledger, "a") as journal:
-        batch = journal.undertake(file_of([task]), PushPolicy())
+        batch = journal.create_batch(file_of([task]), PushPolicy())
         intend(journal, (batch, 2), task)
         (attempt,) = journal.attempts(batch)
 
@@ -115,12 +117,12 @@ def test_what_was_under_way_is_in_doubt_after_a_crash(tmp_path: Path) -> None:
     first, second = creates(2)
     with Ledger(tmp_path) as ledger:
         with journal_of(ledger, "a") as journal:
-            batch = journal.undertake(file_of([first, second]), PushPolicy())
+            batch = journal.create_batch(file_of([first, second]), PushPolicy())
             intend(journal, (batch, 2), first)
         with journal_of(ledger, "b") as journal:
-            assert 1 == journal.recover()
-            assert 0 == journal.recover()
-            states = {row.key[1]: row.status.state for row in journal.work(batch)}
+            assert 1 == journal.mark_interrupted_rows()
+            assert 0 == journal.mark_interrupted_rows()
+            states = {row.key[1]: row.status.state for row in journal.rows_to_push(batch)}
 
     assert {2: "unknown", 3: "planned"} == states
 
@@ -130,28 +132,30 @@ def test_the_same_file_goes_on_in_its_batch(tmp_path: Path) -> None:
     plan = file_of([first, second, third])
     with Ledger(tmp_path) as ledger:
         with journal_of(ledger, "a") as journal:
-            batch = journal.undertake(plan, PushPolicy())
+            batch = journal.create_batch(plan, PushPolicy())
             apply(journal, batch, first, "id-2")
-        found = Verdict(3, "duplicate", "same_record", (Problem("same_record", "is there"),))
+        found = RowVerdict(3, "duplicate", "same_record", (Problem("same_record", "is there"),))
         corrected = replace(third, fields={**third.fields, "phone": "1"})
-        later = Plan(plan.resource, plan.mode, plan.file, plan.digest, (first, corrected), (found,))
+        later = PushPlan(
+            plan.resource, plan.mode, plan.file, plan.digest, (first, corrected), (found,)
+        )
         with journal_of(ledger, "b") as journal:
-            assert batch == journal.undertake(later, PushPolicy())
+            assert batch == journal.create_batch(later, PushPolicy())
             assert {
                 2: ("created", ""),
                 3: ("duplicate", "same_record"),
                 4: ("not_sent", ""),
             } == outcomes(journal, batch)
-            assert ["1"] == [row.task.fields["phone"] for row in journal.work(batch)]
+            assert ["1"] == [row.task.fields["phone"] for row in journal.rows_to_push(batch)]
 
 
 def test_other_terms_begin_another_batch(tmp_path: Path) -> None:
     plan = file_of(creates(2))
     with Ledger(tmp_path) as ledger:
         with journal_of(ledger, "a") as journal:
-            first = journal.undertake(plan, PushPolicy())
+            first = journal.create_batch(plan, PushPolicy())
         with journal_of(ledger, "b") as journal:
-            second = journal.undertake(plan, PushPolicy("retry"))
+            second = journal.create_batch(plan, PushPolicy("retry"))
 
             assert ("a", "b") == (first, second)
             assert ["b", "a"] == [each.batch for each in journal.batches()]
@@ -160,7 +164,7 @@ def test_other_terms_begin_another_batch(tmp_path: Path) -> None:
 def test_equal_rows_of_a_file_are_written_once(tmp_path: Path) -> None:
     first = create(2)
     with Ledger(tmp_path) as ledger, journal_of(ledger, "a") as journal:
-        batch = journal.undertake(
+        batch = journal.create_batch(
             file_of([first, create(3), replace(first, number=4)]), PushPolicy()
         )
         row = [*journal.rows(batch)][2]
@@ -177,17 +181,17 @@ def test_what_was_applied_is_answered_from_the_journal(tmp_path: Path) -> None:
     other = replace(task, number=9)
     with Ledger(tmp_path) as ledger:
         with journal_of(ledger, "a") as journal:
-            first = journal.undertake(file_of([task]), PushPolicy())
+            first = journal.create_batch(file_of([task]), PushPolicy())
             apply(journal, first, task, "id-2")
         with journal_of(ledger, "b") as journal:
-            second = journal.undertake(file_of([other], name="b.csv"), PushPolicy())
+            second = journal.create_batch(file_of([other], name="b.csv"), PushPolicy())
             (row,) = journal.rows(second)
         with journal_of(ledger, "c") as journal:
-            third = journal.undertake(file_of([other], name="c.csv"), PushPolicy(again=True))
+            third = journal.create_batch(file_of([other], name="c.csv"), PushPolicy(again=True))
             wanted_again = outcomes(journal, third)
         with journal_of(ledger, "d") as journal:
             journal.mark_undone({(first, 2): None})
-            fourth = journal.undertake(file_of([other], name="d.csv"), PushPolicy())
+            fourth = journal.create_batch(file_of([other], name="d.csv"), PushPolicy())
             undone = outcomes(journal, fourth)
 
     assert ("unchanged", "already_pushed", "id-2") == (row.outcome, row.code, row.record_id)
@@ -197,10 +201,10 @@ def test_what_was_applied_is_answered_from_the_journal(tmp_path: Path) -> None:
 def test_a_conversion_is_for_ever(tmp_path: Path) -> None:
     with Ledger(tmp_path) as ledger:
         with journal_of(ledger, "a") as journal:
-            batch = journal.undertake(file_of([convert(2, "lead-1")]), PushPolicy())
+            batch = journal.create_batch(file_of([convert(2, "lead-1")]), PushPolicy())
             apply(journal, batch, create(2), "lead-1")
         with journal_of(ledger, "b") as journal:
-            second = journal.undertake(
+            second = journal.create_batch(
                 file_of([convert(5, "lead-1")], name="b.csv"), PushPolicy(again=True)
             )
             assert {5: ("unchanged", "already_pushed")} == outcomes(journal, second)
@@ -220,7 +224,7 @@ def test_an_update_answers_only_while_it_is_the_last(tmp_path: Path) -> None:
     with Ledger(tmp_path) as ledger:
         for number, task in enumerate([there, there, back, there]):
             with journal_of(ledger, next(names)) as journal:
-                batch = journal.undertake(file_of([task], name=f"{number}.csv"), PushPolicy())
+                batch = journal.create_batch(file_of([task], name=f"{number}.csv"), PushPolicy())
                 told.append(outcomes(journal, batch)[2][0])
                 if told[-1] == "not_sent":
                     apply(journal, batch, create(2), "id-1")
@@ -232,19 +236,21 @@ def test_what_is_open_elsewhere_is_taken_over(tmp_path: Path) -> None:
     task = create(2)
     with Ledger(tmp_path) as ledger:
         with journal_of(ledger, "a") as journal:
-            first = journal.undertake(file_of([task]), PushPolicy())
+            first = journal.create_batch(file_of([task]), PushPolicy())
             intend(journal, (first, 2), task)
-            journal.recover()
+            journal.mark_interrupted_rows()
         with journal_of(ledger, "b") as journal:
-            second = journal.undertake(
+            second = journal.create_batch(
                 file_of([replace(task, number=7)], name="b.csv"), PushPolicy()
             )
             assert {7: ("held", "taken_over")} == outcomes(journal, second)
-            assert [(first, 2)] == [row.key for row in journal.work(second)]
-            before = next(journal.since(0)).last
-            journal.move((first, 2), Move("found", "found_after_doubt", record_id="id-2"))
+            assert [(first, 2)] == [row.key for row in journal.rows_to_push(second)]
+            before = next(journal.changes_since(0)).last
+            journal.record_transition(
+                (first, 2), Transition("found", "found_after_doubt", record_id="id-2")
+            )
             (row,) = journal.rows(second)
-            changed = [row for part in journal.since(before) for row in part.rows]
+            changed = [row for part in journal.changes_since(before) for row in part.rows]
 
     assert ("unchanged", "id-2") == (row.outcome, row.record_id)
     # Whoever copies the journal is told of both.
@@ -253,7 +259,7 @@ def test_what_is_open_elsewhere_is_taken_over(tmp_path: Path) -> None:
 
 def joined(journal: Journal, since: int) -> Changes:
     """All parts of what changed since then, as one."""
-    parts = [*journal.since(since)]
+    parts = [*journal.changes_since(since)]
     assert 1 == len({part.last for part in parts})
     whole = {
         name: tuple(each for part in parts for each in getattr(part, name))
@@ -265,11 +271,13 @@ def joined(journal: Journal, since: int) -> Changes:
 def test_what_changed_is_told_once(tmp_path: Path) -> None:
     first, second = creates(2)
     with Ledger(tmp_path) as ledger, journal_of(ledger, "a") as journal:
-        batch = journal.undertake(file_of([first, second]), PushPolicy())
+        batch = journal.create_batch(file_of([first, second]), PushPolicy())
         whole = joined(journal, 0)
         intend(journal, (batch, 2), first)
         told = (Problem("validation_failed", "is taken", field="email", received="a@b.c"),)
-        journal.move((batch, 2), Move("refused", "validation_failed", told, fate="refused"))
+        journal.record_transition(
+            (batch, 2), Transition("refused", "validation_failed", told, fate="refused")
+        )
         later = joined(journal, whole.last)
         nothing = joined(journal, later.last)
 
@@ -292,24 +300,24 @@ def test_portions_are_the_whole(
     monkeypatch.setattr(journal_reads, "ROWS_AT_ONCE", at_once)
     doubtful, *tasks = creates(6)
     told = (Problem("bad_email", "no email"), Problem("bad_phone", "no phone"))
-    verdicts = [Verdict(number, "invalid", "bad_email", told) for number in (20, 31)]
+    verdicts = [RowVerdict(number, "invalid", "bad_email", told) for number in (20, 31)]
     with Ledger(tmp_path) as ledger:
         with journal_of(ledger, "a") as journal:
-            first = journal.undertake(file_of([doubtful]), PushPolicy())
+            first = journal.create_batch(file_of([doubtful]), PushPolicy())
             intend(journal, (first, 2), doubtful)
-            journal.recover()
+            journal.mark_interrupted_rows()
         with journal_of(ledger, "b") as journal:
             plan = file_of([doubtful, *tasks], *verdicts, name="b.csv")
-            second = journal.undertake(plan, PushPolicy())
-            before = next(journal.since(0)).last
+            second = journal.create_batch(plan, PushPolicy())
+            before = next(journal.changes_since(0)).last
             intend(journal, (second, 5), tasks[2])
-            work, left = [*journal.work(second)], journal.pending(second)
+            work, left = [*journal.rows_to_push(second)], journal.count_pending(second)
             rows, changed = [*journal.rows(second)], joined(journal, before)
             whole = joined(journal, 0)
 
     keys = [(first, 2), *((second, number) for number in range(3, 8))]
     assert keys == [each.key for each in work]
-    assert Pending(6, frozenset(((first, 2), (second, 5)))) == left
+    assert PendingCount(6, frozenset(((first, 2), (second, 5)))) == left
     assert [1, 0, 0, 1, 0, 0] == [len(each.status.attempts) for each in work]
     assert [2, 3, 4, 5, 6, 7, 20, 31] == [row.number for row in rows]
     assert [told, told] == [row.problems for row in rows[-2:]]
@@ -321,13 +329,15 @@ def test_portions_are_the_whole(
 def test_the_checks_can_ask_what_was_pushed(tmp_path: Path) -> None:
     applied, refused, planned, in_doubt = creates(4)
     with Ledger(tmp_path) as ledger, journal_of(ledger, "a") as journal:
-        batch = journal.undertake(file_of([applied, refused, planned, in_doubt]), PushPolicy())
+        batch = journal.create_batch(file_of([applied, refused, planned, in_doubt]), PushPolicy())
         apply(journal, batch, applied, "id-2")
         intend(journal, (batch, 3), refused)
-        journal.move((batch, 3), Move("refused", "validation_failed", fate="refused"))
+        journal.record_transition(
+            (batch, 3), Transition("refused", "validation_failed", fate="refused")
+        )
         intend(journal, (batch, 5), in_doubt)
         prints = {task.number: fingerprint(task) for task in (applied, refused, planned, in_doubt)}
-        found = journal.pushed(prints.values())
+        found = journal.earlier_pushes(prints.values())
 
     assert {prints[2]: "created", prints[5]: "held"} == {
         print_: row.outcome for print_, row in found.items()
@@ -348,7 +358,7 @@ def test_a_fingerprint_is_of_what_is_written(tmp_path: Path) -> None:
 
 def test_a_batch_that_is_not_there_is_named(tmp_path: Path) -> None:
     with Ledger(tmp_path) as ledger, journal_of(ledger, "a") as journal:
-        journal.undertake(file_of(creates(1)), PushPolicy())
+        journal.create_batch(file_of(creates(1)), PushPolicy())
         with pytest.raises(UnknownName, match="'b' is not a batch") as raised:
             journal.resume("b")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from connector.ledger.push_plan import Plan
+from connector.ledger.push_plan import PushPlan
 from connector.pushes.batch_report import BatchReport
 from connector.sandbox.faults import Drop, PlannedFault
 from connector.sandbox.server import Sandbox
@@ -62,7 +62,7 @@ class Stage:
 
     def __init__(self, sandbox: Sandbox, folder: Path, time: Time, rows: int) -> None:
         self.sandbox, self.time, self.rows = sandbox, time, rows
-        self.plan: Plan = file_of(creates(rows))
+        self.plan: PushPlan = file_of(creates(rows))
         self._base, self._folder = folder / "base", folder / "killed"
         Pusher(sandbox, self._base, time)
 

@@ -38,7 +38,7 @@ import os, sys
 from datetime import UTC, datetime
 from pathlib import Path
 from connector.catalog import CATALOG
-from connector.ledger.push_plan import Plan, PushPolicy
+from connector.ledger.push_plan import PushPlan, PushPolicy
 from connector.ledger.push_states import Task
 from connector.ledger.ledger import Ledger; from connector.ledger.lease import LeaseOwner
 from connector.ledger.journal import PUSH_LEASE, Journal
@@ -52,11 +52,12 @@ with Ledger(folder) as ledger:
     owner = LeaseOwner.of_this_process("run", "push")
     ledger.take_lease(PUSH_LEASE, owner, datetime.now(UTC))
     journal = Journal(ledger, "run")
-    plan = Plan("candidates", "create", "people.csv", "0" * 64, tasks)
-    batch = journal.undertake(plan, PushPolicy())
+    plan = PushPlan("candidates", "create", "people.csv", "0" * 64, tasks)
+    batch = journal.create_batch(plan, PushPolicy())
     for task in tasks:
         request = create_request(CATALOG["candidates"], task.fields)
-        journal.intend((batch, task.number), request, before=None, sent_after=datetime.now(UTC))
+        key, now = (batch, task.number), datetime.now(UTC)
+        journal.record_attempt(key, request, before=None, sent_after=now)
         os.write(said, b"%d" % task.number)
     os.kill(os.getpid(), 9)
 """

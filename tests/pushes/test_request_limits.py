@@ -13,7 +13,7 @@ from connector.errors_api import LeaseHeld
 from connector.ledger.journal import PUSH_LEASE
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
-from connector.ledger.quota import Month
+from connector.ledger.quota import MonthUse
 from connector.pulls.outcome import Progress
 from connector.pushes.batch_report import BatchReport
 from connector.sandbox.faults import Drop, Limited, Status
@@ -85,7 +85,7 @@ def test_the_months_allowance_is_never_passed(tmp_path: Path) -> None:
 
     assert ("stopped", 4, 8) == (first.outcome, first.exit_status, sent)
     assert {"created": 7, "not_sent": 3} == counted(first)
-    assert isinstance(first.month, Month)
+    assert isinstance(first.month, MonthUse)
     assert 8 == first.month.used
     assert {"created": 10} == counted(second)
 

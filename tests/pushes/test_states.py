@@ -13,8 +13,8 @@ from connector.ledger.push_states import (
     RowEvent,
     RowOutcome,
     State,
-    after,
     diagram,
+    next_state,
     outcome_of,
     outcome_of_follower,
 )
@@ -39,7 +39,7 @@ def test_what_may_have_been_sent_is_never_planned_again_by_silence() -> None:
 
 def test_an_event_that_a_state_has_not_is_refused() -> None:
     with pytest.raises(AssertionError, match="a row that is applied cannot be intended"):
-        after("applied", "intended")
+        next_state("applied", "intended")
 
 
 def test_every_state_has_an_outcome_that_people_know() -> None:

@@ -62,7 +62,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file that was published the real way: candidates, jobs, contracts and leads."""
     folder = tmp_path_factory.mktemp("report")
     world = World(folder)
-    with world.warehouse.keeping():
+    with world.warehouse.keep_open():
         people.fill(world)
         jobs_and_placements.fill(world)
         world.look("2026-03-05 10:00", companies={"acme": {"name": MARKUP}})

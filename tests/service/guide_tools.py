@@ -22,8 +22,8 @@ _PROGRAMS = {
     "python3": f"""\
 [ "$1 $2" = "-m venv" ] || exec {sys.executable} "$@"
 {sys.executable} -m venv --without-pip "$3"
-ln -s ROOT/tools/pip "$3/bin/pip"
-ln -s {Path(pip.__file__).parent} "$(echo "$3"/lib/python*/site-packages)/pip"
+ln -sf ROOT/tools/pip "$3/bin/pip"
+ln -sfn {Path(pip.__file__).parent} "$(echo "$3"/lib/python*/site-packages)/pip"
 """,
     "pip": f"""\
 venv=$(dirname "$(dirname "$0")")
@@ -50,7 +50,7 @@ exec "$@"
     "systemctl": """\
 for each in "$@"; do
   case $each in
-    *.service | *.timer) [ -e "ROOT/etc/systemd/system/$each" ] || { echo "no $each"; exit 5; } ;;
+    *.service | *.timer) ls ROOT/etc/systemd/system/$each >/dev/null || exit 5 ;;
   esac
 done
 """,

@@ -16,7 +16,7 @@ import pytest
 from connector.ledger.ledger import Ledger
 from connector.sandbox.server import Sandbox
 from connector.version import commit, full_version, program_version
-from connector.warehouse.duckdb_file import opened
+from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.state import read_identity
 from connector.warehouse.warehouse import Warehouse
 from tests.cli.calling import COUNTS, KEY, Called, call, variables
@@ -123,7 +123,7 @@ def test_doctor_compares_the_folder_with_the_configured_workspace(
 def test_doctor_notices_a_key_of_another_workspace_at_the_same_address(
     data: Path, sandbox: Sandbox
 ) -> None:
-    with opened(data / "work.duckdb") as work:
+    with open_file(data / "work.duckdb") as work:
         for each in ("jobs", "candidates", "companies", "bookings", "leads", "content_types"):
             work.execute(f"UPDATE landing.{each} SET id = uuid()::VARCHAR")
     called = call(["doctor", "--json"], variables(sandbox.base_url, data))

@@ -76,7 +76,7 @@ def test_the_age_of_the_last_backup_is_told(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
     land(settings, NOW)
     with Ledger(settings.folder) as ledger:
-        ledger.uses()
+        ledger.read_uses()
 
     assert "there is no backup" == looked(settings)["backup"].found
     made = make_backup(settings, tmp_path / "backups", now=lambda: NOW)

@@ -19,7 +19,7 @@ import pytest
 from connector.client.rate_limiter import RateLimiter
 from connector.pulls import first_load, incremental_scan, verification_pass
 from connector.pulls import resource_pull as pulls
-from connector.pulls.incremental_scan import Walk, Walked
+from connector.pulls.incremental_scan import IncrementalScan, ScanResult
 from connector.pulls.listing import Listing
 from connector.warehouse import bookmark as bookmarks
 from connector.warehouse.bookmark import Bookmark
@@ -49,7 +49,7 @@ def changed(patch: pytest.MonkeyPatch, owner: Any, name: str, *edits: tuple[str,
 
 def _lateness_is(patch: pytest.MonkeyPatch, share: str) -> None:
     whole = "timedelta(seconds=bookmark.lateness_seconds)"
-    for owner, name in ((incremental_scan, "floor_of"), (Walk, "__init__")):
+    for owner, name in ((incremental_scan, "floor_of"), (IncrementalScan, "__init__")):
         changed(patch, owner, name, (whole, f"{whole} * {share}"))
 
 
@@ -81,20 +81,22 @@ def floor_three_seconds_high(patch: pytest.MonkeyPatch) -> None:
 def clock_set_back_is_ignored(patch: pytest.MonkeyPatch) -> None:
     """The floor stays where it is, although the server's clock was set back."""
     for owner in (incremental_scan, verification_pass, bookmarks):
-        changed(patch, owner, "clocked", ("before - ahead <= CLOCK_SLACK_SECONDS", "True"))
+        changed(
+            patch, owner, "with_clock_change", ("before - ahead <= CLOCK_SLACK_SECONDS", "True")
+        )
 
 
 def bookmark_from_data(patch: pytest.MonkeyPatch) -> None:
     """R is the newest `updated_at` that was read, as most connectors have it."""
-    whole = Walk._close
+    whole = IncrementalScan._close
 
-    def close(self: Walk, *arguments: Any, **named: Any) -> Steps[Walked]:
+    def close(self: IncrementalScan, *arguments: Any, **named: Any) -> Steps[ScanResult]:
         details = self._details
         dates = [each.updated_at for each in details.by_id.values() if each.updated_at]
         details.bookmark = replace(details.bookmark, opened_at=max(dates, default=START))
         return (yield from whole(self, *arguments, **named))
 
-    patch.setattr(Walk, "_close", close)
+    patch.setattr(IncrementalScan, "_close", close)
 
 
 def bookmark_before_its_rows(patch: pytest.MonkeyPatch) -> None:
@@ -137,21 +139,28 @@ def queue_is_forgotten_after_a_kill(patch: pytest.MonkeyPatch) -> None:
 
 def closing_id_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     """Which record ended the last walk is not known when its reading turns out to be old."""
-    changed(patch, Walk, "_proven", ("closing.id if closing is not None", "None if True"))
+    changed(
+        patch, IncrementalScan, "_proven", ("closing.id if closing is not None", "None if True")
+    )
 
 
 def closing_floor_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     """A walk soon after another one remembers its own floor alone, and not the one before."""
-    changed(patch, Walk, "_proven", ("floor = min(floor, bookmark.closed_floor)", "pass"))
+    changed(
+        patch, IncrementalScan, "_proven", ("floor = min(floor, bookmark.closed_floor)", "pass")
+    )
 
 
 def resumed_walk_proves_as_of_now(patch: pytest.MonkeyPatch) -> None:
     """R is the time of the last listing, although records were read before the kill."""
     changed(
         patch,
-        Walk,
+        IncrementalScan,
         "_proven",
-        ("max(before, opened_at)", "max(before, opened(listing.pages[0], Bookmark()).opened_at)"),
+        (
+            "max(before, opened_at)",
+            "max(before, with_pass_start(listing.pages[0], Bookmark()).opened_at)",
+        ),
     )
 
 
@@ -161,15 +170,15 @@ def resumed_walk_proves_as_of_now(patch: pytest.MonkeyPatch) -> None:
 def no_coverage_certificate(patch: pytest.MonkeyPatch) -> None:
     """Several pages are taken for one instant."""
 
-    def certify(self: Walk, listing: Listing) -> Steps[bool]:
+    def certify(self: IncrementalScan, listing: Listing) -> Steps[bool]:
         yield from ()
         return True
 
-    def is_short(self: Walk, listing: Listing) -> bool:
+    def is_short(self: IncrementalScan, listing: Listing) -> bool:
         return False
 
-    patch.setattr(Walk, "_certify", certify)
-    patch.setattr(Walk, "_is_short", is_short)
+    patch.setattr(IncrementalScan, "_certify", certify)
+    patch.setattr(IncrementalScan, "_is_short", is_short)
 
 
 def no_verify_sweep(patch: pytest.MonkeyPatch) -> None:
@@ -182,17 +191,17 @@ def no_verify_sweep(patch: pytest.MonkeyPatch) -> None:
         yield from Commit(bookmark=bookmark)
         return bookmark, None
 
-    patch.setattr(pulls, "second_look", second_look)
+    patch.setattr(pulls, "second_sweep", second_look)
 
 
 def certificate_off_by_one(patch: pytest.MonkeyPatch) -> None:
     """One record above the boundary need not have been read."""
-    changed(patch, Walk, "_certify", ("if len(live) < need", "if len(live) < need - 1"))
+    changed(patch, IncrementalScan, "_certify", ("if len(live) < need", "if len(live) < need - 1"))
 
 
 def unread_records_are_believed(patch: pytest.MonkeyPatch) -> None:
     """A record that could not be read counts as alive, however long ago it was listed."""
-    changed(patch, Walk, "_certify", ("if len(live) >= need:", "if False:"))
+    changed(patch, IncrementalScan, "_certify", ("if len(live) >= need:", "if False:"))
 
 
 def tombstones_without_evidence(patch: pytest.MonkeyPatch) -> None:
@@ -218,7 +227,7 @@ def huge_totals_are_remembered(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(pulls, "with_checked_totals", unchecked)
     for owner in (incremental_scan, first_load):
-        patch.setattr(owner, "remembered", lambda total, *_: total)
+        patch.setattr(owner, "capped_total", lambda total, *_: total)
 
 
 # -- the rate limiter ------------------------------------------------------------------------------

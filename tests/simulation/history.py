@@ -19,7 +19,7 @@ from typing import Any
 
 from connector.warehouse.bookmark import Stream
 from connector.warehouse.pull_commands import Commit, Found
-from connector.warehouse.versions import SECOND, Edits, Ending, RecordState, Version
+from connector.warehouse.versions import SECOND, HistoryEdits, RecordState, Version, VersionEnd
 from connector.warehouse.warehouse import Warehouse
 from tests.pulls.landed import rows
 from tests.simulation.twin import Server, Twin
@@ -35,7 +35,7 @@ class Kept:
 
     version: Version
     shown: Mapping[str, Any]
-    ending: Ending | None = None
+    ending: VersionEnd | None = None
 
 
 Chains = dict[str, list[Kept]]
@@ -60,14 +60,14 @@ class Remembered:
         """Carry it out in the order of the warehouse (connector/warehouse/landing.py)."""
         self._list(what)
         self._read({each.record.id: each for each in what.records})
-        edits = Edits(self._declaration)
+        edits = HistoryEdits(self._declaration)
         for id, gone in what.gone.items():
             if id in self.chains:
                 edits.gone(id, gone.served_at, self._standing(id).last)
         self._carry_out(edits)
 
     def _list(self, what: Commit) -> None:
-        edits = Edits(self._declaration)
+        edits = HistoryEdits(self._declaration)
         items = {each.id: each for each in what.items}
         moments = {id: each.served_at for id, each in items.items() if each.served_at}
         for id, item in items.items():
@@ -82,7 +82,7 @@ class Remembered:
         self._carry_out(edits)
 
     def _read(self, records: Mapping[str, Found]) -> None:
-        edits = Edits(self._declaration)
+        edits = HistoryEdits(self._declaration)
         for id, found in records.items():
             before = self._standing(id) if id in self._landed else None
             if before is not None and _is_same(before, found):
@@ -106,7 +106,7 @@ class Remembered:
         version = replace(kept.version, observed_to=max(at, kept.version.observed_to))
         self.chains[id][-1] = replace(kept, version=version)
 
-    def _carry_out(self, edits: Edits) -> None:
+    def _carry_out(self, edits: HistoryEdits) -> None:
         for id, ending in edits.endings.items():
             self.chains[id][-1] = replace(self.chains[id][-1], ending=ending)
         for id, version in edits.moved.items():
@@ -156,7 +156,7 @@ def landing(server: Server) -> Iterator[Landed]:
     with TemporaryDirectory() as folder:
         shutil.copytree(_prepared(), folder, dirs_exist_ok=True)
         landed = Landed(server, Path(folder))
-        with landed._warehouse.keeping():
+        with landed._warehouse.keep_open():
             yield landed
 
 
@@ -171,7 +171,7 @@ def _prepared() -> Path:
 def _kept(row: Mapping[str, Any]) -> Kept:
     ending = None
     if row["_valid_to"] is not None:
-        ending = Ending(row["_valid_to"], row["_ended_before"], row["_ended_by"])
+        ending = VersionEnd(row["_valid_to"], row["_ended_before"], row["_ended_by"])
         assert row["_ended_after"] == row["_observed_to"]
     version = Version(
         number=row["_version"],
@@ -231,7 +231,7 @@ def _untrue(kept: Kept, past: Past) -> Iterator[str]:
         yield from _untrue_end(kept, kept.ending, [until for _, until in last], past)
 
 
-def _untrue_end(kept: Kept, ending: Ending, ends: list[datetime], past: Past) -> Iterator[str]:
+def _untrue_end(kept: Kept, ending: VersionEnd, ends: list[datetime], past: Past) -> Iterator[str]:
     after = kept.version.observed_to
     if not after <= ending.valid_to < ending.before:
         yield "_valid_to outside of its interval"

@@ -18,7 +18,7 @@ from connector.catalog.resource import Resource
 from connector.catalog.value import read_datetime
 from connector.errors import ConnectorError
 from connector.errors_api import NoAnswer
-from connector.pulls.resource_pull import Pulled, PullOptions, pull
+from connector.pulls.resource_pull import PullOptions, PullResult, pull
 from connector.warehouse import pull_commands
 from connector.warehouse.bookmark import Bookmark
 from connector.warehouse.pull_commands import (
@@ -75,7 +75,7 @@ class Kill:
 class Ended:
     """How a pull ended: with the engine's own word, with an error, or (both None) killed."""
 
-    pulled: Pulled | None = None
+    pulled: PullResult | None = None
     error: ConnectorError | None = None
 
 
@@ -213,24 +213,24 @@ class Mirror:
 
     def _look(self, wanted: pull_commands.EngineCommand[Any]) -> Any:
         match wanted:
-            case pull_commands.Recall(ids, _):
+            case pull_commands.LandedRows(ids, _):
                 found: Any = {id: self._known(id) for id in ids if id in self.rows}
-            case pull_commands.Differing(answers):
+            case pull_commands.DifferingFields(answers):
                 found = dict.fromkeys((each.id for each in answers if self._differs(each)), ())
-            case pull_commands.Between(after, before):
+            case pull_commands.CreatedBetween(after, before):
                 live = self._live()
                 found = frozenset(id for id, row in live if _lies(row.created_at, after, before))
-            case pull_commands.BetweenUpdated(after, before):
+            case pull_commands.UpdatedBetween(after, before):
                 live = self._settled()
                 found = frozenset(id for id, row in live if _lies(row.updated_at, after, before))
             case pull_commands.TiedPages(per_page):
                 created = sorted(row.created_at for _, row in self._live() if row.created_at)
                 pages = [created[at : at + per_page] for at in range(0, len(created), per_page)]
                 found = frozenset(n for n, page in enumerate(pages, 1) if page[0] == page[-1])
-            case pull_commands.LeastRecent(count):
+            case pull_commands.LeastRecentlyRead(count):
                 read = sorted((row.read_at, id) for id, row in self._settled() if row.read_at)
                 found = tuple(id for _, id in read[:count])
-            case pull_commands.Undated(after):
+            case pull_commands.UndatedIds(after):
                 dated = [(id, row.updated_at) for id, row in self._live() if row.read_at]
                 found = tuple(id for id, at in dated if at is None or at > after)
             case pull_commands.NextQueued(count, skip):

@@ -8,8 +8,8 @@ import pytest
 
 from connector.catalog.page import Page
 from connector.catalog.resource import Resource
-from connector.pulls.deletion_guard import Guard
-from connector.pulls.resource_pull import Pulled, PullOptions
+from connector.pulls.deletion_guard import MassDeletionGuard
+from connector.pulls.resource_pull import PullOptions, PullResult
 from connector.warehouse.pull_commands import Gone, Outcome
 from tests.simulation.checkers import differences, ghosts, judge
 from tests.simulation.mirror import Mirror
@@ -26,7 +26,7 @@ def _loaded(records: int = 120) -> Mirror:
     return mirror
 
 
-def _pulled(mirror: Mirror) -> Pulled:
+def _pulled(mirror: Mirror) -> PullResult:
     mirror.world.pass_time(3600)
     ended = mirror.pull()
     assert ended.pulled is not None, ended.error
@@ -40,7 +40,7 @@ def _work(mirror: Mirror, count: int = 1) -> None:
     mirror.world.churn.create(is_late_allowed=False)
 
 
-def _accepted(mirror: Mirror) -> Pulled:
+def _accepted(mirror: Mirror) -> PullResult:
     mirror.options = PullOptions(accepts_deletes=True)
     return _pulled(mirror)
 
@@ -100,11 +100,11 @@ def test_details_that_are_gone_and_listed_are_a_contradiction() -> None:
 
 
 def test_many_that_are_gone_wait_until_lists_do_not_show_them() -> None:
-    guard = Guard(100, 100)
+    guard = MassDeletionGuard(100, 100)
     gone = {f"{number}": Gone(START) for number in range(30)}
 
-    assert {} == guard.allow(gone)
-    guard.postpone()
+    assert {} == guard.accept(gone)
+    guard.defer()
     assert guard.refusal is not None
     assert "deletions_waiting" == guard.refusal.code
     guard.withheld |= gone

@@ -42,20 +42,20 @@ def a_clock_that_is_exact(patch: pytest.MonkeyPatch) -> None:
 def lists_that_show_all(patch: pytest.MonkeyPatch) -> None:
     """A detail completes what a list showed, whenever it says that it was changed."""
     patch.setattr(Version, "is_before", lambda *_: False)
-    whole = version.completed
+    whole = version.completed_version
 
     def completed(listed: Version, *rest: object) -> Version:
         done = whole(listed, *rest)  # type: ignore[arg-type]
         return replace(done, observed_from=listed.observed_from)
 
-    patch.setattr(edits, "completed", completed)
+    patch.setattr(edits, "completed_version", completed)
 
 
 def rows_of_two_versions(patch: pytest.MonkeyPatch) -> None:
     """What lists do not show is put into a list's version as the last detail had it."""
-    whole = edits.Edits.list
+    whole = edits.HistoryEdits.list
 
-    def listed(self: edits.Edits, item: Resource, *rest: object) -> None:
+    def listed(self: edits.HistoryEdits, item: Resource, *rest: object) -> None:
         whole(self, item, *rest)  # type: ignore[arg-type]
         before = rest[-1]
         if item.id in self.begun and isinstance(before, edits.RecordState):
@@ -63,7 +63,7 @@ def rows_of_two_versions(patch: pytest.MonkeyPatch) -> None:
             mixed = self.declaration.record({**before.shown, **record.raw})
             self.begun[item.id] = begun, mixed
 
-    patch.setattr(edits.Edits, "list", listed)
+    patch.setattr(edits.HistoryEdits, "list", listed)
 
 
 @pytest.mark.parametrize(

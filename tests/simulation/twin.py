@@ -20,7 +20,7 @@ from connector.catalog.resource import Resource
 from connector.catalog.value import Kind
 from connector.sandbox.behaviour import Behaviours
 from connector.sandbox.exchange import Rejection
-from connector.sandbox.shelf import Shape, keep, show, truncate
+from connector.sandbox.shelf import AnswerShape, shown_moment, stored_moment, truncate_moment
 from connector.sandbox.store import Store
 from tests.simulation.scenario import Scenario
 
@@ -201,7 +201,7 @@ class Twin(Server):
                 "content_type_items": scenario.content_type_items,
             }
         )
-        shape = Shape(self.declaration, self._behaviours)
+        shape = AnswerShape(self.declaration, self._behaviours)
         # What a record without any value shows; a version only lays its values over it.
         self._bare, self._listed = shape.detail({}, {}), tuple(shape.item({}, {}))
         self._dates = [
@@ -216,14 +216,14 @@ class Twin(Server):
 
     def _kept(self, moment: object) -> object:
         if isinstance(moment, datetime):
-            return keep(truncate(moment, self._behaviours))
+            return stored_moment(truncate_moment(moment, self._behaviours))
         return moment
 
     def _version(self, serial: int, stored: dict[str, Any]) -> Version:
         raw = {**self._bare, **stored}
         for name in self._dates:
             if raw[name] is not None:
-                raw[name] = show(raw[name], self._behaviours)
+                raw[name] = shown_moment(raw[name], self._behaviours)
         item = self._kind({name: raw[name] for name in self._listed}, is_item=True)
         return Version(serial, stored, self._kind(raw), item)
 

@@ -19,7 +19,13 @@ from connector.catalog.job import Job
 from connector.errors import WarehouseBusy
 from connector.warehouse import warehouse as warehouse_module
 from connector.warehouse.bookmark import Stream
-from connector.warehouse.duckdb_file import BLOCK_BYTES, is_wanted, log_of, opened, transaction
+from connector.warehouse.duckdb_file import (
+    BLOCK_BYTES,
+    is_requested,
+    log_of,
+    open_file,
+    transaction,
+)
 from connector.warehouse.pull_commands import Commit, Event, Found
 from connector.warehouse.runs import Run, begin_run, end_resource, last_runs
 from connector.warehouse.state import take_notices, write_notice
@@ -52,10 +58,10 @@ def test_no_progress_is_drawn_among_what_a_program_prints(work: Path) -> None:
     program = f"""
 from pathlib import Path
 import duckdb
-from connector.warehouse.duckdb_file import opened
+from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.published_file import reading
 setting = "SELECT current_setting('enable_progress_bar')"
-for session in (duckdb.connect(), opened(Path({str(work)!r})), reading(Path({str(work)!r}))):
+for session in (duckdb.connect(), open_file(Path({str(work)!r})), reading(Path({str(work)!r}))):
     with session as connection:
         print(*connection.execute(setting).fetchone())
 """
@@ -89,7 +95,7 @@ def test_small_commits_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.Monkey
         record = Found(Job({"id": f"{number}", "created_at": STAMP}), NOW)
         warehouse.commit(JOBS, Commit(records=(record,)), run.run_id, NOW)
         warehouse.write(end_resource, run.run_id, replace(DONE, resource="jobs", new=1))
-        with opened(warehouse.work) as connection:
+        with open_file(warehouse.work) as connection:
             write_notice(connection, Event("work_taken_back", "from the published file"), NOW)
             groups = {table: row_groups(connection, table) for table in TABLES}
             blocks = connection.execute("SELECT block_size FROM pragma_database_size()").fetchall()
@@ -106,15 +112,15 @@ def test_a_file_of_other_sizes_is_used_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "older.duckdb"
     with duckdb.connect(str(path)) as connection:
         connection.execute("CREATE TABLE kept AS SELECT 1 AS n")
-    with opened(path) as connection:
+    with open_file(path) as connection:
         connection.execute("INSERT INTO kept VALUES (2)")
 
     assert [{"n": 1}, {"n": 2}] == rows(path, "FROM kept ORDER BY n")
 
 
 def test_parts_of_one_process_have_the_file_together(work: Path) -> None:
-    with opened(work) as mine:
-        with opened(work) as theirs:
+    with open_file(work) as mine:
+        with open_file(work) as theirs:
             theirs.execute("INSERT INTO landing.jobs (id) VALUES ('theirs')")
             seen = mine.execute("SELECT id FROM landing.jobs").fetchall()
         mine.execute("INSERT INTO landing.jobs (id) VALUES ('mine')")
@@ -128,7 +134,7 @@ def test_parts_of_one_process_have_the_file_together(work: Path) -> None:
 def test_a_file_is_free_once_it_is_closed(tmp_path: Path) -> None:
     path = tmp_path / "work.duckdb"
     for number in range(3):
-        with opened(path) as connection:
+        with open_file(path) as connection:
             connection.execute("CREATE TABLE t AS SELECT $1 AS n", [number])
         assert not log_of(path).exists()
         with duckdb.connect(str(path)) as other:
@@ -139,12 +145,12 @@ def test_a_file_is_free_once_it_is_closed(tmp_path: Path) -> None:
 def test_openings_of_a_file_at_one_time_share_it(tmp_path: Path) -> None:
     paths = [tmp_path / f"{number}.duckdb" for number in range(3)]
     for path in paths:
-        with opened(path) as connection:
+        with open_file(path) as connection:
             connection.execute("CREATE TABLE t (n INTEGER)")
     all_open = Barrier(6)
 
     def insert(number: int) -> list[tuple[int]]:
-        with opened(paths[number % 3]) as connection:
+        with open_file(paths[number % 3]) as connection:
             all_open.wait(timeout=30)
             with transaction(connection):
                 connection.execute("INSERT INTO t VALUES ($1)", [number])
@@ -159,16 +165,16 @@ def test_openings_of_a_file_at_one_time_share_it(tmp_path: Path) -> None:
 
 def test_a_file_that_is_open_otherwise_is_busy(work: Path) -> None:
     held = duckdb.connect(str(work))
-    with pytest.raises(WarehouseBusy), opened(work, wait_seconds=0):
+    with pytest.raises(WarehouseBusy), open_file(work, wait_seconds=0):
         pass
     held.close()
-    with opened(work) as connection:
+    with open_file(work) as connection:
         assert [(0,)] == connection.execute("SELECT count(*) FROM landing.jobs").fetchall()
 
 
 def test_the_catalog_has_the_file_s_own_name(tmp_path: Path) -> None:
     path = tmp_path / "some'thing.duckdb.draft"
-    with opened(path) as connection:
+    with open_file(path) as connection:
         connection.execute("CREATE TABLE kept AS SELECT 1 AS n")
         here = connection.execute('SELECT n, current_database() FROM "some\'thing".kept').fetchall()
     with duckdb.connect(str(path)) as alone:
@@ -178,14 +184,14 @@ def test_the_catalog_has_the_file_s_own_name(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_kept_open_is_had_by_who_waits_for_it(warehouse: Warehouse) -> None:
-    with warehouse.keeping():
+    with warehouse.keep_open():
         warehouse.read(last_runs, 1)
         waiting = start_waiting(warehouse.work)
         try:
             until = time.monotonic() + 60
-            while not is_wanted(warehouse.work):
+            while not is_requested(warehouse.work):
                 assert time.monotonic() < until
-            warehouse.yield_if_wanted()
+            warehouse.release_if_requested()
             found = warehouse.read(last_runs, 1)
         finally:
             said, _ = waiting.communicate(timeout=60)
@@ -196,10 +202,10 @@ def test_a_file_that_is_kept_open_is_had_by_who_waits_for_it(warehouse: Warehous
 
 
 def test_nobody_waits_for_a_file_that_is_free(warehouse: Warehouse) -> None:
-    with warehouse.keeping():
+    with warehouse.keep_open():
         warehouse.read(last_runs, 1)
-        assert not is_wanted(warehouse.work)
-        warehouse.yield_if_wanted()
+        assert not is_requested(warehouse.work)
+        warehouse.release_if_requested()
         with pytest.raises(WarehouseBusy):
             busy_elsewhere(warehouse.work)
 
@@ -209,9 +215,9 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from connector.errors import WarehouseBusy
-from connector.warehouse.duckdb_file import opened
+from connector.warehouse.duckdb_file import open_file
 try:
-    with opened(Path(sys.argv[1]), wait_seconds=float(sys.argv[2])) as connection:
+    with open_file(Path(sys.argv[1]), wait_seconds=float(sys.argv[2])) as connection:
         connection.execute("INSERT INTO sync.runs (run_id, started_at) VALUES ('theirs', now())")
     print("had it")
 except WarehouseBusy:

@@ -11,7 +11,7 @@ import pytest
 from connector.catalog import CATALOG
 from connector.catalog.content import ContentItem
 from connector.warehouse.bookmark import Stream
-from connector.warehouse.landing import Landed
+from connector.warehouse.landing import LandedCounts
 from connector.warehouse.pull_commands import Commit, Found, Gone
 from connector.warehouse.warehouse import Warehouse
 from tests.pulls.landed import rows
@@ -35,7 +35,7 @@ def warehouse(tmp_path: Path) -> Warehouse:
     return prepared
 
 
-def commit(warehouse: Warehouse, *found: Found, at: float = 0, **rest: Any) -> Landed:
+def commit(warehouse: Warehouse, *found: Found, at: float = 0, **rest: Any) -> LandedCounts:
     """Commit these details and the rest, and hold the history to its promises."""
     fates = warehouse.commit(CANDIDATES, Commit(records=found, **rest), "run-1", moment(at))
     assert [] == offences(warehouse)
@@ -74,7 +74,7 @@ def test_an_unchanged_answer_adds_no_row(warehouse: Warehouse) -> None:
     fates = commit(warehouse, detail("1", 50, -500, skills="SQL", city="Bath"))
     commit(warehouse, items=(item("1", 70),))
 
-    assert Landed(unchanged=1) == fates
+    assert LandedCounts(unchanged=1) == fates
     assert [(CREATED, moment(-500), moment(0), moment(50), None)] == spans(warehouse)
     # Only now is a change of a field that no list shows, and that the list could not deny.
     commit(warehouse, detail("1", 90, 60, skills="SQL, Python", city="Bath"))
@@ -156,7 +156,7 @@ def test_a_status_between_two_details_is_not_lost(warehouse: Warehouse) -> None:
         ("rejected", True),
         ("placed", False),
     ] == kept
-    assert Landed(unchanged=1) == fates
+    assert LandedCounts(unchanged=1) == fates
 
 
 def test_what_a_list_cannot_show_is_no_difference(warehouse: Warehouse) -> None:

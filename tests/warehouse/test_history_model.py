@@ -51,7 +51,7 @@ def fresh(prepared: Path) -> Iterator[Warehouse]:
         copy = Path(folder) / "copy"
         shutil.copytree(prepared, copy)
         warehouse = Warehouse(copy)
-        with warehouse.keeping():
+        with warehouse.keep_open():
             yield warehouse
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from connector.warehouse.history import History
 from connector.warehouse.pull_commands import Commit, Gone
-from connector.warehouse.versions import Ending
+from connector.warehouse.versions import VersionEnd
 from connector.warehouse.warehouse import Warehouse
 from tests.tiers import first_fast
 from tests.warehouse.versions import CANDIDATES, detail, item, moment, offences, versions
@@ -66,8 +66,10 @@ def test_a_version_that_would_end_before_it_began_is_not_committed(
     commit(warehouse, records=(detail("1", 5, 5.7, first_name="Ann"),))
     whole = History._end
 
-    def early(self: History, endings: dict[str, Ending], stored: object) -> None:
-        too_early = {id: Ending(moment(5), each.before, each.by) for id, each in endings.items()}
+    def early(self: History, endings: dict[str, VersionEnd], stored: object) -> None:
+        too_early = {
+            id: VersionEnd(moment(5), each.before, each.by) for id, each in endings.items()
+        }
         whole(self, too_early, stored)  # type: ignore[arg-type]
 
     monkeypatch.setattr(History, "_end", early)

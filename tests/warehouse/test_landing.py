@@ -18,8 +18,8 @@ from connector.catalog.job import Job
 from connector.errors import NotAWarehouse, WarehouseBusy
 from connector.warehouse import pull_commands
 from connector.warehouse.bookmark import Bookmark, Stream
-from connector.warehouse.duckdb_file import opened
-from connector.warehouse.landing import Landed
+from connector.warehouse.duckdb_file import open_file
+from connector.warehouse.landing import LandedCounts
 from connector.warehouse.pull_commands import Commit, Event, Found, Gone
 from connector.warehouse.state import read_bookmark, read_status
 from connector.warehouse.warehouse import Warehouse
@@ -44,7 +44,7 @@ def candidate(id: str, **fields: Any) -> Found:
     return Found(Candidate({"id": id, **stamps, **fields}), NOW)
 
 
-def land(warehouse: Warehouse, *found: Found, **rest: Any) -> Landed:
+def land(warehouse: Warehouse, *found: Found, **rest: Any) -> LandedCounts:
     """Commit these records."""
     return warehouse.commit(CANDIDATES, Commit(records=found, **rest), "run-1", NOW)
 
@@ -76,17 +76,17 @@ def test_odd_values_are_kept_and_told_once(warehouse: Warehouse) -> None:
 
 
 def test_fates_are_counted_and_an_id_is_one_row(warehouse: Warehouse) -> None:
-    assert Landed(new=2) == land(warehouse, candidate("1"), candidate("2"))
+    assert LandedCounts(new=2) == land(warehouse, candidate("1"), candidate("2"))
     again = land(warehouse, candidate("1"), candidate("2", city="Bath"), candidate("3"))
 
-    assert Landed(new=1, changed=1, unchanged=1) == again
-    assert Landed(deleted=1) == land(warehouse, gone={"1": Gone(NOW), "unknown": Gone(NOW)})
-    assert Landed() == land(warehouse, gone={"1": Gone(NOW)})
+    assert LandedCounts(new=1, changed=1, unchanged=1) == again
+    assert LandedCounts(deleted=1) == land(warehouse, gone={"1": Gone(NOW), "unknown": Gone(NOW)})
+    assert LandedCounts() == land(warehouse, gone={"1": Gone(NOW)})
     assert 3 == len(rows(warehouse.work, "FROM landing.candidates"))
-    assert 2 == warehouse.look(CANDIDATES, pull_commands.CountLive())
+    assert 2 == warehouse.query(CANDIDATES, pull_commands.CountLive())
     # A record that is read again after it was held for deleted lives again.
-    assert Landed(changed=1) == land(warehouse, candidate("1"))
-    assert 3 == warehouse.look(CANDIDATES, pull_commands.CountLive())
+    assert LandedCounts(changed=1) == land(warehouse, candidate("1"))
+    assert 3 == warehouse.query(CANDIDATES, pull_commands.CountLive())
 
 
 def test_listed_rows_are_queued_until_their_details_land(warehouse: Warehouse) -> None:
@@ -98,13 +98,13 @@ def test_listed_rows_are_queued_until_their_details_land(warehouse: Warehouse) -
     )
     fates = warehouse.commit(JOBS, Commit(items=items), "run-1", NOW)
 
-    assert Landed(listed=3) == fates
-    assert ("j3", "j2") == warehouse.look(JOBS, pull_commands.NextQueued(2))
-    assert ("j2", "j1") == warehouse.look(JOBS, pull_commands.NextQueued(5, frozenset({"j3"})))
-    between = pull_commands.Between(items[0].created_at, items[2].created_at)
-    assert frozenset({"j2"}) == warehouse.look(JOBS, between)
+    assert LandedCounts(listed=3) == fates
+    assert ("j3", "j2") == warehouse.query(JOBS, pull_commands.NextQueued(2))
+    assert ("j2", "j1") == warehouse.query(JOBS, pull_commands.NextQueued(5, frozenset({"j3"})))
+    between = pull_commands.CreatedBetween(items[0].created_at, items[2].created_at)
+    assert frozenset({"j2"}) == warehouse.query(JOBS, between)
     detail = Found(Job({**items[2].raw, "description": "d"}), NOW)
-    assert Landed(new=1) == warehouse.commit(JOBS, Commit(records=(detail,)), "run-2", NOW)
+    assert LandedCounts(new=1) == warehouse.commit(JOBS, Commit(records=(detail,)), "run-2", NOW)
     assert 2 == warehouse.read(read_status, "jobs").pending
 
 
@@ -121,7 +121,7 @@ def test_a_commit_is_whole_or_nothing(warehouse: Warehouse) -> None:
 
 def test_rows_that_cannot_land_leave_the_bookmark_where_it_was(warehouse: Warehouse) -> None:
     land(warehouse, bookmark=Bookmark(proven_at=NOW))
-    with opened(warehouse.work) as connection:
+    with open_file(warehouse.work) as connection:
         connection.execute("DROP TABLE landing.candidates")
     with pytest.raises(duckdb.CatalogException):
         land(warehouse, candidate("1"), bookmark=Bookmark(proven_at=NOW + timedelta(hours=1)))
@@ -136,8 +136,8 @@ def test_rows_of_one_date_are_not_newer_than_each_other(warehouse: Warehouse) ->
         *(candidate(id, updated_at=tied) for id in "ab"),
         candidate("c", updated_at=later),
     )
-    found = warehouse.look(
-        CANDIDATES, pull_commands.BetweenUpdated(datetime.fromisoformat(tied), NOW)
+    found = warehouse.query(
+        CANDIDATES, pull_commands.UpdatedBetween(datetime.fromisoformat(tied), NOW)
     )
 
     assert frozenset("c") == found
@@ -162,7 +162,7 @@ def test_a_file_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
 
 def test_a_column_that_a_declaration_gained_is_added(warehouse: Warehouse) -> None:
     land(warehouse, candidate("1", city="Bath"))
-    with opened(warehouse.work) as connection:
+    with open_file(warehouse.work) as connection:
         connection.execute("ALTER TABLE landing.candidates DROP COLUMN languages")
     warehouse.prepare()
     land(warehouse, candidate("2", languages="Welsh"))
@@ -186,9 +186,9 @@ def test_whoever_holds_the_file_is_named(warehouse: Warehouse) -> None:
     assert b"held\n" == process.stdout.readline()
     with (
         pytest.raises(WarehouseBusy, match=f"process {process.pid}"),
-        opened(warehouse.work, wait_seconds=0.2),
+        open_file(warehouse.work, wait_seconds=0.2),
     ):
         pass
     process.communicate()
 
-    assert 0 == warehouse.look(JOBS, pull_commands.CountLive())
+    assert 0 == warehouse.query(JOBS, pull_commands.CountLive())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from connector.warehouse.duckdb_file import opened
+from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.lookups import WarehouseLookups
 from connector.warehouse.warehouse import Warehouse
 
@@ -15,7 +15,7 @@ RECORDS = 2**16 + 1
 def test_no_value_finds_the_record_of_another(tmp_path: Path) -> None:
     warehouse = Warehouse(tmp_path)
     warehouse.prepare()
-    with opened(warehouse.work) as connection:
+    with open_file(warehouse.work) as connection:
         connection.execute(
             "INSERT INTO landing.candidates BY NAME SELECT n::VARCHAR AS id, "
             "n || '@people.example' AS email, now() AS _seen_at, 'run' AS _run_id, "

@@ -6,9 +6,9 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from connector.ledger.push_plan import Problem, Verdict
+from connector.ledger.push_plan import Problem, RowVerdict
 from connector.pushes.batch_report import BatchReport
-from connector.pushes.landed_writes import publish
+from connector.pushes.landed_writes import copy_and_publish
 from connector.sandbox.faults import Drop, Status
 from connector.sandbox.server import Sandbox
 from connector.warehouse.state import last_copied, write_pushes
@@ -39,9 +39,9 @@ def pushed(pusher: Pusher) -> BatchReport:
     )
     sandbox.faults.add(Status(422), method="POST", path=CANDIDATES, nth=1)
     sandbox.faults.add(Drop("none"), method="POST", path=CANDIDATES, nth=1)
-    report = pusher.push(file_of(tasks, Verdict(10, "invalid", "bad_email", problems)))
+    report = pusher.push(file_of(tasks, RowVerdict(10, "invalid", "bad_email", problems)))
     assert {"held", "rejected", "created", "updated", "invalid"} == {*report.counts}
-    assert None is publish(pusher.settings)
+    assert None is copy_and_publish(pusher.settings)
     return report
 
 
@@ -54,13 +54,13 @@ def test_the_copy_is_the_journal(tmp_path: Path) -> None:
         assert_same(file, report, pusher)
 
         before = everything(file)
-        assert None is publish(pusher.settings)
+        assert None is copy_and_publish(pusher.settings)
         assert before == everything(file)
 
         sandbox.faults.clear()
         held = next(row for row in report.rows if row.outcome == "held")
         settled = pusher.resolve(report.batch, held.number, "drop")
-        assert None is publish(pusher.settings)
+        assert None is copy_and_publish(pusher.settings)
         assert_same(file, settled, pusher)
         (dropped,) = rows(file, f"FROM push.rows WHERE number = {held.number}")
         assert ("not_sent", True) == (dropped["outcome"], dropped["change"] > held.change)

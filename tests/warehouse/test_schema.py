@@ -179,11 +179,11 @@ def newer_work(folder: Path) -> ConnectorError:
 def newer_ledger(folder: Path) -> ConnectorError:
     """What the program says of a ledger of a newer version."""
     with Ledger(folder) as ledger:
-        ledger.uses()
+        ledger.read_uses()
         with closing(sqlite3.connect(ledger.path)) as connection:
             connection.execute("PRAGMA user_version = 99")
     with pytest.raises(NotALedger) as caught:
-        Ledger(folder).uses()
+        Ledger(folder).read_uses()
     return caught.value
 
 

@@ -17,7 +17,7 @@ from connector.client.request import (
     get_request,
     update_request,
 )
-from connector.client.response import Answer
+from connector.client.response import Response
 from connector.client.response_parsing import read_deleted, read_record, read_written
 from connector.errors_api import InDoubt, UnreadableAnswer
 
@@ -36,10 +36,10 @@ SENT = {
 NOW = "2026-03-02T09:00:00Z"
 
 
-def answer(record: dict[str, Any], *, date: str | None = NOW, seconds: float = 0.5) -> Answer:
+def answer(record: dict[str, Any], *, date: str | None = NOW, seconds: float = 0.5) -> Response:
     """An answer with that record, dated `date`."""
     headers = {} if date is None else {"date": format_datetime(read_datetime(date), usegmt=True)}
-    return Answer(200, headers, json.dumps({"data": record}).encode(), seconds)
+    return Response(200, headers, json.dumps({"data": record}).encode(), seconds)
 
 
 def created(**shown: Any) -> str:

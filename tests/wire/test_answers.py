@@ -20,7 +20,7 @@ from connector.client.request import (
     get_request,
     list_request,
 )
-from connector.client.response import Answer, rate_headers, served_at
+from connector.client.response import Response, rate_headers, served_at
 from connector.client.response_parsing import read_deleted, read_list, read_record, read_written
 from connector.errors import ConnectorError
 from connector.errors_api import InDoubt, UnreadableAnswer
@@ -41,9 +41,9 @@ NO_NUMBERS: tuple[Any, ...] = (None, -1, 1.5, "many", True, [], 10**400, "1_0")
 PAGES = {"page": 2, "per_page": 100, "total": 101, "total_pages": 2}
 
 
-def answer(document: Any, status: int = 200, **headers: str) -> Answer:
+def answer(document: Any, status: int = 200, **headers: str) -> Response:
     """An answer with that document as JSON."""
-    return Answer(status, headers, json.dumps(document).encode())
+    return Response(status, headers, json.dumps(document).encode())
 
 
 def test_a_list_keeps_its_items_as_received() -> None:
@@ -121,21 +121,21 @@ def test_a_write_gives_the_record_and_the_message(status: int) -> None:
 
 
 def test_a_delete_is_either_of_two_answers() -> None:
-    assert None is read_deleted(DELETE, Answer(204, {}, b""))
+    assert None is read_deleted(DELETE, Response(204, {}, b""))
     assert "Gone." == read_deleted(DELETE, answer({"message": "Gone."}))
     assert None is read_deleted(DELETE, answer({"data": None}))
 
 
 NOT_THE_APIS = (
-    Answer(200, {}, b""),
-    Answer(200, {}, b"<html>Welcome</html>"),
-    Answer(200, {}, b'{"data": {"id": "5'),
-    Answer(200, {}, b'{"data": NaN}'),
-    Answer(200, {}, b"[" * 100_000),
-    Answer(200, {}, b"[]"),
-    Answer(202, {}, b'{"data": {"id": "5d1c"}, "message": "Later."}'),
+    Response(200, {}, b""),
+    Response(200, {}, b"<html>Welcome</html>"),
+    Response(200, {}, b'{"data": {"id": "5'),
+    Response(200, {}, b'{"data": NaN}'),
+    Response(200, {}, b"[" * 100_000),
+    Response(200, {}, b"[]"),
+    Response(202, {}, b'{"data": {"id": "5d1c"}, "message": "Later."}'),
 )
-READERS: Mapping[str, Callable[[Request, Answer], Any]] = {
+READERS: Mapping[str, Callable[[Request, Response], Any]] = {
     "list": read_list,
     "get": read_record,
     "create": read_written,
@@ -146,12 +146,12 @@ REQUESTS = (LIST, GET, CREATE, DELETE)
 
 @pytest.mark.parametrize("found", NOT_THE_APIS, ids=lambda each: repr(each.body[:20]))
 @pytest.mark.parametrize("asked", REQUESTS, ids=lambda each: each.operation)
-def test_a_success_that_cannot_be_read(asked: Request, found: Answer) -> None:
+def test_a_success_that_cannot_be_read(asked: Request, found: Response) -> None:
     expected = UnreadableAnswer if asked.is_read else InDoubt
     with pytest.raises(expected) as caught:
         READERS[asked.operation](asked, found)
 
-    assert 1 == str(caught.value).count(asked.where)
+    assert 1 == str(caught.value).count(asked.path_of)
 
 
 @pytest.mark.parametrize("data", [None, {}, {"title": "A"}])
@@ -175,8 +175,8 @@ def test_a_create_without_an_id_is_in_doubt(data: Any) -> None:
 def test_rate_headers_are_read_or_none(text: str, limit: int | None, reset: float | None) -> None:
     headers = {f"x-ratelimit-{name}": text for name in ("limit", "remaining", "reset")}
 
-    assert RateHeaders(limit, limit, reset) == rate_headers(Answer(200, headers, b""))
-    assert RateHeaders(None, None, None) == rate_headers(Answer(200, {}, b""))
+    assert RateHeaders(limit, limit, reset) == rate_headers(Response(200, headers, b""))
+    assert RateHeaders(None, None, None) == rate_headers(Response(200, {}, b""))
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_rate_headers_are_read_or_none(text: str, limit: int | None, reset: floa
     ],
 )
 def test_the_servers_clock_is_read(text: str) -> None:
-    moment = served_at(Answer(200, {"date": text}, b""))
+    moment = served_at(Response(200, {"date": text}, b""))
 
     assert datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC) == moment
     assert moment is not None
@@ -200,13 +200,13 @@ def test_the_servers_clock_is_read(text: str) -> None:
     "text", ["", "now", "2026", "Sat, 99 Mar 2026 05:06:07 GMT", "Fri, 31 Dec 9999 23:59:59 -2359"]
 )
 def test_a_date_that_is_none_is_none(text: str) -> None:
-    assert None is served_at(Answer(200, {"date": text}, b""))
+    assert None is served_at(Response(200, {"date": text}, b""))
 
 
 @given(st.text())
 def test_no_header_breaks_the_reading(text: str) -> None:
     names = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "date")
-    found = Answer(200, dict.fromkeys(names, text), b"")
+    found = Response(200, dict.fromkeys(names, text), b"")
     rate = rate_headers(found)
 
     assert rate.limit is None or rate.limit >= 0
@@ -217,7 +217,7 @@ def test_no_header_breaks_the_reading(text: str) -> None:
 def test_no_answer_breaks_the_reading(body: bytes, status: int) -> None:
     for asked in REQUESTS:
         try:
-            READERS[asked.operation](asked, Answer(status, {}, body))
+            READERS[asked.operation](asked, Response(status, {}, body))
         except ConnectorError:
             continue
 

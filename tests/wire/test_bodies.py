@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.catalog.value import is_redacted
-from connector.client.response import DEPTH_MAX, Unpacked, as_body, parse
+from connector.client.response import DEPTH_MAX, BodyDecoder, as_body, parse
 
 JSON = st.recursive(
     st.none()
@@ -75,7 +75,7 @@ def test_a_byte_order_mark_is_no_error() -> None:
 def test_packed_bodies_arrive_whole(body: bytes, size: int) -> None:
     packed = gzip.compress(body)
     parts = [packed[start : start + size] for start in range(0, len(packed), size)]
-    unpacked = Unpacked("gzip", len(body))
+    unpacked = BodyDecoder("gzip", len(body))
     for each in parts:
         unpacked.add(each)
 
@@ -84,7 +84,7 @@ def test_packed_bodies_arrive_whole(body: bytes, size: int) -> None:
 
 @pytest.mark.parametrize("encoding", ["", "identity"])
 def test_plain_bodies_arrive_whole(encoding: str) -> None:
-    unpacked = Unpacked(encoding, 4)
+    unpacked = BodyDecoder(encoding, 4)
     unpacked.add(b"ab")
     unpacked.add(b"cd")
 
@@ -96,7 +96,7 @@ def test_plain_bodies_arrive_whole(encoding: str) -> None:
 def test_a_bomb_is_never_unpacked() -> None:
     bomb = gzip.compress(bytes(200_000_000), 9)
     cap = 1_000_000
-    unpacked = Unpacked("gzip", cap)
+    unpacked = BodyDecoder("gzip", cap)
     tracemalloc.start()
     try:
         with pytest.raises(OverflowError):
@@ -110,7 +110,7 @@ def test_a_bomb_is_never_unpacked() -> None:
 
 def unpack(body: bytes) -> bytes:
     """A gzip that comes in one part."""
-    unpacked = Unpacked("gzip", 10_000)
+    unpacked = BodyDecoder("gzip", 10_000)
     unpacked.add(body)
     return unpacked.whole()
 
@@ -126,4 +126,4 @@ def test_a_broken_gzip_is_no_body(body: bytes) -> None:
 @pytest.mark.parametrize("encoding", ["br", "deflate", "gzip, gzip", "anything"])
 def test_only_what_was_asked_for_is_unpacked(encoding: str) -> None:
     with pytest.raises(ValueError, match="not asked for"):
-        Unpacked(encoding, 1)
+        BodyDecoder(encoding, 1)

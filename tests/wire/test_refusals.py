@@ -17,7 +17,7 @@ from connector.client.request import (
     list_request,
     update_request,
 )
-from connector.client.response import Answer
+from connector.client.response import Response
 from connector.client.response_parsing import error_of
 from connector.errors import ConnectorError
 from connector.errors_api import (
@@ -52,9 +52,9 @@ DOCUMENTED: dict[int, type[ConnectorError]] = {
 }
 
 
-def answer(status: int, document: Any, **headers: str) -> Answer:
+def answer(status: int, document: Any, **headers: str) -> Response:
     """An answer with that document as JSON."""
-    return Answer(status, headers, json.dumps(document).encode())
+    return Response(status, headers, json.dumps(document).encode())
 
 
 def refusal_of(request: Request, status: int, document: Any) -> ConnectorError:
@@ -74,7 +74,7 @@ def refusal_of(request: Request, status: int, document: Any) -> ConnectorError:
 )
 def test_each_status_is_an_error_for_a_read(status: int, expected: type[ConnectorError]) -> None:
     assert expected is type(refusal_of(GET, status, SAID))
-    assert expected is type(error_of(GET, Answer(status, {}, HTML)))
+    assert expected is type(error_of(GET, Response(status, {}, HTML)))
 
 
 @pytest.mark.parametrize("asked", WRITES, ids=lambda each: each.operation)
@@ -84,7 +84,7 @@ def test_only_a_refusal_of_the_api_says_that_nothing_was_written(asked: Request)
         by_the_api = DOCUMENTED.get(status, by_a_page)
 
         assert by_the_api is type(refusal_of(asked, status, SAID)), status
-        assert by_a_page is type(error_of(asked, Answer(status, {}, HTML))), status
+        assert by_a_page is type(error_of(asked, Response(status, {}, HTML))), status
 
 
 @pytest.mark.parametrize("status", [*DOCUMENTED, 500, 418])
@@ -127,7 +127,7 @@ def test_a_missing_scope_is_named() -> None:
     ],
 )
 def test_a_404_is_evidence_only_in_the_apis_words(body: bytes, expected: bool) -> None:
-    error = error_of(GET, Answer(404, {}, body))
+    error = error_of(GET, Response(404, {}, body))
 
     assert isinstance(error, NotFound)
     assert expected == error.is_api_error
@@ -180,7 +180,7 @@ def test_a_422_of_any_shape_is_a_refusal(document: Any) -> None:
     ],
 )
 def test_a_redirect_names_its_target(location: str, shown: str) -> None:
-    error = error_of(GET, Answer(302, {"location": location}, b""))
+    error = error_of(GET, Response(302, {"location": location}, b""))
 
     assert isinstance(error, Redirected)
     assert shown == error.target

@@ -256,5 +256,5 @@ def test_requests_do_not_show_what_they_carry() -> None:
     searching = list_request(CATALOG["leads"], search="anna@example.com")
     creating = create_request(CATALOG["leads"], {"email": "anna@example.com"})
 
-    assert "GET /api/v1/leads" == searching.where
+    assert "GET /api/v1/leads" == searching.path_of
     assert "anna" not in repr(searching) + repr(creating)

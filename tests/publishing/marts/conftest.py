@@ -40,7 +40,7 @@ def month(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recomputed]:
 
 def _built(folder: Path, fill: Callable[[World], None]) -> Iterator[BuiltWorld]:
     world = World(folder)
-    with world.warehouse.keeping():
+    with world.warehouse.keep_open():
         fill(world)
     built = world.built()
     yield built

@@ -29,7 +29,7 @@ class Recomputed:
     def __init__(self, folder: Path) -> None:
         self.month, self.looks = made.simulate(SEED), made.looks(SEED)
         world = World(folder)
-        with world.warehouse.keeping():
+        with world.warehouse.keep_open():
             made.fill(world, self.month, self.looks)
         self.world: BuiltWorld = world.built()
         self.jobs, self.leads = self.live("jobs"), self.live("leads")

@@ -12,20 +12,20 @@ from typing import Any
 
 import pytest
 
-from connector.catalog.field_comparison import lacking
+from connector.catalog.field_comparison import missing_fields
 from connector.catalog.resource import Resource
 from connector.client import response_parsing
 from connector.errors import ConnectorError
 from connector.ledger import journal_reads, journal_writes, push_plan
-from connector.ledger.journal_records import Move
+from connector.ledger.journal_records import Transition
 from connector.ledger.journal_writes import JournalChange
-from connector.ledger.push_plan import Order
+from connector.ledger.push_plan import RowQueue
 from connector.pushes import create_lookup
 from connector.pushes import row_steps as push_create
 from connector.pushes import row_steps as push_update
 from connector.pushes.push_commands import Answer, Lost, Unsent, answer_of
 from connector.pushes.push_row import PushRow
-from connector.pushes.row_steps import compare as compare_values
+from connector.pushes.row_steps import plan_update as compare_values
 from tests.simulation.ablation import changed
 from tests.simulation.push import pusher
 
@@ -47,7 +47,7 @@ def absence_is_believed_at_once(patch: pytest.MonkeyPatch) -> None:
 
 def nothing_is_written_ahead(patch: pytest.MonkeyPatch) -> None:
     """The attempt is noted once it is answered."""
-    whole = JournalChange.intend
+    whole = JournalChange.record_attempt
 
     def intend(change: JournalChange, *arguments: Any) -> Any:
         change.connection.execute("SAVEPOINT ahead")
@@ -55,7 +55,7 @@ def nothing_is_written_ahead(patch: pytest.MonkeyPatch) -> None:
         change.connection.execute("ROLLBACK TO ahead")
         return attempt
 
-    patch.setattr(JournalChange, "intend", intend)
+    patch.setattr(JournalChange, "record_attempt", intend)
 
 
 def what_was_cut_off_is_planned_again(patch: pytest.MonkeyPatch) -> None:
@@ -66,20 +66,20 @@ def what_was_cut_off_is_planned_again(patch: pytest.MonkeyPatch) -> None:
             "SELECT batch, number FROM push_rows WHERE state = 'intent'"
         )
         for key in rows.fetchall():
-            change.move(key, Move("unsent", fate="unsent"))
+            change.record_transition(key, Transition("unsent", fate="unsent"))
         return 0
 
-    patch.setattr(JournalChange, "recover", recover)
+    patch.setattr(JournalChange, "mark_interrupted_rows", recover)
 
 
 def an_incomplete_look_is_believed(patch: pytest.MonkeyPatch) -> None:
     """What a look did not find is taken to be absent, although it did not see the whole list."""
-    changed(patch, push_create, "_absent", ("not sighting.is_complete", "False"))
+    changed(patch, push_create, "_record_not_found", ("not sighting.is_complete", "False"))
 
 
 def other_rows_records_are_adopted(patch: pytest.MonkeyPatch) -> None:
     """Whose record it is, is not asked."""
-    patch.setattr(journal_reads, "claimed", lambda *_: frozenset())
+    patch.setattr(journal_reads, "claimed_ids", lambda *_: frozenset())
 
 
 def rivals_are_not_asked(patch: pytest.MonkeyPatch) -> None:
@@ -91,26 +91,26 @@ def likeness_is_enough(patch: pytest.MonkeyPatch) -> None:
     """A record of the same identity is taken for the row's."""
 
     def is_match(sought: create_lookup.SoughtRecord, detail: Mapping[str, Any]) -> bool:
-        return not lacking(sought.resource, sought.identity or sought.body, detail)
+        return not missing_fields(sought.resource, sought.identity or sought.body, detail)
 
     patch.setattr(create_lookup, "_is_match", is_match)
 
 
 def files_are_strangers(patch: pytest.MonkeyPatch) -> None:
     """What another batch has done, or has open, is not asked."""
-    patch.setattr(journal_writes, "answered_by", lambda *_: None)
+    patch.setattr(journal_writes, "event_for_duplicate", lambda *_: None)
 
 
 def rows_are_strangers(patch: pytest.MonkeyPatch) -> None:
     """Equal rows of one file are all written."""
-    patch.setattr(JournalChange, "relate", lambda *_: None)
+    patch.setattr(JournalChange, "end_answered_rows", lambda *_: None)
 
 
 def rows_about_one_thing_go_at_once(patch: pytest.MonkeyPatch) -> None:
     """No row waits for another, nor for what an earlier push has left open."""
-    whole = Order.__init__
+    whole = RowQueue.__init__
 
-    def init(self: Order[Any], rows: Iterable[Any], *_: Any) -> None:
+    def init(self: RowQueue[Any], rows: Iterable[Any], *_: Any) -> None:
         whole(self, rows, {}, ())
 
     class Alone(dict[str, Any]):
@@ -121,24 +121,24 @@ def rows_about_one_thing_go_at_once(patch: pytest.MonkeyPatch) -> None:
         def pop(self, key: str, *_: Any) -> Any:
             return super().pop(key, None)
 
-    def init_alone(self: Order[Any], rows: Iterable[Any], *_: Any) -> None:
+    def init_alone(self: RowQueue[Any], rows: Iterable[Any], *_: Any) -> None:
         init(self, rows)
         self._under_way = Alone()
 
-    patch.setattr(Order, "__init__", init_alone)
-    patch.setattr(Order, "ended", lambda *_, **__: None)
+    patch.setattr(RowQueue, "__init__", init_alone)
+    patch.setattr(RowQueue, "end_row", lambda *_, **__: None)
     rivals_are_not_asked(patch)
 
 
 def others_changes_are_overwritten(patch: pytest.MonkeyPatch) -> None:
     """An update is sent whatever the record holds."""
     whole = compare_values
-    assert vars(push_update)["compare"] is whole
+    assert vars(push_update)["plan_update"] is whole
 
     def compare(*arguments: Any, **named: Any) -> Any:
         return whole(*arguments, **{**named, "overwrite": True})
 
-    patch.setattr(push_update, "compare", compare)
+    patch.setattr(push_update, "plan_update", compare)
 
 
 def a_refusal_is_final(patch: pytest.MonkeyPatch) -> None:

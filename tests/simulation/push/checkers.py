@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from connector.ledger.journal_reads import Key, RowRecord
+from connector.ledger.journal_reads import RowKey, RowRecord
 from connector.ledger.ledger_schema import OPEN
-from connector.ledger.push_plan import fingerprint, unpacked
+from connector.ledger.push_plan import fingerprint, from_json
 from connector.ledger.push_states import IN_DOUBT, TERMINAL, State
 from tests.simulation.push.pusher import MemoryLedger
 from tests.simulation.push.world import World, Write
@@ -30,14 +30,14 @@ class Witness:
 
     def __init__(self, world: World, ledger: MemoryLedger) -> None:
         self.world, self.ledger = world, ledger
-        self.resent: set[Key] = set()
-        self.settled: set[Key] = set()
-        self._ended: dict[Key, State] = {}
+        self.resent: set[RowKey] = set()
+        self.settled: set[RowKey] = set()
+        self._ended: dict[RowKey, State] = {}
         self._checked = 0
 
     # -- at every commit --------------------------------------------------------------------------
 
-    def judge(self, key: Key | None) -> None:
+    def judge(self, key: RowKey | None) -> None:
         """All that must hold at any moment."""
         self.p1_nothing_is_sent_that_is_not_written_down()
         self.p2_no_write_is_open_twice()
@@ -67,7 +67,7 @@ class Witness:
         if found:
             raise Broken("P2", f"{len(found)} writes are open twice")
 
-    def p3_what_has_ended_stays_ended(self, key: Key | None) -> None:
+    def p3_what_has_ended_stays_ended(self, key: RowKey | None) -> None:
         """P3: a terminal state is never left."""
         if key is None:
             return
@@ -152,21 +152,21 @@ class Witness:
             "SELECT task FROM push_rows WHERE batch = ? AND number = ?", (row.batch, row.number)
         ).fetchall()
         record = self.world.store.records(self.world.scenario.resource).get(row.record_id or "")
-        for name, value in unpacked(text).afterwards.items():
+        for name, value in from_json(text).afterwards.items():
             if record is not None and record[name] != value:
                 raise Broken("report", f"row {row.number} is created without its {name}")
 
-    def fingerprints(self) -> dict[Key, str]:
+    def fingerprints(self) -> dict[RowKey, str]:
         """What each row writes."""
         rows = self.ledger.connection.execute(
             "SELECT batch, number, task FROM push_rows WHERE task IS NOT NULL"
         ).fetchall()
-        return {(batch, number): fingerprint(unpacked(task)) for batch, number, task in rows}
+        return {(batch, number): fingerprint(from_json(task)) for batch, number, task in rows}
 
-    def _effects(self, key: Key) -> list[Write]:
+    def _effects(self, key: RowKey) -> list[Write]:
         return [w for w in self.world.log if w.key == key and w.committed_at is not None]
 
-    def _attempts(self, key: Key) -> list[Any]:
+    def _attempts(self, key: RowKey) -> list[Any]:
         rows = self.ledger.connection.execute(
             "SELECT fate FROM push_attempts WHERE batch = ? AND number = ?", key
         )

@@ -24,37 +24,44 @@ from connector.client.response import served_at
 from connector.client.response_parsing import error_of, read_written
 from connector.errors import ConnectorError, Misused
 from connector.ledger.journal import PUSH_LEASE, Journal
-from connector.ledger.journal_reads import Key, PendingRow
-from connector.ledger.journal_records import Attempt, Move
+from connector.ledger.journal_reads import PendingRow, RowKey
+from connector.ledger.journal_records import Attempt, Transition
 from connector.ledger.ledger import Ledger
 from connector.ledger.ledger_schema import SCHEMA
-from connector.ledger.push_plan import Blocked, Order, Plan, Problem, PushPolicy, marker_of
+from connector.ledger.push_plan import (
+    BlockedRow,
+    Problem,
+    PushPlan,
+    PushPolicy,
+    RowQueue,
+    marker_of,
+)
 from connector.ledger.push_states import FOR_A_PERSON
 from connector.ledger.sqlite_file import transaction
 from connector.pushes.push_commands import (
     Accepted,
     Answer,
     ClaimedRecords,
-    Intend,
+    InvalidBody,
     ListNewest,
-    Newest,
+    NewestBefore,
     OpenCreates,
     PushCommand,
     PushSteps,
     ReadOne,
+    RecordAttempt,
     Send,
-    Unfit,
     WaitUntil,
     answer_of,
 )
-from connector.pushes.row_steps import push
+from connector.pushes.row_steps import run_row
 from connector.warehouse.pull_commands import Unread
 from tests.simulation.push.world import World
 
 STEPS_MAX = 3000
 """A process that takes more steps than this does not end."""
 
-Judge = Callable[["Pushing", Key | None], None]
+Judge = Callable[["Pushing", RowKey | None], None]
 
 
 class Died(Exception):
@@ -120,11 +127,11 @@ class Pushing:
                 (PUSH_LEASE, self.run_id),
             )
 
-    def push(self, plan: Plan, terms: PushPolicy, landed_before: frozenset[str]) -> str:
+    def push(self, plan: PushPlan, terms: PushPolicy, landed_before: frozenset[str]) -> str:
         """Push a file until no row can be brought further. Raises `Died`."""
-        self.journal.recover()
+        self.journal.mark_interrupted_rows()
         self._may_die()
-        batch = self.journal.undertake(plan, terms, landed_before)
+        batch = self.journal.create_batch(plan, terms, landed_before)
         self._may_die()
         self._drive(batch)
         self._may_die()
@@ -133,14 +140,14 @@ class Pushing:
 
     def resume(self, batch: str) -> None:
         """Go on with a batch that was begun."""
-        self.journal.recover()
+        self.journal.mark_interrupted_rows()
         self.journal.resume(batch)
         self._drive(batch)
         self.journal.end(batch, "done", requests=self.sent, seconds=0.0)
 
     def settle(self) -> None:
         """Look once for each row that nobody has to decide on, as a pull does. Raises `Died`."""
-        self.journal.recover()
+        self.journal.mark_interrupted_rows()
         for each in self.journal.in_doubt():
             row = self.journal.row((each.batch, each.number))
             if row is None or row.status.state in FOR_A_PERSON:
@@ -148,7 +155,7 @@ class Pushing:
             steps, may_wait = self._steps(row), True
             course = _Course(row, steps, next(steps))
             is_open: bool | None = None
-            while is_open is None and not isinstance(course.wanted, Intend):
+            while is_open is None and not isinstance(course.wanted, RecordAttempt):
                 if isinstance(course.wanted, WaitUntil):
                     if self.world.own_now() < course.wanted.moment and not may_wait:
                         break
@@ -159,11 +166,11 @@ class Pushing:
     def _steps(self, row: PendingRow) -> PushSteps[bool]:
         batch = self._batch(row.key[0])
         marker = marker_of(batch.terms, batch.digest, row.key[1])
-        return push(declaration(row.task.resource), row.task, batch.terms, marker, row.status)
+        return run_row(declaration(row.task.resource), row.task, batch.terms, marker, row.status)
 
     def _drive(self, batch: str) -> None:
-        left, rows = self.journal.pending(batch), self.journal.work(batch)
-        order = Order(rows, self.journal.open_subjects(), left.open)
+        left, rows = self.journal.count_pending(batch), self.journal.rows_to_push(batch)
+        order = RowQueue(rows, self.journal.open_subjects(), left.open)
         active: list[_Course] = []
         parked: list[_Course] = []
         for _ in range(STEPS_MAX):
@@ -183,24 +190,24 @@ class Pushing:
                 parked.append(course)
             elif (is_open := self._step(course)) is not None:
                 active.remove(course)
-                order.ended(course.row, is_open=is_open)
+                order.end_row(course.row, is_open=is_open)
         raise Endless
 
-    def _begin(self, order: Order[PendingRow], active: list[_Course]) -> None:
+    def _begin(self, order: RowQueue[PendingRow], active: list[_Course]) -> None:
         while len(active) < self.world.scenario.connections:
             match order.next():
                 case None:
                     return
-                case Blocked(row, by):
+                case BlockedRow(row, by):
                     told = Problem("in_doubt_elsewhere", f"row {by[1]} of {by[0]} is open")
-                    self.journal.block(row.key, Move("kept", told.code, (told,)), by)
+                    self.journal.mark_blocked(row.key, Transition("kept", told.code, (told,)), by)
                     self._judge(self, row.key)
                 case row:
                     steps = self._steps(row)
                     try:
                         active.append(_Course(row, steps, next(steps)))
                     except StopIteration as ended:
-                        order.ended(row, is_open=ended.value)
+                        order.end_row(row, is_open=ended.value)
 
     def _step(self, course: _Course) -> bool | None:
         """Perform a row's ask; says whether the row is open once there is no other, else None."""
@@ -221,17 +228,17 @@ class Pushing:
         key, world = course.row.key, self.world
         answer: Any = None
         match course.wanted:
-            case Intend() as wanted:
+            case RecordAttempt() as wanted:
                 answer = self._intend(course, wanted)
             case Send():
                 answer = self._send(course)
-            case Move() as what:
-                state = self.journal.move(key, what)
+            case Transition() as what:
+                state = self.journal.record_transition(key, what)
                 self._tell(f"row {key[1]}: {what.event}, {state}")
                 self._judge(self, key)
             case ListNewest(page):
                 answer = world.newest(page)
-            case Newest():
+            case NewestBefore():
                 answer = self._newest()
             case ReadOne(id):
                 answer = world.read(id)
@@ -250,7 +257,7 @@ class Pushing:
             self._page = page
         return self._page
 
-    def _intend(self, course: _Course, wanted: Intend) -> Attempt | Unfit:
+    def _intend(self, course: _Course, wanted: RecordAttempt) -> Attempt | InvalidBody:
         task, resource = course.row.task, declaration(course.row.task.resource)
         try:
             match wanted.operation:
@@ -262,10 +269,10 @@ class Pushing:
                 case "convert":
                     request = convert_request(resource, wanted.record_id or "")
         except Misused as error:
-            return Unfit(str(error))
+            return InvalidBody(str(error))
         ahead = self.world.server_now() - self.world.now if self.world.scenario.has_date else None
         sent_after = self.world.now + ahead if ahead is not None else self.world.own_now()
-        attempt = self.journal.intend(
+        attempt = self.journal.record_attempt(
             course.row.key, request, before=wanted.before, sent_after=sent_after
         )
         course.request, course.attempt = request, attempt
@@ -299,7 +306,7 @@ def _moment(course: _Course) -> Any:
     return course.wanted.moment
 
 
-def renumbered(plan: Plan, digest: str) -> Plan:
+def renumbered(plan: PushPlan, digest: str) -> PushPlan:
     """The same rows in another file, in another order."""
     tasks = [*plan.tasks][::-1]
     moved = tuple(replace(task, number=number) for number, task in enumerate(tasks, 2))

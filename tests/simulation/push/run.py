@@ -13,8 +13,8 @@ from unittest.mock import patch
 
 from connector.ledger import journal_reads
 from connector.ledger.journal_reads import UNFINISHED, RowRecord
-from connector.ledger.journal_records import Move
-from connector.ledger.push_plan import Plan, PushPolicy
+from connector.ledger.journal_records import Transition
+from connector.ledger.push_plan import PushPlan, PushPolicy
 from connector.ledger.push_states import Task
 from connector.sandbox.draw import LEAD_STATUSES
 from tests.simulation.push.chance import Chance, Drawn
@@ -88,7 +88,7 @@ def run(
 class Play:
     """One play under way."""
 
-    def __init__(self, world: World, verdict: Verdict, plan: Plan) -> None:
+    def __init__(self, world: World, verdict: Verdict, plan: PushPlan) -> None:
         self.world, self.chance, self.scenario = world, world.chance, world.scenario
         self.ledger = MemoryLedger()
         self.witness = Witness(world, self.ledger)
@@ -114,7 +114,7 @@ class Play:
         self._judge_end(batches)
         self._replay()
 
-    def _busy(self, plan: Plan) -> list[str]:
+    def _busy(self, plan: PushPlan) -> list[str]:
         """Push while things go wrong, until a process lives to its end or enough have died."""
         batches = []
         for _ in range(BUSY_PROCESSES):
@@ -154,16 +154,18 @@ class Play:
             key = (row.batch, row.number)
             match self.chance.pick(4):
                 case 0:
-                    process.journal.move(key, Move("looked_again", "in_doubt"))
+                    process.journal.record_transition(key, Transition("looked_again", "in_doubt"))
                 case 1:
-                    process.journal.move(key, Move("dropped", "dropped"))
+                    process.journal.record_transition(key, Transition("dropped", "dropped"))
                 case 2:
                     self.witness.resent.add(key)
-                    process.journal.move(key, Move("resent"))
+                    process.journal.record_transition(key, Transition("resent"))
                 case _:
                     id = row.record_id or "chosen"
                     self.witness.settled.add(key)
-                    process.journal.move(key, Move("declared_applied", record_id=id))
+                    process.journal.record_transition(
+                        key, Transition("declared_applied", record_id=id)
+                    )
             self.witness.judge(key)
 
     def _judge_end(self, batches: list[str]) -> None:
@@ -207,12 +209,12 @@ class Play:
         self.terms = replace(self.terms, again=False)
         before = len(self.world.log)
         process = self._pushing()
-        known = process.journal.pushed(self.witness.fingerprints().values())
+        known = process.journal.earlier_pushes(self.witness.fingerprints().values())
         if self._verdict.seed % REPLAYED == 0:
             batch = process.push(self.plan, self.terms, self.landed())
             written = {write.key for write in self.world.log[before:]}
         else:
-            batch = process.journal.undertake(self.plan, self.terms)
+            batch = process.journal.create_batch(self.plan, self.terms)
             rows = process.journal.rows(batch)
             written = {(row.batch, row.number) for row in rows if row.state == "planned"}
         prints = self.witness.fingerprints()
@@ -248,7 +250,7 @@ class Play:
 # -- files ----------------------------------------------------------------------------------------
 
 
-def draw_plan(world: World, chance: Chance) -> Plan:
+def draw_plan(world: World, chance: Chance) -> PushPlan:
     """A file of a few rows, of which some are the same, or about the same thing."""
     scenario, tasks = world.scenario, list[Task]()
     least, most = scenario.rows
@@ -275,7 +277,7 @@ def draw_plan(world: World, chance: Chance) -> Plan:
         for task in tasks:
             if task.record_id is not None and chance.yes(0.5):
                 world.edit(task.record_id)
-    return Plan(scenario.resource, "upsert", "file.csv", "digest-a" + "0" * 56, tuple(tasks))
+    return PushPlan(scenario.resource, "upsert", "file.csv", "digest-a" + "0" * 56, tuple(tasks))
 
 
 def _task(world: World, chance: Chance, number: int) -> Task:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from connector.ledger.push_plan import DoubtPolicy, Plan
+from connector.ledger.push_plan import DoubtPolicy, PushPlan
 from connector.ledger.push_states import Operation, Task
 from tests.simulation.push.checkers import Broken
 from tests.simulation.push.pusher import Endless
@@ -101,7 +101,7 @@ def play(
     world.told = trace
     tasks = tuple(_task(world, kind, number) for number, kind in enumerate(shape.rows, 2))
     world.pass_time(3600)
-    plan = Plan(scenario.resource, "upsert", "tiny.csv", _DIGEST, tasks)
+    plan = PushPlan(scenario.resource, "upsert", "tiny.csv", _DIGEST, tasks)
     try:
         Play(world, Verdict(str(shape), 1), plan).through()
     except (Broken, Endless, AssertionError, sqlite3.IntegrityError) as broken:

@@ -21,7 +21,7 @@ from connector.catalog.resource import Resource
 from connector.catalog.value import read_datetime
 from connector.client.answer_fit import misfit_of_id
 from connector.client.request import Request
-from connector.client.response import Answer
+from connector.client.response import Response
 from connector.errors_api import InDoubt, Unreachable
 from connector.sandbox.draw import LEAD_STATUSES
 from connector.sandbox.exchange import Rejection
@@ -208,7 +208,7 @@ class World:
 
     # -- requests ---------------------------------------------------------------------------------
 
-    def send(self, key: Key, attempt: int, request: Request) -> Answer:
+    def send(self, key: Key, attempt: int, request: Request) -> Response:
         """One write. Raises what the client raises where no whole answer comes."""
         self.pass_time(0.05 + self.chance.within(0.2))
         fault = self._fault()
@@ -229,14 +229,14 @@ class World:
             answer = self._commit(write)
         if fault in ("dropped", "applied", "late", "late far"):
             self.pass_time(DEADLINE_SECONDS)
-            raise InDoubt(request.where, "no whole answer in time")
+            raise InDoubt(request.path_of, "no whole answer in time")
         self.pass_time(0.02)
         if fault == "error":
             return self._answer(500, {"error": "server_error", "message": "Something went wrong."})
         if fault in ("crossed", "merged"):
             return self._crossed(write, answer)
         if fault == "truncated":
-            return Answer(answer.status, answer.headers, answer.body[: len(answer.body) // 2])
+            return Response(answer.status, answer.headers, answer.body[: len(answer.body) // 2])
         return answer
 
     def _fault(self) -> WriteFault | None:
@@ -248,7 +248,7 @@ class World:
                 return fault
         return None
 
-    def _commit(self, write: Write) -> Answer:
+    def _commit(self, write: Write) -> Response:
         """The write has its effect, now."""
         name, id = self.scenario.resource, write.path.split("/")[-1]
         body = json.loads(write.body) if write.body is not None else {}
@@ -270,14 +270,14 @@ class World:
         self._tell(f"server: {write.operation} of row {write.key[1]} has its effect")
         return self._answer(answer.status, answer.body)
 
-    def _crossed(self, write: Write, answer: Answer) -> Answer:
+    def _crossed(self, write: Write, answer: Response) -> Response:
         """The answer with another record, as of a cache that mixes up answers."""
         other = self._other(write.record_id or "")
         if other is None or answer.status >= 400:
             return answer
         return self._answer(answer.status, {"data": other, "message": "Done."})
 
-    def _merged(self, write: Write) -> Answer:
+    def _merged(self, write: Write) -> Response:
         """The answer to a create that the server merges into an existing record."""
         sent, name = json.loads(write.body or b"{}"), self.scenario.resource
         records = self.store.records(name).values()
@@ -295,11 +295,11 @@ class World:
         ids = sorted(records.keys() - {id})
         return records[ids[self.chance.pick(len(ids))]] if ids else None
 
-    def _answer(self, status: int, document: Mapping[str, Any]) -> Answer:
+    def _answer(self, status: int, document: Mapping[str, Any]) -> Response:
         headers = {}
         if self.scenario.has_date:
             headers["date"] = format_datetime(self.server_now(), usegmt=True)
-        return Answer(status, headers, json.dumps(document).encode())
+        return Response(status, headers, json.dumps(document).encode())
 
     def newest(self, page: int) -> Page[Resource] | Unread:
         """One page, last created first, unless the scenario has it otherwise."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from connector.errors import SpreadsheetError
-from connector.pushes.file_warnings import LostColumns, of_warnings
+from connector.pushes.file_warnings import LostColumns, warning_questions
 from connector.spreadsheet.check import check
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.meanings import ColumnMeanings
@@ -150,11 +150,11 @@ def outcome(path: Path, text: str) -> Outcome:
         columns = map_headings(table.headings, target)
         lost = LostColumns(table, columns)
         meanings = ColumnMeanings(table.rows, columns.columns)
-        rows = list(check(lost.through(), columns, target, Said(), meanings=meanings))
+        rows = list(check(lost.pass_rows(), columns, target, Said(), meanings=meanings))
     except SpreadsheetError as error:
         return Outcome(error=error.code)
     tasks = [(each, each.task.fields) for each in rows if each.task and each.outcome is None]
-    questions = (*table.questions, *lost.questions(), *of_warnings(0, table, columns))
+    questions = (*table.questions, *lost.questions(), *warning_questions(0, table, columns))
     return Outcome(
         tuple(fields for row, fields in tasks if not row.warnings),
         tuple(str(fields.get("email")) for row, fields in tasks if row.warnings),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from connector.ledger.push_plan import Problem
 from connector.spreadsheet.report import RowResult, write_report
 from connector.spreadsheet.table import open_table
-from connector.spreadsheet.texts import mark, mark_text_cell, unmark
+from connector.spreadsheet.texts import escape_cell, escape_text_cell, unescape_cell
 from tests.spreadsheet.files.made import cells_of, text_file
 from tests.spreadsheet.files.reported import HOSTILE, RUNS, csv_of, report_on, sheet_cells
 
@@ -55,9 +55,9 @@ def test_workbook_reports_have_text_and_no_formula(tmp_path: Path) -> None:
 @settings(max_examples=500)
 @given(TRICKY)
 def test_marking_and_unmarking_are_inverse(text: str) -> None:
-    assert text == unmark(mark(text))
-    assert text == unmark(mark_text_cell(text))
-    assert not RUNS.match(mark(text))
+    assert text == unescape_cell(escape_cell(text))
+    assert text == unescape_cell(escape_text_cell(text))
+    assert not RUNS.match(escape_cell(text))
 
 
 def test_tables_that_are_no_report_are_left_alone(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from connector.errors import DamagedSpreadsheet, PasswordProtected
-from connector.page.words import language, note_of
+from connector.page.words import error_note, language
 from connector.spreadsheet.check import CheckedRow
 from connector.spreadsheet.problems import Cell, PartlyShown
 from connector.spreadsheet.report import RowResult, write_report
@@ -158,7 +158,7 @@ def test_an_old_workbook_with_a_password_is_called_so_in_each_language(tmp_path:
 
     assert "is encrypted with a password" in str(refused.value)
     for code, word in (("en", "password"), ("de", "Passwort"), ("fr", "mot de passe")):
-        message, action = language(code).note(note_of(refused.value))
+        message, action = language(code).note(error_note(refused.value))
         assert word in message
         assert word in action
 

@@ -54,9 +54,9 @@ def test_headings_are_kept_as_they_stand(tmp_path: Path) -> None:
         (b"", NotASpreadsheet, "is empty"),
         (b"\xef\xbb\xbf", HeadingsRefused, "row 1 is blank"),
         (b"\n\na,b\n1,2\n", HeadingsRefused, "row 1 is blank"),
-        (b"a,b\n", NoRows, "no row below"),
-        (b"a,b\n,\n\n , \n", NoRows, "no row below"),
-        (b"%PDF-1.7\n", NotASpreadsheet, "is a PDF, whatever its name"),
+        (b"a,b\n", NoRows, "but no rows"),
+        (b"a,b\n,\n\n , \n", NoRows, "but no rows"),
+        (b"%PDF-1.7\n", NotASpreadsheet, "is a PDF, although its name says otherwise"),
     ],
     ids=["empty", "mark", "late", "headings", "blank", "pdf"],
 )
@@ -98,7 +98,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
         said[name] = str(refused.value).removeprefix(str(tmp_path))
 
     assert {
-        "none": "/none.csv: there is no such file",
+        "none": "/none.csv does not exist",
         "folder": "/folder.csv is a folder, not a file with a table",
         "pipe": "/pipe.csv is a pipe, not a file with a table",
         "device": "/device.csv is a device, not a file with a table",

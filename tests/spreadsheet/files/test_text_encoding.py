@@ -82,7 +82,7 @@ def test_no_encoding_is_offered_where_a_byte_means_nothing_in_it(tmp_path: Path)
 def test_another_script_in_utf_16_is_offered_and_not_read_as_garbage(tmp_path: Path) -> None:
     rows = [("Билл", "Любляна")] * 10
     content = "".join(f"{a},{b}\n" for a, b in [("имя", "город"), *rows]).encode("utf-16-be")
-    with pytest.raises(EncodingUnknown, match="every NUL byte is where UTF-16") as refused:
+    with pytest.raises(EncodingUnknown, match="its NUL bytes show that it is UTF-16") as refused:
         open_table(text_file(tmp_path, content))
 
     assert ("utf-16-be", ("имя", "город", "Билл")) == (
@@ -95,9 +95,13 @@ def test_another_script_in_utf_16_is_offered_and_not_read_as_garbage(tmp_path: P
     ("content", "said", "part"),
     [
         (TEXT.encode("utf-8-sig"), "cp1252", "begins with the mark of utf-8"),
-        (b"a,b\nc,\xe9\n", "utf-8", "byte 0xE9 in line 2, character 3, is not utf-8"),
-        (b"\xef\xbb\xbfa,b\nc,\xe9\n", None, "byte 0xE9 in line 2, character 3, is not utf-8"),
-        (b"\xff\xfea\0,\0b\0\n\0c\0,\0\0\xd8", None, "line 2, character 3, is not utf-16"),
+        (b"a,b\nc,\xe9\n", "utf-8", "byte 0xE9 in line 2, character 3, is not valid utf-8"),
+        (
+            b"\xef\xbb\xbfa,b\nc,\xe9\n",
+            None,
+            "byte 0xE9 in line 2, character 3, is not valid utf-8",
+        ),
+        (b"\xff\xfea\0,\0b\0\n\0c\0,\0\0\xd8", None, "line 2, character 3, is not valid utf-16"),
     ],
     ids=["mark against option", "said wrongly", "marked wrongly", "half a character"],
 )
@@ -185,7 +189,7 @@ def test_what_is_said_of_delimiters_is_checked(tmp_path: Path) -> None:
     assert ("a;b",) == open_table(path, delimiter="tab").headings
     with pytest.raises(UnknownName, match="'#' is not a delimiter"):
         open_table(path, delimiter="#")
-    with pytest.raises(Misused, match="is text, and --sheet says nothing of it"):
+    with pytest.raises(Misused, match="is text, which --sheet does not apply to"):
         open_table(path, sheet="People")
 
 

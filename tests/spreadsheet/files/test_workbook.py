@@ -21,7 +21,7 @@ from connector.errors import (
     SheetUnknown,
 )
 from connector.spreadsheet import workbook
-from connector.spreadsheet.source_file import find
+from connector.spreadsheet.source_file import open_source
 from connector.spreadsheet.table import open_table
 from tests.spreadsheet.files.made import cells_of, parts, sheet_xml, text_row, workbook_file, zipped
 
@@ -142,7 +142,7 @@ def test_texts_come_as_they_were_written(tmp_path: Path) -> None:
         (('<row r="1"><c r="A1"><v>1</v></c><c r="A1"><v>2</v></c></row>',), "A1 is there twice"),
         ((text_row(2, "a"), text_row(1, "b")), "row 1 is there twice or out of order"),
         (('<row r="1"><c r="B2"><v>1</v></c></row>',), "B2 is there twice or out of order"),
-        (('<row r="1"><c r="?"><v>1</v></c></row>',), "'?' is no place of a cell"),
+        (('<row r="1"><c r="?"><v>1</v></c></row>',), "'?' is not a cell reference"),
         (('<row r="1"><c r="A1"><v>1</v></row>',), "has XML that is damaged"),
     ],
     ids=["cell twice", "row order", "other row", "no place", "not closed"],
@@ -169,9 +169,9 @@ def several(folder: Path) -> Path:
 
 def test_the_sheet_is_named_or_the_only_one_with_rows(tmp_path: Path) -> None:
     path = several(tmp_path)
-    with pytest.raises(SheetUnknown, match="has 2 sheets with something in them") as refused:
+    with pytest.raises(SheetUnknown, match="has 2 sheets with rows") as refused:
         open_table(path)
-    assert "Name one with --sheet: 'People' (a); 'Jobs' (b)." == refused.value.action
+    assert "Choose one with --sheet: 'People' (a); 'Jobs' (b)." == refused.value.action
 
     assert ("a",) == open_table(path, sheet="people ").headings
     assert ("Lists", ("b",)) == (
@@ -184,9 +184,9 @@ def test_the_sheet_is_named_or_the_only_one_with_rows(tmp_path: Path) -> None:
 
 def test_options_of_text_say_nothing_of_a_workbook(tmp_path: Path) -> None:
     path = workbook_file(tmp_path, text_row(1, "a"), text_row(2, "1"))
-    with pytest.raises(Misused, match="is a workbook, and --encoding"):
+    with pytest.raises(Misused, match="is a workbook, which --encoding"):
         open_table(path, encoding="utf-8")
-    with pytest.raises(Misused, match="is a workbook, and --delimiter"):
+    with pytest.raises(Misused, match="is a workbook, which --delimiter"):
         open_table(path, delimiter="comma")
 
 
@@ -205,13 +205,13 @@ def test_workbooks_without_rows(
 @pytest.mark.parametrize(
     ("content", "error", "part"),
     [
-        (b"%PDF-1.7\n", NotASpreadsheet, "is a PDF, whatever its name"),
-        (zipped({"content.xml": "<a/>"}), NoRows, "no visible sheet that holds anything"),
+        (b"%PDF-1.7\n", NotASpreadsheet, "is a PDF, although its name says otherwise"),
+        (zipped({"content.xml": "<a/>"}), NoRows, "has no visible sheet with rows"),
         (zipped({"xl/workbook.bin": b"\0"}), NotASpreadsheet, "is an xlsb workbook"),
-        (zipped({"a.txt": b"a"}), NotASpreadsheet, "is a zip and no workbook"),
-        (zipped({"a.txt": b"a"})[:-5], DamagedSpreadsheet, "is cut off"),
-        (zipped({"a.txt": b"a"}) + b"more", DamagedSpreadsheet, "added at its end"),
-        (b"PK\x03\x04" + b"\0" * 10, DamagedSpreadsheet, "is cut off"),
+        (zipped({"a.txt": b"a"}), NotASpreadsheet, "is a zip file, not a workbook"),
+        (zipped({"a.txt": b"a"})[:-5], DamagedSpreadsheet, "is incomplete"),
+        (zipped({"a.txt": b"a"}) + b"more", DamagedSpreadsheet, "extra data at its end"),
+        (b"PK\x03\x04" + b"\0" * 10, DamagedSpreadsheet, "is incomplete"),
     ],
     ids=["text", "ods", "xlsb", "zip", "cut", "more", "short"],
 )
@@ -276,12 +276,12 @@ def test_plain_rows_are_passed_over_and_judged_alike(
 
     def judged() -> object:
         try:
-            return workbook.find_sheet(find(path), None).outline
+            return workbook.find_sheet(open_source(path), None).outline
         except ConnectorError as error:
             # Where XML is damaged is counted in what is left of it.
             return str(error).partition("damaged")[0]
 
     shortened = judged()
     with monkeypatch.context() as patched:
-        patched.setattr(workbook, "_shortened", lambda pieces, keeps: pieces)
+        patched.setattr(workbook, "_without_plain_rows", lambda pieces, keeps: pieces)
         assert judged() == shortened

@@ -88,7 +88,7 @@ class Said:
         there = self.records.get(resource, ())
         return {each.record["id"]: each for each in there if each.record["id"] in ids}
 
-    def holds(self, resource: str) -> bool:
+    def has_records(self, resource: str) -> bool:
         """Whether the resource has any record."""
         return bool(self.records.get(resource))
 

@@ -11,9 +11,16 @@ from hypothesis import strategies as some
 
 from connector.catalog import CATALOG
 from connector.catalog.value import Kind
-from connector.spreadsheet.cells import AS_WRITTEN, CellOptions, Reader, reader
+from connector.spreadsheet.cells import AS_WRITTEN, CellOptions, CellReader, cell_reader
 from connector.spreadsheet.numbers import as_shown
-from connector.spreadsheet.problems import PROBLEMS, Amount, Cell, NotedValue, Unreadable, shown
+from connector.spreadsheet.problems import (
+    PROBLEMS,
+    Amount,
+    Cell,
+    CellError,
+    NotedValue,
+    visible_text,
+)
 from connector.spreadsheet.target_columns import TargetColumn, target_columns
 
 MANNERS = (
@@ -27,8 +34,8 @@ MANNERS = (
     ),
     CellOptions("dmy", century=1930),
 )
-READERS: list[tuple[TargetColumn, Reader]] = [
-    (column, reader(column, "upsert", options))
+READERS: list[tuple[TargetColumn, CellReader]] = [
+    (column, cell_reader(column, "upsert", options))
     for declared in CATALOG.values()
     if "create" in declared.operations
     for column in target_columns(declared, "upsert")
@@ -67,7 +74,7 @@ def test_any_cell_is_a_value_or_a_documented_problem(
     for column, made in READERS:
         try:
             value = made.read(cell)
-        except Unreadable as error:
+        except CellError as error:
             refusals.add(error.problem().code)
             continue
         value = value.value if isinstance(value, NotedValue) else value
@@ -81,7 +88,7 @@ def test_any_cell_is_a_value_or_a_documented_problem(
             _, problem = column.field.read(value)
             assert problem is None, (column.key, value)
     assert refusals <= set(PROBLEMS)
-    assert shown(cell).replace("\n", "").isprintable()
+    assert visible_text(cell).replace("\n", "").isprintable()
 
 
 @settings(max_examples=300)
@@ -94,7 +101,7 @@ def test_any_number_in_any_format_is_a_value_or_a_documented_problem(
     for column, made in NUMBERS:
         try:
             value = made.read(cell)
-        except Unreadable as error:
+        except CellError as error:
             refusals.add(error.problem(column.key, cell).code)
             continue
         value = value.value if isinstance(value, NotedValue) else value
@@ -114,11 +121,11 @@ def test_any_number_in_any_format_is_a_value_or_a_documented_problem(
 def test_every_number_field_says_that_a_number_is_too_large(number: float, form: str) -> None:
     cell = as_shown(number, form)
     for column, made in NUMBERS:
-        with pytest.raises(Unreadable) as refused:
+        with pytest.raises(CellError) as refused:
             made.read(cell)
         problem = refused.value.problem(column.key, cell)
         assert "too_large" == problem.code
-        assert shown(cell) == problem.received
+        assert visible_text(cell) == problem.received
         assert "at most 18 digits" in str(problem.fix)
 
 
@@ -130,8 +137,8 @@ def test_numbers_written_plainly_are_read_exactly(cents: int) -> None:
     )
     text = f"{'-' * (cents < 0)}{abs(cents) // 100}.{abs(cents) % 100:02}"
 
-    assert float(text) == reader(column, "create").read(text)
-    german = reader(column, "create", CellOptions(decimal=","))
+    assert float(text) == cell_reader(column, "create").read(text)
+    german = cell_reader(column, "create", CellOptions(decimal=","))
     assert float(text) == german.read(text.replace(".", ","))
 
 
@@ -141,9 +148,9 @@ def test_dates_are_read_as_they_are_declared(day: date) -> None:
     (column,) = (
         s for s in target_columns(CATALOG["candidates"], "create") if s.key == "date_of_birth"
     )
-    british = reader(column, "create", CellOptions(date_format="DD/MM/YYYY"))
-    american = reader(column, "create", CellOptions(date_format="MM/DD/YYYY"))
-    cells: list[tuple[Reader, Cell]] = [
+    british = cell_reader(column, "create", CellOptions(date_format="DD/MM/YYYY"))
+    american = cell_reader(column, "create", CellOptions(date_format="MM/DD/YYYY"))
+    cells: list[tuple[CellReader, Cell]] = [
         (british, f"{day.day:02}/{day.month:02}/{day.year}"),
         (british, f"{day.day}/{day.month}/{day.year}"),
         (american, f"{day.month}/{day.day}/{day.year}"),

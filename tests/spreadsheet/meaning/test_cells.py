@@ -7,8 +7,15 @@ from typing import Any
 
 import pytest
 
-from connector.spreadsheet.cells import AS_WRITTEN, CellOptions, reader
-from connector.spreadsheet.problems import PROBLEMS, Amount, Cell, NotedValue, Unreadable, shown
+from connector.spreadsheet.cells import AS_WRITTEN, CellOptions, cell_reader
+from connector.spreadsheet.problems import (
+    PROBLEMS,
+    Amount,
+    Cell,
+    CellError,
+    NotedValue,
+    visible_text,
+)
 from connector.spreadsheet.target_columns import TargetColumn
 from tests.spreadsheet.meaning.sheet import aimed
 
@@ -27,13 +34,13 @@ def slot(name: str, resource: str = "candidates") -> TargetColumn:
 def read(name: str, cell: Cell, options: CellOptions = AS_WRITTEN) -> Any:
     """The value of a cell; `resource.field` for another resource than candidates."""
     resource, _, field = name.rpartition(".")
-    value = reader(slot(field, resource or "candidates"), "create", options).read(cell)
+    value = cell_reader(slot(field, resource or "candidates"), "create", options).read(cell)
     return value.value if isinstance(value, NotedValue) else value
 
 
-def refused(name: str, cell: Cell, options: CellOptions = AS_WRITTEN) -> Unreadable:
+def refused(name: str, cell: Cell, options: CellOptions = AS_WRITTEN) -> CellError:
     """Why the cell is refused."""
-    with pytest.raises(Unreadable) as caught:
+    with pytest.raises(CellError) as caught:
         read(name, cell, options)
     return caught.value
 
@@ -244,8 +251,8 @@ def test_hidden_characters_are_named_and_shown() -> None:
     error = refused("email", "an\u200fna@b.example")
 
     assert "right-to-left mark (U+200F)" in error.problem().message
-    assert "an<U+200B>na@b.example" == shown("an\u200bna@b.example")
-    assert 80 == len(shown("x" * 500))
+    assert "an<U+200B>na@b.example" == visible_text("an\u200bna@b.example")
+    assert 80 == len(visible_text("x" * 500))
 
 
 @pytest.mark.parametrize("text", ["DD/MM", "DDMMYYYY", "YYYY-MM-DD-MM", "%d/%m/%Y", "DD/MM/YY", ""])
@@ -254,7 +261,7 @@ def test_date_formats_must_tell_day_month_and_year(text: str) -> None:
         assert "1985-04-03" == read("date_of_birth", "1985-04-03", CellOptions(date_format=text))
         return
     with pytest.raises(ValueError, match=r"."):
-        reader(slot("date_of_birth"), "create", CellOptions(date_format=text))
+        cell_reader(slot("date_of_birth"), "create", CellOptions(date_format=text))
 
 
 IN_DAYS = CellOptions(month_days=30, immediately="today")

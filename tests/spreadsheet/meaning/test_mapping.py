@@ -10,8 +10,8 @@ from connector.catalog import CATALOG
 from connector.errors import Misused, UnknownName
 from connector.ledger.push_states import Mode
 from connector.spreadsheet.cells import CellOptions
-from connector.spreadsheet.columns import HINTS, plain
-from connector.spreadsheet.mapping import map_headings, saved_from
+from connector.spreadsheet.columns import HINTS, normalized_heading
+from connector.spreadsheet.mapping import map_headings, to_saved_map
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.target_columns import target_columns
 from tests.spreadsheet.meaning.sheet import aimed, mapped
@@ -47,10 +47,10 @@ def test_known_other_names_are_found(heading: str, column: str) -> None:
 @pytest.mark.parametrize(
     ("heading", "column", "reason"),
     [
-        ("Emial", "email", "spelt almost like"),
+        ("Emial", "email", "spelling is close to"),
         ("Salary", "expected_salary", "any of them"),
-        ("Candidate surname as in passport", "last_name", "has the words of"),
-        ("Contract type", "employment_type", "often called so"),
+        ("Candidate surname as in passport", "last_name", "contains the words of"),
+        ("Contract type", "employment_type", "this name is often used for it"),
     ],
 )
 def test_likeness_is_suggested_and_not_used(heading: str, column: str, reason: str) -> None:
@@ -147,7 +147,7 @@ def test_policy_fill_is_refused_where_nothing_shows_what_is_there() -> None:
     """A write-only field cannot be only filled, since it may be empty or not."""
     saved = SavedMap("jobs", {"Notes": ("internal_notes", CellOptions(policy="fill"))})
 
-    with pytest.raises(Misused, match=r"never show"):
+    with pytest.raises(Misused, match="never returns that field"):
         map_headings(["Notes"], aimed("jobs", "update"), saved=saved)
 
 
@@ -161,7 +161,7 @@ def test_policy_append_is_refused_for_fields_that_are_no_long_texts() -> None:
 def test_map_is_the_same_when_saved_and_given_again() -> None:
     headings = ["Forename", "Surname", "Mail", "Perm?", "Salary"]
     found = map_headings(headings, aimed(), ignored=["Perm?"])
-    again = map_headings(headings, aimed(), saved=saved_from(found))
+    again = map_headings(headings, aimed(), saved=to_saved_map(found))
 
     assert [e.target for e in found.columns] == [e.target for e in again.columns]
     assert {"given"} == {each.how for each in again.columns}
@@ -172,11 +172,11 @@ def test_map_is_the_same_when_saved_and_given_again() -> None:
 def test_every_accepted_field_is_found_by_its_name(resource: str) -> None:
     declared = CATALOG[resource]
     made = target_columns(declared, "create")
-    own = {plain(each.name) for each in made}
+    own = {normalized_heading(each.name) for each in made}
     columns: dict[str, set[str]] = {}
     for each in made:
         for alias in each.aliases:
-            columns.setdefault(plain(alias), set()).add(each.name)
+            columns.setdefault(normalized_heading(alias), set()).add(each.name)
 
     # A column's own name goes before an alias, so that there is no doubt about it.
     assert {} == {a: names for a, names in columns.items() if len(names) > 1 and a not in own}
@@ -193,4 +193,4 @@ def test_hints_name_columns_that_exist() -> None:
     hinted = set(chain.from_iterable(names for names, _ in HINTS.values()))
 
     assert set() == hinted - columns
-    assert all(heading == plain(heading) for heading in HINTS)
+    assert all(heading == normalized_heading(heading) for heading in HINTS)

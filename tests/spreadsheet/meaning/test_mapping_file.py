@@ -69,7 +69,7 @@ def test_file_wide_manner_holds_for_every_column(tmp_path: Path) -> None:
     [
         ("resource = 'people'", "resource is 'people'", "'candidates'"),
         ("columns = {}", "resource is missing", "'candidates'"),
-        ("resource = 'jobs'\ncolour = 1", "not known: colour", "columns"),
+        ("resource = 'jobs'\ncolour = 1", "unknown key: colour", "columns"),
         ("resource = 'jobs'\ndate_format = '%d'", "date_format is '%d'", "DD/MM/YYYY"),
         ("resource = 'jobs'\ndecimal = ';'", "decimal is ';'", "'.', ','"),
         ("resource = 'jobs'\ntimezone = 'London'", "timezone is 'London'", "Europe/London"),
@@ -114,7 +114,7 @@ def test_wrong_mapping_is_named_by_its_key(
 
 
 def test_mapping_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(Misused, match=r"is not there"):
+    with pytest.raises(Misused, match=r"does not exist"):
         load_map(tmp_path / "none.toml")
     with pytest.raises(Misused, match=r"cannot be used"):
         load_map(tmp_path)

@@ -16,7 +16,7 @@ from connector.sandbox.draw import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
 from connector.spreadsheet.check import check
 from connector.spreadsheet.mapping import map_headings
-from connector.spreadsheet.target_columns import folded, natural_key, push_target
+from connector.spreadsheet.target_columns import comparison_text, natural_key, push_target
 from connector.spreadsheet.template_sheet import template_columns
 from connector.warehouse.lookups import WarehouseLookups
 from connector.warehouse.warehouse import Warehouse
@@ -58,7 +58,7 @@ def pulled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pulled]:
 @pytest.fixture
 def lookups(pulled_once: Pulled) -> Iterator[WarehouseLookups]:
     """Questions to the landing."""
-    with WarehouseLookups(Warehouse(pulled_once.folder), folded) as opened:
+    with WarehouseLookups(Warehouse(pulled_once.folder), comparison_text) as opened:
         yield opened
 
 
@@ -137,22 +137,25 @@ def test_content_types_are_found_by_slug_and_by_id(lookups: WarehouseLookups, st
 def test_what_is_not_there_is_said(lookups: WarehouseLookups, tmp_path: Path) -> None:
     fresh = Warehouse(tmp_path / "fresh")
     fresh.prepare()
-    with WarehouseLookups(fresh, folded) as empty:
-        assert not empty.holds("jobs")
+    with WarehouseLookups(fresh, comparison_text) as empty:
+        assert not empty.has_records("jobs")
         assert [()] == list(empty.ids("jobs", ("title",), [("x",)]))
         assert {} == empty.landed("jobs", ["x"])
-    assert lookups.holds("jobs")
+    assert lookups.has_records("jobs")
     with pytest.raises(UnknownName):
         lookups.ids("jobs", ("colour",), [("x",)])
     (tmp_path / "work.duckdb").write_text("no database", encoding="utf-8")
-    with pytest.raises(WarehouseError), WarehouseLookups(Warehouse(tmp_path), folded) as broken:
-        broken.holds("jobs")
+    with (
+        pytest.raises(WarehouseError),
+        WarehouseLookups(Warehouse(tmp_path), comparison_text) as broken,
+    ):
+        broken.has_records("jobs")
 
 
 def test_file_is_let_go_in_between(pulled_once: Pulled) -> None:
     warehouse = Warehouse(pulled_once.folder)
-    with WarehouseLookups(warehouse, folded) as asked:
-        assert asked.holds("jobs")
+    with WarehouseLookups(warehouse, comparison_text) as asked:
+        assert asked.has_records("jobs")
         asked.release()
         warehouse.prepare()
         assert asked.content_fields("none") is None
@@ -224,7 +227,7 @@ def test_rules_of_a_template_are_those_of_the_declaration(lookups: WarehouseLook
 
     assert booking["booking_type"].is_required
     assert "interview or contract or permanent" in booking["candidate_email"].rule
-    assert booking["candidate_email"].rule.endswith("Or, instead, the column candidate_id.")
+    assert booking["candidate_email"].rule.endswith("Alternative column: candidate_id.")
     assert "Only when status is cancelled." in booking["cancellation_reason"].rule
     assert "At least one of" in lead["company_name"].rule
     assert not lead["company_name"].is_required

@@ -349,7 +349,7 @@ def read_header(text: str, path: Path, word: Literal["model", "audit"]) -> tuple
     for number, label in enumerate(labels):
         found, _, value = lines[number].partition(":") if number < len(lines) else ("", "", "")
         if found != label or not value.strip():
-            raise _wrong(path, number + 1, f"the header must have '-- {label}: ...' here", word)
+            raise _wrong(path, number + 1, f"this line must be '-- {label}: ...'", word)
         values.append(value.strip())
     if values[0] != path.stem or not re.fullmatch(_NAME, values[0]):
         told = f"the name {values[0]!r} in the header is not the file's name"

@@ -209,7 +209,7 @@ look at the newest records with one request for all of them.
 OPERATIONS = frozenset(get_args(Operation))
 
 ADD_COLUMNS = (
-    "Add the columns, or use a column map (--mapping FILE), which can also give all rows one value."
+    "Add the columns, or use a column mapping (--mapping FILE) to give all rows one value."
 )
 """What to do about a file that lacks what creating needs."""
 

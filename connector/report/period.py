@@ -92,15 +92,15 @@ def read_compared(
             each = replace(_written(text, today, COMPARED_DEFAULT), days=period.days)
         if each.months != period.months:
             raise Misused(
-                f"{each.name} is a {each.noun} and {period.name} a {period.noun}: only periods of "
-                "one length can be compared",
+                f"{each.name} is a {each.noun}, but {period.name} is a {period.noun}; compare"
+                " periods of the same length",
                 action=f"Name another {period.noun}, or one of {', '.join(COMPARED_DEFAULT)}.",
             )
         if each not in (*found, period):
             found.append(each)
     if len(found) > COMPARED_MAX:
         raise Misused(
-            f"{len(found)} periods are named to compare with, and there is room for {COMPARED_MAX}",
+            f"{len(found)} periods are given to compare with, but the maximum is {COMPARED_MAX}",
             action=f"Give --compare {COMPARED_MAX} times at most.",
         )
     return tuple(found)

@@ -122,7 +122,7 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         # Required values.
         "required": "The cell is empty, but a value is required: enter a value.",
         "word_for_nothing": "The value is read as empty, but a value is required: enter a value, or"
-        ' keep this one under "Values" on the import page or in a column map.',
+        ' keep this one under "Values" on the import page or in a column mapping.',
         COLUMN_MISSING: "The file has no column for a required field: add the column.",
         "required_when": "The cell is empty, but another cell of the row makes a value"
         " necessary: enter a value.",

@@ -42,5 +42,5 @@ def test_every_kind_of_event_is_explained() -> None:
     assert sorted(noted) == sorted(explained)
     assert {"deleted", "unknown_field", "unknown_value", "suppressed"} <= noted
     for row in table.records():
-        assert row["What was noticed"].endswith(".")
+        assert row["What was found"].endswith(".")
         assert len(row["What to do"]) > 10

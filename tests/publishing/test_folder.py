@@ -49,7 +49,7 @@ def test_refused_braces_are_shown_whole_behind_a_long_line(small: Small) -> None
 
 
 WRONG = {
-    "no header": ("marts/fct_jobs.sql", FCT_JOBS[:21], "select 1\n", 1, "header must have"),
+    "no header": ("marts/fct_jobs.sql", FCT_JOBS[:21], "select 1\n", 1, "this line must be"),
     "other name": ("marts/fct_jobs.sql", "model: fct_jobs", "model: fct_job", 1, "'fct_job'"),
     "no grain": ("marts/fct_jobs.sql", "-- grain: one row per job\n", "", 2, "-- grain: ..."),
     "the header needs a sentence that describes the rows and ends with a full stop": (

@@ -195,7 +195,7 @@ class DetailReads:
             self.by_id.setdefault(id, DetailRead(known.updated_at, 0))
 
     def updated_at(self, id: str) -> datetime | None:
-        """When the record was last changed, by its detail; None where that was not read."""
+        """Time of the record's last change, by its detail; None if that was not read."""
         return self.by_id[id].updated_at if id in self.by_id else None
 
     @property

@@ -97,7 +97,7 @@ class DeletionSearch:
         return sorted(self._absent.keys() - frozenset().union(*self._listed.values()))
 
     def _extra_rows_before(self, cut: ListPosition) -> Steps[int]:
-        """How many more rows are landed before the cut than the list shows there.
+        """Number of rows loaded before the position that the list does not show there.
 
         Counted each time, since missing records land during the search.
         """

@@ -18,7 +18,7 @@ import duckdb
 
 from connector.publishing.build import build
 from connector.publishing.folder import load_project
-from connector.publishing.project import Built
+from connector.publishing.project import BuildResult
 from connector.warehouse.warehouse import Warehouse
 
 CANDIDATES = 200_000
@@ -167,7 +167,7 @@ def main() -> int:
         return _told(built, wall, work, warehouse.work.stat().st_size)
 
 
-def _told(built: Built, wall: float, work: float, size: int) -> int:
+def _told(built: BuildResult, wall: float, work: float, size: int) -> int:
     models = sum(each.seconds for each in built.models)
     for each in sorted(built.models, key=lambda one: -one.seconds)[:SLOWEST]:
         print(f"  {each.table:34} {each.seconds:6.2f} s, {each.rows or 0:>9,} rows")

@@ -30,20 +30,20 @@ if TYPE_CHECKING:
     from connector.operations.findings import JobRun as JobRun
     from connector.operations.findings import Proof as Proof
     from connector.operations.findings import proof_of as proof_of
-    from connector.publishing.dictionary import Shown as Shown
+    from connector.publishing.dictionary import ModelDescription as ModelDescription
     from connector.publishing.dictionary import inventory_of as inventory_of
     from connector.publishing.exports import read as read
     from connector.publishing.exports import sql as sql
     from connector.publishing.folder import load_project as load_project
-    from connector.publishing.project import Building as Building
-    from connector.publishing.project import Built as Built
-    from connector.publishing.project import Checked as Checked
+    from connector.publishing.project import BuildObserver as BuildObserver
+    from connector.publishing.project import BuildResult as BuildResult
+    from connector.publishing.project import CheckResult as CheckResult
     from connector.publishing.project import ModelBuilt as ModelBuilt
     from connector.publishing.project import Project as Project
     from connector.publishing.project import Severity as Severity
-    from connector.publishing.publication import Prepared as Prepared
-    from connector.publishing.publication import Published as Published
-    from connector.publishing.publication import prepare as prepare
+    from connector.publishing.publication import PreparedDraft as PreparedDraft
+    from connector.publishing.publication import PublishResult as PublishResult
+    from connector.publishing.publication import prepare_draft as prepare_draft
     from connector.publishing.publication import publish as publish
     from connector.pulls.error_hints import can_retry as can_retry
     from connector.pulls.error_hints import describe_row_difference as describe_row_difference
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from connector.pushes.push import ORDER as ORDER
     from connector.pushes.push import Manner as Manner
     from connector.pushes.push import PushReport as PushReport
-    from connector.settings.accounts import Configured as Configured
+    from connector.settings.accounts import ConfiguredAccount as ConfiguredAccount
     from connector.settings.accounts import configured_accounts as configured_accounts
     from connector.settings.accounts import refuse_one_for_all as refuse_one_for_all
     from connector.settings.model import Settings as Settings

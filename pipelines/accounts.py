@@ -19,7 +19,7 @@ from pathlib import Path
 import dagster as dg
 
 from connector import (
-    Configured,
+    ConfiguredAccount,
     ConnectorError,
     LeaseHeld,
     Settings,
@@ -116,7 +116,7 @@ class Accounts:
     tables whose name no account can have, and so no partition either.
     """
 
-    named: tuple[Configured, ...]
+    named: tuple[ConfiguredAccount, ...]
     common: Settings
     problem: str | None = None
     nameless: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 
 from connector import (
-    Configured,
+    ConfiguredAccount,
     ConnectorError,
     Proof,
     Warehouse,
@@ -77,7 +77,7 @@ def result_of(account: Account, now: datetime) -> dg.AssetCheckResult:
     )
 
 
-def _proof(account: Configured, now: datetime) -> Proof | ConnectorError:
+def _proof(account: ConfiguredAccount, now: datetime) -> Proof | ConnectorError:
     """Return the age of an account's verified data, or why it is unknown."""
     if account.settings is None:
         assert account.error is not None

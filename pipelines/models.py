@@ -18,16 +18,16 @@ import dagster as dg
 
 from connector import (
     CATALOG,
-    Built,
-    Checked,
+    BuildResult,
+    CheckResult,
     ConnectorError,
     ModelBuilt,
+    ModelDescription,
     Project,
     Severity,
-    Shown,
     inventory_of,
     load_project,
-    prepare,
+    prepare_draft,
     query,
 )
 from pipelines.accounts import Account, Accounts, account_of, check_of, failure_of, keys_asked
@@ -108,7 +108,7 @@ class Check:
         """Return the check as Dagster declares it."""
         return check_of(accounts, self.key, self.about, is_blocking=self.is_blocking)
 
-    def event(self, done: Checked, account: str | None) -> dg.AssetCheckEvaluation:
+    def event(self, done: CheckResult, account: str | None) -> dg.AssetCheckEvaluation:
         """Return the check's result. Its examples are ids, never personal values."""
         is_error = self.severity == "error"
         examples = {"examples": ", ".join(done.examples)} if done.examples else {}
@@ -206,7 +206,7 @@ FIGURES: Mapping[str, tuple[str, str]] = {
 """The main figure of each mart: its name, and the aggregate that it is."""
 
 
-def figures_of(built: Built, file: Path) -> dict[str, dict[str, float]]:
+def figures_of(built: BuildResult, file: Path) -> dict[str, dict[str, float]]:
     """Return the main figure of each mart that was built, without those that are null."""
     names = [each.name for each in built.models if each.name in FIGURES]
     if not names:
@@ -229,19 +229,19 @@ class Narrator:
     def __init__(self, log: logging.Logger) -> None:
         self._log = log
 
-    def planned(self, models: int, checks: int) -> None:
+    def on_plan(self, models: int, checks: int) -> None:
         """Log the number of models and checks."""
         self._log.info(f"{models} seeds and models to build, {checks} checks to make")
 
-    def building(self, name: str) -> None:
+    def on_model_start(self, name: str) -> None:
         """The model's turn has come."""
 
-    def built(self, model: ModelBuilt) -> None:
+    def on_model_end(self, model: ModelBuilt) -> None:
         """The model stands; what is quick is told by its materialization alone."""
         if model.seconds >= TOLD_SECONDS_MIN:
             self._log.info(f"{model.name}: built in {model.seconds:.1f} s")
 
-    def checked(self, check: Checked) -> None:
+    def on_check_end(self, check: CheckResult) -> None:
         """A check has ended."""
         if not check.passed:
             self._log.warning(f"{check.name}: {check.failing} rows ({check.severity})")
@@ -295,7 +295,7 @@ def models_of(accounts: Accounts) -> dg.AssetsDefinition:
         chosen = () if len(selected) == len(PROJECT.order) else selected
         settings = account.settings(account_of(context))
         try:
-            made = prepare(settings, select=chosen, watch=Narrator(context.log))
+            made = prepare_draft(settings, select=chosen, watch=Narrator(context.log))
             events = list(events_of(made.built, made.file, account_of(context)))
         except ConnectorError as error:
             raise failure_of(error, context) from None
@@ -324,7 +324,7 @@ def models_of(accounts: Accounts) -> dg.AssetsDefinition:
 Event = dg.AssetMaterialization | dg.AssetCheckEvaluation
 
 
-def events_of(built: Built, file: Path, account: str | None) -> Iterator[Event]:
+def events_of(built: BuildResult, file: Path, account: str | None) -> Iterator[Event]:
     """Yield the events of the shipped models, which are assets, and of their checks.
 
     Args:
@@ -343,12 +343,12 @@ def events_of(built: Built, file: Path, account: str | None) -> Iterator[Event]:
 
 
 @cache
-def _inventory() -> Mapping[str, Shown]:
+def _inventory() -> Mapping[str, ModelDescription]:
     """Return the shipped models with their columns and lineage, which take seconds to trace."""
     return {each.name: each for each in inventory_of(PROJECT)}
 
 
-def of_model(project: Project, shown: Shown, built: ModelBuilt) -> dict[str, Any]:
+def of_model(project: Project, shown: ModelDescription, built: ModelBuilt) -> dict[str, Any]:
     """Metadata of a built model: rows, seconds, columns, lineage."""
     columns = [dg.TableColumn(e.name, e.type, description=e.about or None) for e in shown.columns]
     count = {} if built.rows is None else {"dagster/row_count": built.rows}
@@ -361,7 +361,7 @@ def of_model(project: Project, shown: Shown, built: ModelBuilt) -> dict[str, Any
     }
 
 
-def lineage_of(project: Project, shown: Shown) -> dg.TableColumnLineage:
+def lineage_of(project: Project, shown: ModelDescription) -> dg.TableColumnLineage:
     """The columns that each column is made of, as far as they are columns of assets.
 
     A column of `history` is the API's field of the same name, so it leads to the landed one.

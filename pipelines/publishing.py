@@ -9,8 +9,8 @@ import dagster as dg
 
 from connector import (
     ConnectorError,
-    Published,
     PublishingRefused,
+    PublishResult,
     Settings,
     Warehouse,
     explain,
@@ -159,7 +159,7 @@ def _completeness(settings: Settings) -> tuple[bool, str | None]:
     return not failed, " ".join(explain_together(failed)) or None
 
 
-def _metadata(done: Published) -> dict[str, Any]:
+def _metadata(done: PublishResult) -> dict[str, Any]:
     """Return what Dagster shows of a publication."""
     row = done.publication
     told: dict[str, Any] = {

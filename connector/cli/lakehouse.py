@@ -12,7 +12,7 @@ from connector.cli.session import Command, Session
 from connector.errors import ConnectorError, Misused, count_noun
 from connector.ledger.quota import format_moment
 from connector.publishing.lakehouse_connection import LakehouseAccount
-from connector.publishing.lakehouse_erasure import remove as run_remove
+from connector.publishing.lakehouse_erasure import remove_account as run_remove
 from connector.publishing.lakehouse_publication import LakePublication, publish_and_record
 from connector.publishing.lakehouse_status import read_status
 from connector.pulls.error_hints import explain

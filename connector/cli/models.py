@@ -22,14 +22,14 @@ from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError, NothingPublished, count_noun
 from connector.ledger.quota import format_moment
 from connector.publishing.build import check
-from connector.publishing.dictionary import Shown, inventory_of
-from connector.publishing.exports import Exported, export
-from connector.publishing.mask import Undeclared, undeclared
-from connector.publishing.project import Checked, ModelBuilt
-from connector.publishing.publication import Published, project_of
+from connector.publishing.dictionary import ModelDescription, inventory_of
+from connector.publishing.exports import ExportResult, export
+from connector.publishing.mask import UndeclaredColumn, find_undeclared
+from connector.publishing.project import CheckResult, ModelBuilt
+from connector.publishing.publication import PublishResult, project_of
 from connector.publishing.publication import publish as run_publish
-from connector.publishing.seeds import SeedCopy, UnmappedValues, unmapped, write_copies
-from connector.publishing.starter import Starter, write_dbt_project, write_own_models
+from connector.publishing.seeds import SeedCopy, UnmappedValues, find_unmapped, write_copies
+from connector.publishing.starter import WrittenFiles, write_dbt_project, write_own_models
 from connector.report.page import REPORT_FILE, as_json, write_report
 from connector.report.period import PERIOD_DEFAULT
 from connector.settings.layers import CONFIG_NAME, SEEDS_FOLDER, Setting
@@ -91,7 +91,7 @@ def build_models(session: Session, *, select: tuple[str, ...]) -> int:
             _print_built(terminal, seen)
             return terminal.fail(error)
     built = [dict(zip(BUILT, _built_row(each), strict=True)) for each in seen.models]
-    missing = undeclared(project)
+    missing = find_undeclared(project)
     terminal.print_object(
         {
             "models": built,
@@ -123,12 +123,12 @@ def _built_row(model: ModelBuilt) -> tuple[object, ...]:
     return model.name, model.schema, model.kind, model.rows, seconds, model.is_copied
 
 
-def _warn_undeclared(terminal: Terminal, missing: Sequence[Undeclared]) -> None:
+def _warn_undeclared(terminal: Terminal, missing: Sequence[UndeclaredColumn]) -> None:
     for each in missing:
         terminal.warn(each.sentence)
 
 
-def _undeclared_json(missing: Sequence[Undeclared]) -> list[dict[str, object]]:
+def _undeclared_json(missing: Sequence[UndeclaredColumn]) -> list[dict[str, object]]:
     return [
         {
             "model": each.table,
@@ -141,7 +141,7 @@ def _undeclared_json(missing: Sequence[Undeclared]) -> list[dict[str, object]]:
     ]
 
 
-def _checks_json(checks: Sequence[Checked]) -> list[dict[str, object]]:
+def _checks_json(checks: Sequence[CheckResult]) -> list[dict[str, object]]:
     return [{name: getattr(each, name) for name in _CHECK_FIELDS} for each in checks]
 
 
@@ -161,7 +161,7 @@ def list_models(session: Session, *, select: tuple[str, ...]) -> int:
     project, terminal = project_of(session.load()), session.terminal
     names = project.selected(select)
     found = [each for each in inventory_of(project) if each.name in names]
-    missing = undeclared(project)
+    missing = find_undeclared(project)
     terminal.print_object(
         {"models": [_model_json(each) for each in found], "undeclared": _undeclared_json(missing)}
     )
@@ -177,7 +177,7 @@ def list_models(session: Session, *, select: tuple[str, ...]) -> int:
     return 0
 
 
-def _model_json(model: Shown) -> dict[str, object]:
+def _model_json(model: ModelDescription) -> dict[str, object]:
     return {
         "name": model.name,
         "schema": model.schema,
@@ -214,7 +214,7 @@ def test_models(session: Session, *, select: tuple[str, ...]) -> int:
         file = _published(settings)
         project = project_of(settings)
         done = check(file, project, select=select, watch=Follower(meter))
-    missing = undeclared(project)
+    missing = find_undeclared(project)
     terminal.print_object({"checks": _checks_json(done), "undeclared": _undeclared_json(missing)})
     failed = [each for each in done if not each.passed]
     rows = [(e.name, e.model, e.severity, e.failing, ", ".join(e.examples)) for e in failed]
@@ -264,7 +264,7 @@ def show_seeds(session: Session, *, seeds: tuple[str, ...], writes: bool) -> int
     """
     settings, terminal = session.load(), session.terminal
     project = project_of(settings)
-    found = unmapped(_published(settings), project)
+    found = find_unmapped(_published(settings), project)
     written: tuple[SeedCopy, ...] = ()
     if writes:
         written = write_copies(settings.folder / SEEDS_FOLDER, found, project, seeds)
@@ -352,7 +352,7 @@ def write_dbt(session: Session, *, folder: Path) -> int:
     return 0
 
 
-def _say_started(terminal: Terminal, written: Starter) -> None:
+def _say_started(terminal: Terminal, written: WrittenFiles) -> None:
     terminal.print_object(
         {"folder": written.folder, "written": written.written, "kept": written.kept}
     )
@@ -431,7 +431,7 @@ def publish(
         rows = count_noun(each.failing, "row")
         terminal.warn(f"{each.name} found {rows} in {each.model}. {each.about}".rstrip())
     if settings.models.value == "on":
-        _warn_undeclared(terminal, undeclared(project_of(settings)))
+        _warn_undeclared(terminal, find_undeclared(project_of(settings)))
     told = done.as_json()
     if exported is not None:
         told["parquet"] = {"folder": exported.folder, "tables": exported.tables}
@@ -440,7 +440,7 @@ def publish(
     return 0 if done.unshared is None else 3
 
 
-def _closing(done: Published, exported: Exported | None) -> str:
+def _closing(done: PublishResult, exported: ExportResult | None) -> str:
     row = done.publication
     moment = "" if row.true_of is None else f", data as of {format_moment(row.true_of)}"
     size = f"{(row.bytes or 0) / _MEGABYTE:,.1f} MB in {row.seconds or 0:,.1f} s"

@@ -23,7 +23,7 @@ from connector.operations.doctor import FOLDERS, Check, Examination, diagnose
 from connector.operations.restore import Restored, RestoreOptions
 from connector.operations.restore import restore as run_restore
 from connector.pulls.error_hints import explain
-from connector.settings.accounts import UNNAMED, Configured
+from connector.settings.accounts import UNNAMED, ConfiguredAccount
 from connector.settings.model import Settings
 
 
@@ -116,7 +116,7 @@ def _print_examination(terminal: Terminal, found: Examination) -> None:
 
 
 def _print_all(
-    terminal: Terminal, examined: Iterable[tuple[Configured, Examination | ConnectorError]]
+    terminal: Terminal, examined: Iterable[tuple[ConfiguredAccount, Examination | ConnectorError]]
 ) -> int:
     """A line for each thing that is not well; the exit status is the greatest of all."""
     rows, told, status = list[tuple[str, str, str, str]](), list[dict[str, object]](), 0

@@ -47,7 +47,7 @@ from connector.pulls.outcome import WAIT_TOLD_SECONDS_MIN, PullReport
 from connector.pulls.resource_pull import PullOptions
 from connector.pulls.run import pull as run_pull
 from connector.pushes.batch import settle
-from connector.settings.accounts import Configured, refuse_one_for_all
+from connector.settings.accounts import ConfiguredAccount, refuse_one_for_all
 from connector.settings.model import ENVIRONMENT, Settings
 from connector.warehouse.landing import SUPPRESSED
 from connector.warehouse.warehouse import Warehouse
@@ -224,9 +224,9 @@ def _warn_undeclared(terminal: Terminal, settings: Settings) -> None:
     """Warn of own models and their columns that no schema.yml declares, in one line."""
     if settings.models.value == "off" or settings.models_folder.value is None:
         return
-    from connector.publishing.mask import undeclared  # noqa: PLC0415 # only for own models
+    from connector.publishing.mask import find_undeclared  # noqa: PLC0415 # only for own models
 
-    if missing := undeclared(project_of(settings)):
+    if missing := find_undeclared(project_of(settings)):
         what = count_noun(len(missing), "model or column", "models or columns")
         verb = "is" if len(missing) == 1 else "are"
         terminal.warn(
@@ -377,7 +377,7 @@ def _pull_all(session: Session, words: Sequence[str], parallel: int) -> int:
     return worst
 
 
-def _proven_at(account: Configured) -> datetime:
+def _proven_at(account: ConfiguredAccount) -> datetime:
     """Up to when what is pulled of the account is proven; what never was comes first."""
     moments: list[datetime] = []
     # What is wrong with an account is said by its own pull.
@@ -389,7 +389,7 @@ def _proven_at(account: Configured) -> datetime:
 
 
 def _pull_apart(
-    account: Configured, words: Sequence[str], running: set[subprocess.Popen[str]]
+    account: ConfiguredAccount, words: Sequence[str], running: set[subprocess.Popen[str]]
 ) -> tuple[dict[str, Any], list[str]]:
     """Pull one account in a process; return its report, exit status and messages."""
     chosen = [] if account.name is None else ["--account", account.name]

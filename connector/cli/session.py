@@ -24,12 +24,12 @@ from connector.cli.stopping import interruption
 from connector.cli.terminal import Meter, Terminal
 from connector.errors import ConnectorError, Misused, count_noun
 from connector.log import Masked
-from connector.settings.accounts import Configured, configured_accounts, require_account
+from connector.settings.accounts import ConfiguredAccount, configured_accounts, require_account
 from connector.settings.model import Settings, load_for_alerts, load_settings
 from connector.settings.values import Age, read_age
 
 if TYPE_CHECKING:
-    from connector.publishing.project import Checked, ModelBuilt
+    from connector.publishing.project import CheckResult, ModelBuilt
     from connector.pulls.outcome import Progress
     from connector.warehouse.runs import ResourceRun
 
@@ -47,16 +47,16 @@ class Session:
     is_debug: bool
     load: Callable[[], Settings]
 
-    def accounts(self, *, is_for_all: bool) -> tuple[Configured, ...]:
+    def accounts(self, *, is_for_all: bool) -> tuple[ConfiguredAccount, ...]:
         """The account that is meant, or all that are configured."""
         if is_for_all:
             return configured_accounts(os.environ, Path.cwd())
         settings = self.load()
-        return (Configured(settings.account.value, settings),)
+        return (ConfiguredAccount(settings.account.value, settings),)
 
     def for_each(
         self, do: Callable[[Settings], T], *, is_for_all: bool
-    ) -> Iterator[tuple[Configured, T | ConnectorError]]:
+    ) -> Iterator[tuple[ConfiguredAccount, T | ConnectorError]]:
         """Call `do` for the chosen account, or for each configured one.
 
         Of all accounts, one that cannot be looked at gives its error; the one that is meant raises
@@ -251,7 +251,7 @@ class Follower:
         self._resource, self._read = "", 0
         self.resources: list[ResourceRun] = []
         self.models: list[ModelBuilt] = []
-        self.checks: list[Checked] = []
+        self.checks: list[CheckResult] = []
 
     def __call__(self, progress: Progress) -> None:
         """Show how many records are read, or rows ended, of those known of so far."""
@@ -275,20 +275,20 @@ class Follower:
             self._meter.show(f"{name}, {progress.requests} requests", total=total, steps=steps)
             self._read = read
 
-    def planned(self, models: int, checks: int) -> None:
+    def on_plan(self, models: int, checks: int) -> None:
         """Begin the bar of models and checks."""
         self._meter.begin("build models", models + checks)
 
-    def building(self, name: str) -> None:
+    def on_model_start(self, name: str) -> None:
         """The model's turn has come."""
         self._meter.show(f"build {name}")
 
-    def built(self, model: ModelBuilt) -> None:
+    def on_model_end(self, model: ModelBuilt) -> None:
         """The model stands."""
         self._meter.show(steps=1)
         self.models.append(model)
 
-    def checked(self, check: Checked) -> None:
+    def on_check_end(self, check: CheckResult) -> None:
         """A check has ended."""
         self._meter.show(f"check {check.name}", steps=1)
         self.checks.append(check)

@@ -28,7 +28,7 @@ from connector.operations.alert_check import AlertCheck, open_alerts, present_al
 from connector.operations.findings import Proof, proof_of
 from connector.pulls.error_hints import explain, explain_together
 from connector.pulls.workspace import check_files
-from connector.settings.accounts import Configured
+from connector.settings.accounts import ConfiguredAccount
 from connector.settings.layers import SEEDS_FOLDER
 from connector.settings.model import Settings
 from connector.settings.values import Age
@@ -614,7 +614,7 @@ def _check(session: Session, max_age: Age | None, *, is_for_all: bool) -> int:
     return 0 if is_ok else 1
 
 
-def _problems(account: Configured, now: datetime, max_age: Age | None) -> Iterator[str]:
+def _problems(account: ConfiguredAccount, now: datetime, max_age: Age | None) -> Iterator[str]:
     """Yield the problems of an account, each as sentences."""
     try:
         line = AccountLine.of(account.required(), now, max_age)

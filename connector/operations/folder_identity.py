@@ -29,7 +29,7 @@ from connector.ledger.ledger import LEDGER_FILE, Ledger
 from connector.ledger.sqlite_file import check_ledger
 from connector.log import stamped
 from connector.pulls.workspace import compare_files, find_known, write_identity
-from connector.settings.accounts import Configured
+from connector.settings.accounts import ConfiguredAccount
 from connector.settings.layers import ASIDE, CONFIG_NAME
 from connector.settings.model import Settings
 from connector.settings.values import read_address
@@ -226,7 +226,7 @@ class UnclaimedFolder:
         return None if self.owner is None else self.owner.account.value
 
 
-def find_owner(folder: Path, accounts: Iterable[Configured]) -> UnclaimedFolder:
+def find_owner(folder: Path, accounts: Iterable[ConfiguredAccount]) -> UnclaimedFolder:
     """Find the configured account whose workspace the folder's files belong to."""
     try:
         with Ledger(folder) as ledger:

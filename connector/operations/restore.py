@@ -38,7 +38,7 @@ from connector.operations.backup_file import Manifest, read_manifest, unpack
 from connector.privacy.erase import erase_all, hold_all_leases
 from connector.privacy.receipt import Receipt
 from connector.privacy.whereis import find_returned
-from connector.publishing.publication import alone as alone_publishing
+from connector.publishing.publication import publication_lock as alone_publishing
 from connector.publishing.publication import publish
 from connector.report.page import REPORT_FILE
 from connector.settings.layers import (

@@ -31,8 +31,8 @@ from connector.privacy.folder_files import clean_files, search_files
 from connector.privacy.locate import LocatedPerson, find_person, seed_of
 from connector.privacy.receipt import PersonLocations, PersonPlace, Receipt, write_receipt
 from connector.privacy.whereis import LAKEHOUSE, find_locations, find_returned
-from connector.publishing.lakehouse_erasure import forget, look_for
-from connector.publishing.publication import alone as alone_publishing
+from connector.publishing.lakehouse_erasure import erase_from_lakehouse, find_in_lakehouse
+from connector.publishing.publication import publication_lock as alone_publishing
 from connector.publishing.publication import publish
 from connector.pulls.run_context import PULL_LEASE
 from connector.pulls.workspace import compare_files
@@ -289,8 +289,8 @@ class _ErasureRun:
         is_known = any(each["file"] == LAKEHOUSE for each in noted.found["places"])
         try:
             for person in () if is_known else noted.persons:
-                rows += look_for(self._settings, person).rows
-            forget(self._settings)
+                rows += find_in_lakehouse(self._settings, person).rows
+            erase_from_lakehouse(self._settings)
         except LakehouseError as error:
             said = (
                 f"The lakehouse is not erased yet: {error}. Correct the cause, then run "

@@ -17,7 +17,7 @@ from connector.ledger.suppression import SuppressionFilter, SuppressionList, per
 from connector.privacy.folder_files import FileMatches, relative_path, search_files, tables_in
 from connector.privacy.locate import LocatedPerson, find_named, find_person, may_be_id, seed_of
 from connector.privacy.receipt import FoundRecord, PersonLocations, PersonPlace
-from connector.publishing.lakehouse_erasure import InLakehouse, look_for
+from connector.publishing.lakehouse_erasure import LakehouseMatches, find_in_lakehouse
 from connector.settings.model import Settings
 from connector.spreadsheet.persons import rows_about
 from connector.warehouse.duckdb_file import open_file
@@ -53,10 +53,10 @@ def find_locations(settings: Settings, located: LocatedPerson) -> PersonLocation
     published = Warehouse(folder).published
     not_reached: list[str] = []
     try:
-        lakehouse = look_for(settings, person)
+        lakehouse = find_in_lakehouse(settings, person)
     except LakehouseError as error:
         # The other places are searched all the same.
-        lakehouse = InLakehouse()
+        lakehouse = LakehouseMatches()
         not_reached.append(f"{LAKEHOUSE} ({error})")
     places = [
         *_places(WORK_FILE, work.rows),

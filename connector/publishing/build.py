@@ -16,10 +16,10 @@ from connector.catalog import CATALOG
 from connector.publishing.columns import Shapes, check_columns, column_texts, read_shapes
 from connector.publishing.folder import CONTENT_VIEWS
 from connector.publishing.project import (
-    Building,
-    Built,
+    BuildObserver,
+    BuildResult,
     Check,
-    Checked,
+    CheckResult,
     GenericTest,
     Model,
     ModelBuilt,
@@ -44,9 +44,9 @@ def build(
     *,
     select: Sequence[str] = (),
     earlier: Path | None = None,
-    finish: Callable[[duckdb.DuckDBPyConnection, Built], None] | None = None,
-    watch: Building | None = None,
-) -> Built:
+    finish: Callable[[duckdb.DuckDBPyConnection, BuildResult], None] | None = None,
+    watch: BuildObserver | None = None,
+) -> BuildResult:
     """Build seeds, views and tables in `file`, comment them, and check them.
 
     With `select` and the published file as `earlier`, what `select` means is built, and a table
@@ -66,9 +66,9 @@ def build(
         _attached(connection, earlier) as shapes_before,
     ):
         if watch is not None:
-            watch.planned(len(names), len(project.checks_of(names)))
+            watch.on_plan(len(names), len(project.checks_of(names)))
         chosen = frozenset(selected)
-        work = _Building(connection, project, chosen, earlier=shapes_before, watch=watch)
+        work = _BuildRun(connection, project, chosen, earlier=shapes_before, watch=watch)
         built = tuple(work.build(name) for name in names)
         if CONTENT_VIEWS in names and project.makes_content_views:
             _make_content_views(connection, project)
@@ -79,7 +79,7 @@ def build(
         if select:
             checks = _comparable(project, names, {each.table for each in built if each.is_copied})
         checked = tuple(_run_checks(connection, project, checks, shapes, watch=watch))
-        done = Built(built, checked)
+        done = BuildResult(built, checked)
         if finish is not None:
             finish(connection, done)
         connection.execute("CHECKPOINT")
@@ -87,8 +87,8 @@ def build(
 
 
 def check(
-    file: Path, project: Project, *, select: Sequence[str] = (), watch: Building | None = None
-) -> tuple[Checked, ...]:
+    file: Path, project: Project, *, select: Sequence[str] = (), watch: BuildObserver | None = None
+) -> tuple[CheckResult, ...]:
     """Run the tests and audits of what `select` means in a file that was built.
 
     Nothing in it is changed. Raises a `ModelError` for a check that cannot be run, and a
@@ -96,7 +96,7 @@ def check(
     """
     checks = project.checks_of(project.selected(select))
     if watch is not None:
-        watch.planned(0, len(checks))
+        watch.on_plan(0, len(checks))
     with reading(file) as connection:
         shapes = read_shapes(connection)
         check_columns(project, shapes)
@@ -143,7 +143,7 @@ def _comparable(
     )
 
 
-class _Building:
+class _BuildRun:
     """Build under way.
 
     `chosen` are the names selected; `earlier` are the columns of the tables that may be copied.
@@ -156,7 +156,7 @@ class _Building:
         chosen: Collection[str],
         *,
         earlier: Shapes,
-        watch: Building | None,
+        watch: BuildObserver | None,
     ) -> None:
         self._connection, self._project = connection, project
         self._chosen, self._earlier, self._watch = chosen, earlier, watch
@@ -169,7 +169,7 @@ class _Building:
     def build(self, name: str) -> ModelBuilt:
         """Build one seed or model, or copy it."""
         if self._watch is not None:
-            self._watch.building(name)
+            self._watch.on_model_start(name)
         began = time.monotonic()
         node = self._project.node(name)
         with transaction(self._connection):
@@ -180,7 +180,7 @@ class _Building:
         seconds = time.monotonic() - began
         done = ModelBuilt(name, node.schema, node.kind, rows, seconds, is_copied)
         if self._watch is not None:
-            self._watch.built(done)
+            self._watch.on_model_end(done)
         return done
 
     def _may_copy(self, node: Model | Seed) -> bool:
@@ -245,8 +245,8 @@ def _run_checks(
     checks: Iterable[Check],
     shapes: Shapes,
     *,
-    watch: Building | None,
-) -> Iterator[Checked]:
+    watch: BuildObserver | None,
+) -> Iterator[CheckResult]:
     """Run the checks. Raises `ModelFailed` for one that cannot be run."""
     for check in checks:
         with naming_line(check.path, f"{check.name} cannot be run"):
@@ -254,8 +254,8 @@ def _run_checks(
                 sql = _wrong_rows(check, shapes)
             else:
                 sql = project.sql(check.template)
-            failing, examples = _found(connection, sql)
-        done = Checked(
+            failing, examples = _find_wrong_rows(connection, sql)
+        done = CheckResult(
             name=check.name,
             model=check.about,
             column=check.column,
@@ -266,7 +266,7 @@ def _run_checks(
             about=check.sentence,
         )
         if watch is not None:
-            watch.checked(done)
+            watch.on_check_end(done)
         yield done
 
 
@@ -293,7 +293,9 @@ def _wrong_rows(test: GenericTest, shapes: Shapes) -> str:
     return f"SELECT {', '.join(keys) or '1'} FROM {test.table} AS checked WHERE {wrong}"
 
 
-def _found(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[int, tuple[str, ...]]:
+def _find_wrong_rows(
+    connection: duckdb.DuckDBPyConnection, sql: str
+) -> tuple[int, tuple[str, ...]]:
     """Count the rows that the query finds, with the ids of a few, the smallest first."""
     # An audit's text begins on its first line, so that an error names the file's.
     cursor = connection.execute(

@@ -15,13 +15,13 @@ import duckdb
 
 from connector.catalog import CATALOG
 from connector.errors import ModelInvalid
-from connector.publishing.project import Described, Model, Project, naming_line
+from connector.publishing.project import ColumnType, Model, Project, naming_line
 from connector.warehouse.duckdb_file import quoted
 from connector.warehouse.schema import complete_tables
 
 # -- Types -----------------------------------------------------------------------------------------
 
-Shapes = Mapping[str, tuple[Described, ...]]
+Shapes = Mapping[str, tuple[ColumnType, ...]]
 """The columns of each table, by `schema.table`, in their order."""
 
 _SHAPES: dict[str, Shapes] = {}
@@ -69,7 +69,7 @@ def _make_empty(connection: duckdb.DuckDBPyConnection, project: Project, name: s
 
 def read_shapes(connection: duckdb.DuckDBPyConnection, database: str | None = None) -> Shapes:
     """Return the columns of all tables and views of a database (None: the current one)."""
-    found: dict[str, list[Described]] = {}
+    found: dict[str, list[ColumnType]] = {}
     for table, column, type, comment in connection.execute(
         "SELECT schema_name || '.' || table_name, column_name, data_type, comment "
         "FROM duckdb_columns() WHERE NOT internal "
@@ -77,7 +77,7 @@ def read_shapes(connection: duckdb.DuckDBPyConnection, database: str | None = No
         "ORDER BY schema_name, table_name, column_index",
         [database],
     ).fetchall():
-        found.setdefault(table, []).append(Described(column, type, comment or ""))
+        found.setdefault(table, []).append(ColumnType(column, type, comment or ""))
     return {table: tuple(columns) for table, columns in found.items()}
 
 
@@ -175,7 +175,7 @@ def personal_columns(project: Project | None, shapes: Shapes) -> frozenset[tuple
     return frozenset(personal)
 
 
-def _is_unknown(model: Model, column: Described, read: Sequence[str], shapes: Shapes) -> bool:
+def _is_unknown(model: Model, column: ColumnType, read: Sequence[str], shapes: Shapes) -> bool:
     """Return True if nothing is declared of a column that may hold personal data."""
     if column.name in model.texts or column.type in _SAFE_TYPES:
         return False

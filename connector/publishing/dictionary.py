@@ -15,7 +15,7 @@ from connector.catalog import CATALOG
 from connector.publishing.columns import check_columns, column_texts, describe, empty_warehouse
 from connector.publishing.folder import load_project
 from connector.publishing.lineage import Column, Lineage
-from connector.publishing.project import Described, Kind, Model, Project
+from connector.publishing.project import ColumnType, Kind, Model, Project
 from connector.warehouse.schema import HISTORY_COLUMNS, PARTS_TABLE
 
 # -- Inventory -------------------------------------------------------------------------------------
@@ -23,7 +23,7 @@ from connector.warehouse.schema import HISTORY_COLUMNS, PARTS_TABLE
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnShown:
+class ColumnDescription:
     """Column: its type, its text (empty where it has none), and what it is made of.
 
     `parents` are the columns that it is made of directly, `origins` those of source tables and
@@ -38,7 +38,7 @@ class ColumnShown:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ModelDescription:
     """Seed or model: what its rows are, and what it is made of. A seed has no grain."""
 
     name: str
@@ -49,7 +49,7 @@ class Shown:
     file: Path
     made_of: tuple[str, ...]
     sources: tuple[str, ...]
-    columns: tuple[ColumnShown, ...]
+    columns: tuple[ColumnDescription, ...]
 
     @property
     def table(self) -> str:
@@ -57,7 +57,7 @@ class Shown:
         return f"{self.schema}.{self.name}"
 
 
-def inventory_of(project: Project) -> tuple[Shown, ...]:
+def inventory_of(project: Project) -> tuple[ModelDescription, ...]:
     """Every seed and model, in building order.
 
     Raises a `ModelError` where a model cannot be built even over empty tables, or where a test or
@@ -68,7 +68,7 @@ def inventory_of(project: Project) -> tuple[Shown, ...]:
     texts = column_texts(project, shapes)
     traced = Lineage(project, shapes)
     return tuple(
-        Shown(
+        ModelDescription(
             name=node.name,
             schema=node.schema,
             kind=node.kind,
@@ -78,7 +78,7 @@ def inventory_of(project: Project) -> tuple[Shown, ...]:
             made_of=project.parents[node.name],
             sources=project.sources_of(node) if isinstance(node, Model) else (),
             columns=tuple(
-                ColumnShown(
+                ColumnDescription(
                     name=each.name,
                     type=each.type,
                     about=texts[node.table].get(each.name, ""),
@@ -158,7 +158,7 @@ def _about(table: str, comments: Mapping[str, str]) -> str:
 
 
 def _rows(
-    columns: tuple[Described, ...], table: str, texts: Mapping[str, str], traced: Lineage
+    columns: tuple[ColumnType, ...], table: str, texts: Mapping[str, str], traced: Lineage
 ) -> Iterator[str]:
     schema = table.split(".", maxsplit=1)[0]
     is_model = schema in ("staging", "marts")

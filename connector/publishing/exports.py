@@ -107,14 +107,14 @@ _HERE = -100
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
+class ExportResult:
     """Result of an export: the folder, and the tables as `schema.table`."""
 
     folder: Path
     tables: tuple[str, ...]
 
 
-def export(file: Path, folder: Path, schemas: Sequence[str] = ()) -> Exported:
+def export(file: Path, folder: Path, schemas: Sequence[str] = ()) -> ExportResult:
     """Write the tables and views of the schemas (default: all) as Parquet.
 
     They become `folder/SCHEMA/TABLE.parquet`, in the place of what an earlier export left there.
@@ -145,10 +145,10 @@ def export(file: Path, folder: Path, schemas: Sequence[str] = ()) -> Exported:
             manifest = _manifest(published_in(file), targets, made)
             (made / MANIFEST).write_text(manifest, encoding="utf-8")
             _close(made)
-            _take_place(made, folder)
+            _replace_folder(made, folder)
         finally:
             shutil.rmtree(made, ignore_errors=True)
-    return Exported(folder, wanted)
+    return ExportResult(folder, wanted)
 
 
 def _check(folder: Path) -> None:
@@ -202,7 +202,7 @@ def _close(folder: Path) -> None:
     sync_folder(folder)
 
 
-def _take_place(made: Path, folder: Path) -> None:
+def _replace_folder(made: Path, folder: Path) -> None:
     """Put the new folder in the old one's place, which `made` is afterwards."""
     if not folder.exists() or not any(folder.iterdir()):
         made.replace(folder)

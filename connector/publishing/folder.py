@@ -30,7 +30,7 @@ from connector.publishing.project import (
     Audit,
     Call,
     CheckKind,
-    Described,
+    ColumnType,
     GenericTest,
     Model,
     Project,
@@ -404,10 +404,10 @@ def load_project(
     A csv file in `seeds`, the user's folder, wins over the project's own of the same name. Raises a
     `ModelError` that names the file, and the line where there is one.
     """
-    return _Reader(folder or shipped_folder(), seeds, own).project()
+    return _ProjectReader(folder or shipped_folder(), seeds, own).project()
 
 
-class _Reader:
+class _ProjectReader:
     """Reads one folder, once."""
 
     def __init__(self, folder: Path, users_seeds: Path | None, own: OwnModels | None) -> None:
@@ -427,13 +427,13 @@ class _Reader:
         """Read one schema file. Raises `ModelInvalid` or `ModelTwice`."""
         read = read_yaml(path, SchemaFile)
         for model in read.models:
-            _enter(self._models, model.name, path, model)
+            _add_once(self._models, model.name, path, model)
         for seed in read.seeds:
-            _enter(self._seeds, seed.name, path, seed)
+            _add_once(self._seeds, seed.name, path, seed)
         for source in read.sources:
             for table in source.tables:
                 name = f"{source.name}.{table.name}"
-                _enter(self._sources, name, path, table)
+                _add_once(self._sources, name, path, table)
                 schema = source.schema_name or source.name
                 self._source_tables[name] = SourceTable(f"{schema}.{table.name}", table.texts)
 
@@ -551,7 +551,7 @@ class _Reader:
                 name=shipped.stem,
                 schema=self._settings.for_seeds.schema_name or shipped.parent.name,
                 about=entry.description,
-                columns=tuple(Described(n, types[n], text) for n, text in entry.texts.items()),
+                columns=tuple(ColumnType(n, types[n], text) for n, text in entry.texts.items()),
                 path=users if is_users else shipped,
                 is_users=is_users,
             )
@@ -603,7 +603,7 @@ class _Reader:
                     )
 
 
-def _enter(into: dict[str, Any], name: str, path: Path, entry: _TableEntry) -> None:
+def _add_once(into: dict[str, Any], name: str, path: Path, entry: _TableEntry) -> None:
     if name in into:
         first, other = into[name]
         told = f"{name} is declared here and in {first}:{other.line}"

@@ -124,7 +124,7 @@ def reading(place: LakehouseAccount) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 @contextmanager
-def changing(
+def open_for_change(
     place: LakehouseAccount, *, published: Path | None = None
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a connection that may change the lakehouse, and make the lakehouse if it is missing.
@@ -136,7 +136,7 @@ def changing(
         if folder is not None and not folder.exists():
             # An existing folder keeps its mode: its owner may share it with analysts.
             folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
-        repeated(lambda: attach(connection, place, reads_only=False))
+        retry_conflicts(lambda: attach(connection, place, reads_only=False))
         if published is not None:
             connection.execute(f"ATTACH {literal(str(published))} AS published (READ_ONLY)")
         yield connection
@@ -146,11 +146,11 @@ def changing(
 def _loaded(place: LakehouseAccount) -> Iterator[duckdb.DuckDBPyConnection]:
     is_storage = place.data.startswith(OBJECT_STORAGE)
     extensions = (*EXTENSIONS, STORAGE_EXTENSION) if is_storage else EXTENSIONS
-    with _naming_errors(place), extended(extensions) as connection:
+    with _naming_errors(place), connect_with_extensions(extensions) as connection:
         yield connection
 
 
-def extended(extensions: Sequence[str]) -> duckdb.DuckDBPyConnection:
+def connect_with_extensions(extensions: Sequence[str]) -> duckdb.DuckDBPyConnection:
     """Open a database in memory that has the extensions. Raises `LakehouseError`."""
     config: dict[str, str | bool | int | float | list[str]] = {
         "autoinstall_known_extensions": "false"
@@ -229,7 +229,7 @@ def _address(place: LakehouseAccount) -> str:
 # -- Transactions ----------------------------------------------------------------------------------
 
 
-def committed(connection: duckdb.DuckDBPyConnection, act: Callable[[], T]) -> T:
+def run_transaction(connection: duckdb.DuckDBPyConnection, act: Callable[[], T]) -> T:
     """Carry out `act` in one transaction, from the start again after a conflict.
 
     DuckLake refuses the later one of two transactions that change the same table. Raises
@@ -240,10 +240,10 @@ def committed(connection: duckdb.DuckDBPyConnection, act: Callable[[], T]) -> T:
         with transaction(connection):
             return act()
 
-    return repeated(attempt)
+    return retry_conflicts(attempt)
 
 
-def repeated(act: Callable[[], T]) -> T:
+def retry_conflicts(act: Callable[[], T]) -> T:
     """Carry out `act`, and again while it conflicts with another process' change."""
     deadline = time.monotonic() + WAIT_SECONDS
     for number in count():

@@ -16,10 +16,10 @@ from connector.publishing.lakehouse_connection import (
     CATALOG,
     LAKE,
     LakehouseAccount,
-    changing,
-    committed,
+    open_for_change,
     reading,
-    repeated,
+    retry_conflicts,
+    run_transaction,
 )
 from connector.publishing.lakehouse_publication import (
     GRACE,
@@ -35,21 +35,21 @@ from connector.warehouse.warehouse import Warehouse
 
 
 @dataclass(slots=True)
-class InLakehouse:
+class LakehouseMatches:
     """Rows with an identifier of a person, by table; `unreadable` files were left half written."""
 
     rows: Counter[str] = field(default_factory=Counter)
     unreadable: list[str] = field(default_factory=list)
 
 
-def look_for(settings: Settings, person: Person) -> InLakehouse:
+def find_in_lakehouse(settings: Settings, person: Person) -> LakehouseMatches:
     """Find the rows of any state with an identifier of the person.
 
     Returns nothing if there is no lakehouse.
 
     Raises a `LakehouseError`.
     """
-    found = InLakehouse()
+    found = LakehouseMatches()
     place = LakehouseAccount.of(settings)
     if place is None:
         return found
@@ -78,7 +78,7 @@ def _look_in(
     table: str,
     files: Sequence[str],
     person: Person,
-    found: InLakehouse,
+    found: LakehouseMatches,
 ) -> None:
     try:
         found.rows[table] += _count(connection, files, person)
@@ -144,7 +144,7 @@ _VACUUM = (
 )
 
 
-def forget(settings: Settings) -> None:
+def erase_from_lakehouse(settings: Settings) -> None:
     """Make the rows of the account those of its published file, and remove everything else.
 
     Earlier states end for all accounts, since a state is one of the whole lakehouse. The next call
@@ -155,21 +155,21 @@ def forget(settings: Settings) -> None:
         _replace(place, file if file.exists() else None)
 
 
-def remove(settings: Settings) -> LakePublication:
+def remove_account(settings: Settings) -> LakePublication:
     """Remove the account from the lakehouse. Raises the errors of `publish_to_lakehouse`."""
     return _replace(LakehouseAccount.required(settings), None)
 
 
 def _replace(place: LakehouseAccount, published: Path | None) -> LakePublication:
     began = time.monotonic()
-    with changing(place, published=published) as connection:
+    with open_for_change(place, published=published) as connection:
         done = replace_rows(connection, place, published, force=True)
         clean_up(connection, None, GRACE)
         is_new = True
         while is_new:
             # A publication that began with the old statistics would write them back: it conflicts.
-            committed(connection, lambda: begin_change(connection))
-            is_new = repeated(lambda: connection.execute(_RENEW).fetchone()) != (0,)
+            run_transaction(connection, lambda: begin_change(connection))
+            is_new = retry_conflicts(lambda: connection.execute(_RENEW).fetchone()) != (0,)
         connection.execute(
             f"CALL postgres_execute('{CATALOG}', '{_VACUUM}', use_transaction => false)"
         )

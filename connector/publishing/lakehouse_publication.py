@@ -21,13 +21,13 @@ from connector.errors import ConnectorError, LakehouseError, NothingPublished, W
 from connector.publishing.lakehouse_connection import (
     LAKE,
     LakehouseAccount,
-    changing,
-    committed,
-    repeated,
+    open_for_change,
+    retry_conflicts,
+    run_transaction,
 )
 from connector.publishing.lakehouse_tables import (
-    bring_up,
     delete_rows,
+    ensure_table,
     insert_rows,
     lake_tables,
     published_tables,
@@ -113,7 +113,7 @@ def publish_to_lakehouse(settings: Settings, *, force: bool = False) -> LakePubl
     if not file.exists():
         raise NothingPublished(f"{file} does not exist: nothing has been published yet")
     began = time.monotonic()
-    with changing(place, published=file) as connection:
+    with open_for_change(place, published=file) as connection:
         done = replace_rows(connection, place, file, force=force)
         if done.outcome == "published":
             clean_up(connection, timedelta(days=settings.lakehouse_keep_days.value), GRACE)
@@ -160,7 +160,7 @@ def replace_rows(
     force: bool,
 ) -> LakePublication:
     """Replace the account's rows by those of the attached file, or by nothing without a file."""
-    done = committed(connection, lambda: _replace(connection, place, file, force=force))
+    done = run_transaction(connection, lambda: _replace(connection, place, file, force=force))
     if done.outcome == "unchanged":
         return done
     ((snapshot,),) = connection.execute(
@@ -194,7 +194,7 @@ def _replace(
     )
     inserted = []
     for table in () if entry is None else published_tables(connection):
-        bring_up(connection, table, held.get(str(table)))
+        ensure_table(connection, table, held.get(str(table)))
         inserted.append(insert_rows(connection, table, account))
     tables, rows = sum(map(bool, inserted)), sum(inserted)
     connection.execute(f"DELETE FROM {LAKE}.{PUBLICATIONS} WHERE account = {literal(account)}")
@@ -284,4 +284,4 @@ def clean_up(
 
 
 def _call(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
-    repeated(lambda: connection.execute(statement).fetchall())
+    retry_conflicts(lambda: connection.execute(statement).fetchall())

@@ -57,7 +57,7 @@ def lake_tables(connection: duckdb.DuckDBPyConnection) -> dict[str, TableSchema]
     return {str(each): each for each in _tables(connection, LAKE)}
 
 
-def bring_up(
+def ensure_table(
     connection: duckdb.DuckDBPyConnection, table: TableSchema, held: TableSchema | None
 ) -> None:
     """Make the table, or add the missing columns to `held`, the table of the lakehouse.

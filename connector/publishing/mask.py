@@ -22,7 +22,7 @@ from connector.publishing.columns import (
     personal_columns,
     read_shapes,
 )
-from connector.publishing.project import Described, Model, Project
+from connector.publishing.project import ColumnType, Model, Project
 from connector.settings.model import Treatment
 from connector.warehouse.duckdb_file import (
     STORAGE_VERSION,
@@ -47,7 +47,7 @@ def is_token(table: str, column: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Undeclared:
+class UndeclaredColumn:
     """Model or column of the user's folder without an entry in a schema file.
 
     `column` is None for a model without an entry. `is_masked`: the column counts as personal.
@@ -72,19 +72,21 @@ class Undeclared:
         return f"{name} ({self.file}) is not declared in a schema.yml.{masked}"
 
 
-def undeclared(project: Project) -> tuple[Undeclared, ...]:
+def find_undeclared(project: Project) -> tuple[UndeclaredColumn, ...]:
     """Return the models and columns of the user's folder without an entry, in building order."""
     own = [each for each in project.nodes if isinstance(each, Model) and each.is_own]
     if not own:
         return ()
     shapes = describe(project)
     personal = personal_columns(project, shapes)
-    found: list[Undeclared] = []
+    found: list[UndeclaredColumn] = []
     for model in own:
         if model.declared is None:
-            found.append(Undeclared(model.table, None, model.path, is_masked=False))
+            found.append(UndeclaredColumn(model.table, None, model.path, is_masked=False))
         found += [
-            Undeclared(model.table, each.name, model.path, (model.table, each.name) in personal)
+            UndeclaredColumn(
+                model.table, each.name, model.path, (model.table, each.name) in personal
+            )
             for each in shapes.get(model.table, ())
             if each.name not in model.texts
         ]
@@ -115,7 +117,7 @@ class _DraftTable:
 
     name: str
     comment: str | None
-    columns: tuple[Described, ...]
+    columns: tuple[ColumnType, ...]
 
 
 def write_masked(draft: Path, copy: Path, mask: Mask, project: Project | None) -> None:

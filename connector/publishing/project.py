@@ -53,7 +53,7 @@ class ModelBuilt:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckResult:
     """Result of one generic test or audit.
 
     `name` is unique in the project, `model` the model, seed or source table that it is about, and
@@ -77,39 +77,39 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class BuildResult:
     """A build that ran to its end: every selected model stands in the file.
 
     Whether the file is fit to publish is what `blocking` says: it is, where that is empty.
     """
 
     models: tuple[ModelBuilt, ...]
-    checks: tuple[Checked, ...]
+    checks: tuple[CheckResult, ...]
 
     @property
-    def blocking(self) -> tuple[Checked, ...]:
+    def blocking(self) -> tuple[CheckResult, ...]:
         """The failed checks of severity error: analysts keep the earlier file."""
         return tuple(c for c in self.checks if not c.passed and c.severity == "error")
 
     @property
-    def warnings(self) -> tuple[Checked, ...]:
+    def warnings(self) -> tuple[CheckResult, ...]:
         """The failed checks of severity warn."""
         return tuple(c for c in self.checks if not c.passed and c.severity == "warn")
 
 
-class Building(Protocol):
+class BuildObserver(Protocol):
     """Observer of a build."""
 
-    def planned(self, models: int, checks: int) -> None:
+    def on_plan(self, models: int, checks: int) -> None:
         """The build begins, with so many models and checks."""
 
-    def building(self, name: str) -> None:
+    def on_model_start(self, name: str) -> None:
         """The model's turn has come."""
 
-    def built(self, model: ModelBuilt) -> None:
+    def on_model_end(self, model: ModelBuilt) -> None:
         """The model stands."""
 
-    def checked(self, check: Checked) -> None:
+    def on_check_end(self, check: CheckResult) -> None:
         """A test or an audit has ended."""
 
 
@@ -217,7 +217,7 @@ def _words(line: int) -> dict[str, Callable[..., Call]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class ColumnType:
     """Column of a table or view: its type, and its text where there is one."""
 
     name: str
@@ -335,7 +335,7 @@ class Seed:
     name: str
     schema: str
     about: str
-    columns: tuple[Described, ...]
+    columns: tuple[ColumnType, ...]
     path: Path
     is_users: bool
     kind: Literal["seed"] = "seed"
@@ -425,9 +425,9 @@ class Project:
                 raise UnknownName("model, seed or folder", bare, (*self.parents, *folders))
             chosen |= names
             if word.startswith("+"):
-                chosen |= _reached(names, self.parents)
+                chosen |= _closure(names, self.parents)
             if word.endswith("+"):
-                chosen |= _reached(names, children)
+                chosen |= _closure(names, children)
         return tuple(name for name in self.parents if name in chosen)
 
     def node(self, name: str) -> Model | Seed:
@@ -481,7 +481,7 @@ class Project:
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-def _reached(names: Iterable[str], steps: Mapping[str, Sequence[str]]) -> set[str]:
+def _closure(names: Iterable[str], steps: Mapping[str, Sequence[str]]) -> set[str]:
     """The names, and everything that any number of steps leads to."""
     found: set[str] = set()
     waiting = list(names)
@@ -518,7 +518,7 @@ def naming_line(path: Path, doing: str) -> Iterator[None]:
     except (duckdb.ProgrammingError, duckdb.DataError, duckdb.NotSupportedError) as error:
         message = str(error)
         line, column, expression = _place(message, path)
-        told = _told(error, message)
+        told = _one_line_message(error, message)
         near = f" (at {expression})" if expression and expression not in told else ""
         raise ModelFailed(
             f"{doing}: {told}{near}", path=path, line=line, column=column, action=_action(message)
@@ -548,7 +548,7 @@ def _place(message: str, path: Path) -> tuple[int | None, int | None, str]:
     return line, places[0] + 1 if len(places) == 1 else None, expression
 
 
-def _told(error: duckdb.Error, message: str) -> str:
+def _one_line_message(error: duckdb.Error, message: str) -> str:
     """DuckDB's sentence on one line, without SQL and without data."""
     sentence = " ".join(_LINE.split(message)[0].split())
     if isinstance(error, _ABOUT_THE_TEXT):

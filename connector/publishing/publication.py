@@ -25,7 +25,7 @@ from connector.errors import ConnectorError, PublishingRefused, WarehouseBusy, W
 from connector.log import new_id
 from connector.publishing.build import build
 from connector.publishing.folder import OwnModels, load_project, project_files, shipped_folder
-from connector.publishing.project import Building, Built, Checked, Project
+from connector.publishing.project import BuildObserver, BuildResult, CheckResult, Project
 from connector.publishing.seeds import AUDITS, is_begun
 from connector.settings.layers import SEEDS_FOLDER, refuse
 from connector.settings.model import Settings
@@ -57,7 +57,7 @@ WAIT_SECONDS = 900.0
 
 
 @contextmanager
-def alone(folder: Path, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
+def publication_lock(folder: Path, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
     """Publish in the folder while nobody else does.
 
     Raises `WarehouseBusy` after `wait_seconds`, and another `WarehouseError` where the folder
@@ -83,7 +83,7 @@ _DRAFT, _MASKED = ".publishing", ".masking"
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishResult:
     """File that analysts see now, and its record.
 
     `built` is None where a draft was published that had been prepared before, and where nothing was
@@ -93,7 +93,7 @@ class Published:
 
     file: Path
     publication: Publication
-    built: Built | None = None
+    built: BuildResult | None = None
     shared: LakePublication | None = None
 
     @property
@@ -126,7 +126,7 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedDraft:
     """Draft that waits to be put in place by `publish(prepared=publication)`.
 
     It is refused then, where `built.blocking` is not empty.
@@ -134,7 +134,7 @@ class Prepared:
 
     publication: str
     file: Path
-    built: Built
+    built: BuildResult
 
 
 def _now() -> datetime:
@@ -149,10 +149,10 @@ def publish(
     keeps_draft: bool = False,
     if_changed: bool = False,
     run_id: str | None = None,
-    watch: Building | None = None,
+    watch: BuildObserver | None = None,
     shares: bool = True,
     now: Callable[[], datetime] = _now,
-) -> Published:
+) -> PublishResult:
     """Make what has landed visible to analysts, with its models, at once.
 
     With `if_changed` nothing is published if the published file would show the same records and
@@ -172,8 +172,8 @@ def publish(
     then as it was, and the reason is in `sync.publications`.
     """
     _check_landed(settings)
-    with alone(settings.folder):
-        work = _Publishing(settings, run_id, watch, now)
+    with publication_lock(settings.folder):
+        work = _PublicationRun(settings, run_id, watch, now)
         with work.recorded(keeps_draft=keeps_draft):
             built = None
             if prepared is None or not work.takes_up(prepared):
@@ -187,21 +187,21 @@ def publish(
     return replace(done, shared=publish_and_record(settings, now))
 
 
-def prepare(
+def prepare_draft(
     settings: Settings,
     *,
     select: Sequence[str] = (),
     run_id: str | None = None,
-    watch: Building | None = None,
+    watch: BuildObserver | None = None,
     now: Callable[[], datetime] = _now,
-) -> Prepared:
+) -> PreparedDraft:
     """Draw up a draft, build and check its models, and leave it to be published.
 
     Raises a `ModelError` or a `WarehouseError`; a check that fails is told and raises nothing.
     """
     _check_landed(settings)
-    with alone(settings.folder):
-        work = _Publishing(settings, run_id, watch, now)
+    with publication_lock(settings.folder):
+        work = _PublicationRun(settings, run_id, watch, now)
         with work.recorded(keeps_draft=True):
             built = work.draw_up(select, ends=False)
             assert built is not None, "a draft is always built"
@@ -222,7 +222,7 @@ def project_of(settings: Settings) -> Project:
     )
 
 
-def _with_checks(row: Publication, built: Built, project: Project) -> Publication:
+def _with_checks(row: Publication, built: BuildResult, project: Project) -> Publication:
     """Return the row with the results of the checks; seeds not begun are no warning."""
     unfilled = {
         AUDITS[seed]: seed
@@ -241,7 +241,7 @@ def _with_checks(row: Publication, built: Built, project: Project) -> Publicatio
     )
 
 
-def _with_failed(row: Publication, failed: Sequence[Checked]) -> Publication:
+def _with_failed(row: Publication, failed: Sequence[CheckResult]) -> Publication:
     return replace(
         row,
         failed_checks=tuple(each.name for each in failed),
@@ -293,14 +293,14 @@ def _mask_of(settings: Settings) -> Mask | None:
     return Mask(personal, settings.hash_key(), without)
 
 
-class _Publishing:
+class _PublicationRun:
     """One publication under way, alone in its folder."""
 
     def __init__(
         self,
         settings: Settings,
         run_id: str | None,
-        watch: Building | None,
+        watch: BuildObserver | None,
         now: Callable[[], datetime],
     ) -> None:
         warehouse = Warehouse(settings.folder)
@@ -343,7 +343,7 @@ class _Publishing:
 
     def draw_up(
         self, select: Sequence[str], *, ends: bool = True, if_changed: bool = False
-    ) -> Built | None:
+    ) -> BuildResult | None:
         """Copy the work file, and build and check the models in the copy.
 
         The draft says of itself that it is published, if that `ends` here and nothing refuses it.
@@ -366,7 +366,7 @@ class _Publishing:
         if self.is_unchanged:
             return None
         if is_plain:
-            return Built((), ())
+            return BuildResult((), ())
 
         earlier = self._earlier(select)
         if earlier is not None:
@@ -375,7 +375,7 @@ class _Publishing:
 
         project = project_of(self._settings)
 
-        def finish(connection: duckdb.DuckDBPyConnection, built: Built) -> None:
+        def finish(connection: duckdb.DuckDBPyConnection, built: BuildResult) -> None:
             self._row = _with_checks(self._row, built, project)
             if ends and not built.blocking:
                 self._end("published")
@@ -417,7 +417,7 @@ class _Publishing:
             raise PublishingRefused([(name, None) for name in row.failed_checks])
         return True
 
-    def leave(self, built: Built) -> Prepared:
+    def leave(self, built: BuildResult) -> PreparedDraft:
         """Leave the draft, with what came of its checks written down in it."""
         row = self._row
         if built.blocking:
@@ -429,9 +429,9 @@ class _Publishing:
         else:
             row = replace(row, outcome="built")
         record_publication(self._draft, row)
-        return Prepared(row.publication, self._draft, built)
+        return PreparedDraft(row.publication, self._draft, built)
 
-    def put_in_place(self, built: Built | None) -> Published:
+    def put_in_place(self, built: BuildResult | None) -> PublishResult:
         """Refuse the draft, or mask it and make it the published file."""
         if built is not None and built.blocking:
             raise PublishingRefused([(each.name, each.failing) for each in built.blocking])
@@ -450,13 +450,13 @@ class _Publishing:
         # It is published, recorded or not: the next publication finds the record in the file.
         with suppress(WarehouseError):
             record_publication(self._work, self._row)
-        return Published(self._target, self._row, built)
+        return PublishResult(self._target, self._row, built)
 
-    def leave_in_place(self) -> Published:
+    def leave_in_place(self) -> PublishResult:
         """Record that there was nothing to publish."""
         self._end("unchanged")
         record_publication(self._work, self._row)
-        return Published(self._target, self._row)
+        return PublishResult(self._target, self._row)
 
     def _project(self) -> Project | None:
         return None if self._settings.models.value == "off" else project_of(self._settings)

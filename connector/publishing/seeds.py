@@ -171,7 +171,7 @@ class SeedCopy:
     left_out: tuple[str, ...]
 
 
-def unmapped(file: Path, project: Project) -> tuple[UnmappedValues, ...]:
+def find_unmapped(file: Path, project: Project) -> tuple[UnmappedValues, ...]:
     """Return the values in a built file that each seed does not name.
 
     Raises `MartsMissing` where the file has no marts, or another `WarehouseError`.

@@ -20,7 +20,7 @@ from connector.warehouse.published_file import reading
 
 
 @dataclass(frozen=True, slots=True)
-class Starter:
+class WrittenFiles:
     """Files that were written, and files that existed and were kept, in a folder."""
 
     folder: Path
@@ -91,7 +91,7 @@ OWN_FILES: Mapping[str, str] = {
 """A mart, an audit, and the file that describes and tests the mart."""
 
 
-def write_own_models(folder: Path) -> Starter:
+def write_own_models(folder: Path) -> WrittenFiles:
     """Write a commented mart with its tests. Raises `WarehouseError`."""
     return _write(folder, OWN_FILES)
 
@@ -162,7 +162,7 @@ _SOURCES_HEAD = """\
 """
 
 
-def write_dbt_project(folder: Path, published: Path, own_schema: str) -> Starter:
+def write_dbt_project(folder: Path, published: Path, own_schema: str) -> WrittenFiles:
     """Write a dbt project over the published file, with its tables as described sources.
 
     Raises `WarehouseError`.
@@ -187,7 +187,7 @@ def write_dbt_project(folder: Path, published: Path, own_schema: str) -> Starter
             out.write(text.encode())
     except OSError as error:
         raise naming(sources, error) from error
-    return Starter(folder, (*written.written, sources), written.kept)
+    return WrittenFiles(folder, (*written.written, sources), written.kept)
 
 
 def _sources(connection: duckdb.DuckDBPyConnection, schemas: tuple[str, ...]) -> str:
@@ -227,7 +227,7 @@ def _plain(comment: str | None) -> str:
     return (comment or "").replace("{", "(").replace("}", ")")
 
 
-def _write(folder: Path, files: Mapping[str, str]) -> Starter:
+def _write(folder: Path, files: Mapping[str, str]) -> WrittenFiles:
     written, kept = [], []
     for name, text in files.items():
         path = folder / name
@@ -241,4 +241,4 @@ def _write(folder: Path, files: Mapping[str, str]) -> Starter:
         except OSError as error:
             raise naming(path, error) from error
         written.append(path)
-    return Starter(folder, tuple(written), tuple(kept))
+    return WrittenFiles(folder, tuple(written), tuple(kept))

@@ -21,7 +21,7 @@ from connector.warehouse.runs import ResourceRun
 
 if TYPE_CHECKING:
     # A report may have one, but who imports this module need not load all that publishes.
-    from connector.publishing.publication import Published
+    from connector.publishing.publication import PublishResult
 
 RunOutcome = Literal["done", "partial", "stopped", "failed"]
 ResourceOutcome = Literal["done", "partial", "skipped", "stopped", "failed", "not_started"]
@@ -140,7 +140,7 @@ class PullReport:
     resources: dict[str, ResourceRun]
     error: ConnectorError | None = None
     month: MonthUse | None = None
-    published: Published | None = None
+    published: PublishResult | None = None
     unpublished: ConnectorError | None = None
     notices: tuple[str, ...] = ()
     anomalies: Mapping[str, tuple[Event, ...]] = field(default_factory=dict)

@@ -33,8 +33,8 @@ from connector.errors_api import (
 )
 from connector.ledger.quota import MonthUse
 from connector.log import shortened
-from connector.publishing.project import Building
-from connector.publishing.publication import Published, publish
+from connector.publishing.project import BuildObserver
+from connector.publishing.publication import PublishResult, publish
 from connector.pulls import resource_pull as engine
 from connector.pulls.error_hints import QUIET_KINDS, describe_unread
 from connector.pulls.outcome import (
@@ -75,7 +75,7 @@ async def pull(
     asks_anyway: bool = False,
     publishes: bool = True,
     watch: Watch | None = None,
-    building: Building | None = None,
+    building: BuildObserver | None = None,
     command: str = "pull",
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     connect: Callable[..., Client] = Client,
@@ -129,7 +129,7 @@ class _PullRun:
         context: RunContext,
         options: PullOptions,
         ids: Mapping[str, tuple[str, ...]],
-        publish: Callable[[], Published] | None,
+        publish: Callable[[], PublishResult] | None,
     ) -> None:
         self._context, self._warehouse = context, context.warehouse
         self._options, self._ids, self._publish = options, ids, publish
@@ -195,7 +195,7 @@ class _PullRun:
 
     async def _publish_if_changed(
         self, outcome: RunOutcome
-    ) -> tuple[Published | None, ConnectorError | None]:
+    ) -> tuple[PublishResult | None, ConnectorError | None]:
         """Publish, if something has changed and the run has not failed.
 
         Returns the publication, or why there is none.

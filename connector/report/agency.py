@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from connector.report import charts
-from connector.report.figure import Chart, Figure, MoreTable, Section, count, headed, plain
+from connector.report.figure import (
+    Chart,
+    Figure,
+    MoreTable,
+    Section,
+    count,
+    parse_headings,
+    value_words,
+)
 from connector.report.published import PublishedFile, Row, months
 
 _DRAWN_MAX = 12
@@ -50,7 +58,7 @@ _FORECAST = Figure(
     "FROM marts.sum_fee_forecast AS f WHERE month_kind <> 'past' "
     f"OR month_start >= date_trunc('month', {{today}}) - INTERVAL {_MONTHS_BEFORE} MONTH "
     "ORDER BY month_start, currency NULLS LAST",
-    headings=headed(
+    headings=parse_headings(
         "month_start Month; currency Currency; placements Placements; placements_with_fee With "
         "a fee; fee_coverage Coverage; fee Fees; confirmed_fee Confirmed; fee_from_booking "
         "From booking; fee_from_job From job; fee_from_percentage From percentage; "
@@ -87,7 +95,7 @@ _ENDING = Figure(
     "sum(count(*) FILTER (ends_within_90_days)) OVER () || '' AS the_90 "
     "FROM marts.fct_contractors_ending AS c GROUP BY c.band "
     "ORDER BY list_position(['0-14', '15-30', '31-90', 'later', 'open'], c.band)",
-    headings=headed(
+    headings=parse_headings(
         "band Ending; contracts Contracts; next_booking_id Next known; is_extended Extended; "
         "is_replaced Replaced"
     ),
@@ -112,7 +120,7 @@ _ENDING = Figure(
             "SELECT * REPLACE (left(booking_id::VARCHAR, 8) AS booking_id) "
             "FROM marts.fct_contractors_ending AS c WHERE ends_within_30_days "
             f"ORDER BY days_left, c.booking_id LIMIT {_ROWS_MAX}",
-            headed(
+            parse_headings(
                 "booking_id Booking; job_title Job; company_name Client; consultant_name "
                 "Consultant; end_date Last day; days_left Days left; next_start_date Next begins; "
                 "is_replaced Replaced"
@@ -156,7 +164,7 @@ _SOURCES = Figure(
     "max(sum(s.candidates_placed)) FILTER (is_known) OVER () AS the_placed "
     "FROM marts.sum_source_effectiveness AS s GROUP BY source_group "
     "ORDER BY placement_rate DESC NULLS LAST, candidates DESC, source_group",
-    headings=headed(
+    headings=parse_headings(
         "source_group Source group; candidates Candidates; candidates_interviewed Interviewed; "
         "interview_rate Of all; candidates_placed Placed; placement_rate Of all; "
         "placements Placements; placements_with_reporting_fee With a fee; "
@@ -191,7 +199,7 @@ _LEADS = Figure(
     "FROM marts.sum_lead_conversion AS l WHERE group_by = 'all' "
     "OR (group_by = 'source_group' AND leads > 0) "
     "ORDER BY group_by = 'all', conversion_rate DESC, leads DESC, l.group_name",
-    headings=headed(
+    headings=parse_headings(
         "group_name Source group; leads Leads; converted Converted; lost Lost; conversion_rate "
         "Converted of all; p50_days_to_convert Median days"
     ),
@@ -227,7 +235,7 @@ _LEAD_STATUSES = Figure(
     "max(sum(s.leads)) FILTER (is_named) OVER () AS the_leads "
     "FROM marts.sum_lead_conversion AS s WHERE group_by = 'lead_status' "
     "GROUP BY group_name ORDER BY leads DESC, group_name",
-    headings=headed(
+    headings=parse_headings(
         "group_name Status; leads Leads; converted Converted; lost Lost; "
         "conversion_rate Converted of all"
     ),
@@ -265,7 +273,7 @@ _CONSULTANTS = Figure(
         "if(consultant_id IS NULL, 0, 1) AS consultants",
         "placements DESC, interviews_held DESC, consultant_name, consultant_id",
     ),
-    headings=headed(
+    headings=parse_headings(
         "consultant_name Consultant; candidates_added Candidates; jobs_added Jobs; "
         "interviews_booked Interviews entered; interviews_held Held; placements Placements; "
         "placements_with_reporting_fee With a fee; reporting_fee Fees, converted; "
@@ -297,7 +305,7 @@ _BY_MONTH = Figure(
     title="Activity by month",
     mart="sum_consultant_activity",
     sql=_recent("period_start", "", "period_start"),
-    headings=headed(
+    headings=parse_headings(
         "period_start Month; candidates_added Candidates; leads_added Leads; jobs_added Jobs; "
         "interviews_held Interviews held; placements Placements"
     ),
@@ -307,7 +315,7 @@ _BY_MONTH = Figure(
     rows=_every_month,
     has_total=True,
     chart=lambda _, rows: [
-        charts.uprights(rows, "month", column, unit=plain(column), across="month")
+        charts.uprights(rows, "month", column, unit=value_words(column), across="month")
         for column in ("interviews_held", "placements")
     ],
 )
@@ -328,7 +336,7 @@ _CONTENT_ITEMS = Figure(
     title="Content items by type",
     mart="sum_content_items",
     sql="FROM marts.sum_content_items ORDER BY items DESC, content_type_name, content_type_id",
-    headings=headed(
+    headings=parse_headings(
         "content_type_name Type; is_active In use; items Items; items_published Published; "
         "items_draft Drafts; last_published_on Last published; last_updated_on Last changed"
     ),

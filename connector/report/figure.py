@@ -72,24 +72,24 @@ def age(value: timedelta) -> str:
     return count_noun(round(value / timedelta(days=1)), "day")
 
 
-def aged(value: timedelta) -> str:
+def describe_age(value: timedelta) -> str:
     """The age of data, as in 3 hours old; data may be of later than the clock that is asked."""
     return f"{age(-value)} in the future" if value < timedelta() else f"{age(value)} old"
 
 
-def of(part: int, whole: int, noun: str = "") -> str:
+def part_of_whole(part: int, whole: int, noun: str = "") -> str:
     """A part of a whole with its share, as in 3 of 12 jobs (25%)."""
     text = f"{part:,} of {count_noun(whole, noun) if noun else f'{whole:,}'}"
     return f"{text} ({share(part / whole)})" if whole else text
 
 
-def capital(text: str) -> str:
+def capitalize(text: str) -> str:
     """The text with its first letter large, unless a column's name begins it."""
     first = text.split(" ", maxsplit=1)[0]
     return text if "_" in first or "." in first.rstrip(".") else text[:1].upper() + text[1:]
 
 
-def plain(name: str) -> str:
+def value_words(name: str) -> str:
     """A stored value in words: new_lead as new lead."""
     return name.replace("_", " ")
 
@@ -109,7 +109,7 @@ _BY_TYPE: Mapping[type, Callable[[Any], str]] = {str: str, bool: _flag, datetime
 # -- Tables and charts -----------------------------------------------------------------------------
 
 
-def headed(text: str) -> dict[str, str]:
+def parse_headings(text: str) -> dict[str, str]:
     """Headings by column, as in "stage Stage; days_in_stage Median days"."""
     return dict(each.split(" ", maxsplit=1) for each in text.split("; "))
 
@@ -202,7 +202,7 @@ class Sentence:
             codes = [row[other] for row in self._totals if row[part]]
             return money(codes[0], number) if codes else ""
         if sign == "/":
-            return of(int(number), int(self.number(other) or 0), noun or "")
+            return part_of_whole(int(number), int(self.number(other) or 0), noun or "")
         if noun:
             return count_noun(int(number), noun)
         return days(number) if part.endswith("_days") else count(number)
@@ -279,8 +279,8 @@ class Figure:
         totals = rows[-1:] if self.has_total else rows
         if not rows or (self.counted and not total(totals, self.counted)):
             return None
-        notes = [text for each in self.notes if (text := written(each, rows, totals))]
-        found = (text for each in self.findings if (text := written(each, rows, totals)))
+        notes = [text for each in self.notes if (text := fill_sentence(each, rows, totals))]
+        found = (text for each in self.findings if (text := fill_sentence(each, rows, totals)))
         finding = next(found, "") or self.findings[-1].format_map(Sentence(rows, totals))
         caption = self.caption.format_map(Sentence(rows, rows))
         tables = [FigureTable(caption, self.mart, self.headings, rows, self.is_open)]
@@ -292,10 +292,10 @@ class Figure:
         for table in tables:
             published.require(table.mart, table.headings, table.rows)
         charts = self.chart(published, rows) if self.chart else ()
-        return Drawing(capital(finding), charts, [capital(each) for each in notes], tables)
+        return Drawing(capitalize(finding), charts, [capitalize(each) for each in notes], tables)
 
 
-def written(template: str, rows: Sequence[Row], totals: Sequence[Row]) -> str:
+def fill_sentence(template: str, rows: Sequence[Row], totals: Sequence[Row]) -> str:
     """The sentence with its numbers; "" if one of them is zero or unknown."""
     fields = Sentence(rows, totals)
     text = template.format_map(fields)

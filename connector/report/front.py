@@ -14,7 +14,7 @@ from decimal import Decimal
 
 from connector.errors import count_noun
 from connector.report import charts
-from connector.report.figure import NOTHING, Chart, Sentence, count, day, money, plain, share
+from connector.report.figure import NOTHING, Chart, Sentence, count, day, money, share, value_words
 from connector.report.period import ReportPeriod, read_compared, read_period
 from connector.report.pipeline import JOBS_BY_AGE
 from connector.report.published import PartMissing, PublishedFile, months, total
@@ -29,7 +29,7 @@ _LINE_ROOM = 230
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class FigureValue:
     """Value of a key figure in a period, and what it is a part of.
 
     `value` is None where nobody can know it, or where it is of several currencies, which are all
@@ -57,11 +57,11 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class ComparedReading:
+class ComparedValue:
     """Key figure of another period, and the change since; "" where unknown."""
 
     period: ReportPeriod
-    reading: Reading
+    reading: FigureValue
     change: str
 
 
@@ -81,15 +81,15 @@ class KeyQuestion:
     detail: str = ""
     is_of_day: bool = False
     since: str = ""
-    read: Callable[[PublishedFile, ReportPeriod], Reading] | None = None
+    read: Callable[[PublishedFile, ReportPeriod], FigureValue] | None = None
 
-    def reading(self, published: PublishedFile, period: ReportPeriod) -> Reading:
+    def reading(self, published: PublishedFile, period: ReportPeriod) -> FigureValue:
         """The figure in a period. Raises `PartMissing`."""
         if self.read is not None:
             return self.read(published, period)
-        row = published.row(_filled(self.sql, published, period))
+        row = published.row(_query_of_period(self.sql, published, period))
         detail = self.detail.format_map(Sentence([row], [row])) if row["value"] else ""
-        return Reading(row["value"], detail)
+        return FigureValue(row["value"], detail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +97,8 @@ class KeyFigure:
     """Key figure as a file answers it, beside other periods."""
 
     question: KeyQuestion
-    reading: Reading
-    compared: tuple[ComparedReading, ...] = ()
+    reading: FigureValue
+    compared: tuple[ComparedValue, ...] = ()
 
     @property
     def label(self) -> str:
@@ -106,7 +106,7 @@ class KeyFigure:
         return self.question.label
 
 
-def answer(
+def answer_question(
     question: KeyQuestion,
     published: PublishedFile,
     period: ReportPeriod,
@@ -116,7 +116,7 @@ def answer(
     try:
         return _answered(question, published, period, compared)
     except PartMissing as missing:
-        return KeyFigure(question, Reading(None, f"The file has no {missing}."))
+        return KeyFigure(question, FigureValue(None, f"The file has no {missing}."))
 
 
 def _answered(
@@ -126,30 +126,30 @@ def _answered(
     compared: Sequence[ReportPeriod],
 ) -> KeyFigure:
     since: date | None = published.row(
-        _filled(f"SELECT ({question.since or _FIRST_RECORD}) AS day", published)
+        _query_of_period(f"SELECT ({question.since or _FIRST_RECORD}) AS day", published)
     )["day"]
     if since is None or published.today is None:
-        return KeyFigure(question, Reading(None, "No data is loaded yet."))
+        return KeyFigure(question, FigureValue(None, "No data is loaded yet."))
 
-    def known(each: ReportPeriod) -> Reading | None:
+    def known(each: ReportPeriod) -> FigureValue | None:
         return question.reading(published, each) if each.ends >= since else None
 
     def is_whole(each: ReportPeriod) -> bool:
         return (each.ends if question.is_of_day else each.begins) >= since
 
     began = f"known from {day(since)} on"
-    reading = known(period) or Reading(None, began)
+    reading = known(period) or FigureValue(None, began)
     if reading.value is not None and not is_whole(period):
         reading = replace(reading, detail=f"{reading.detail}; {began}")
     found = []
     for each in compared:
-        other = known(each) or Reading(None)
+        other = known(each) or FigureValue(None)
         change = _change(reading, other) if is_whole(period) and is_whole(each) else ""
-        found.append(ComparedReading(each, other if is_whole(each) else Reading(None), change))
+        found.append(ComparedValue(each, other if is_whole(each) else FigureValue(None), change))
     return KeyFigure(question, reading, tuple(found))
 
 
-def _change(now: Reading, before: Reading) -> str:
+def _change(now: FigureValue, before: FigureValue) -> str:
     """The change in numbers, and in parts of a hundred of enough, as in +5, +21%."""
     if now.value is None or before.value is None or not (now.is_whole and before.is_whole):
         return ""
@@ -175,7 +175,7 @@ _FIRST_LOOK = "SELECT min(entered_before AT TIME ZONE '{zone}')::DATE FROM marts
 _IN_STATUS = "entered_at < {evening} AND (is_current OR left_at >= {evening}) AND is_open"
 
 
-def _filled(sql: str, published: PublishedFile, period: ReportPeriod | None = None) -> str:
+def _query_of_period(sql: str, published: PublishedFile, period: ReportPeriod | None = None) -> str:
     """The query for the period's days and its last, in the account's zone."""
     words = {"zone": published.zone}
     if period is not None:
@@ -185,10 +185,10 @@ def _filled(sql: str, published: PublishedFile, period: ReportPeriod | None = No
     return sql.format(**words)
 
 
-def _fees(published: PublishedFile, period: ReportPeriod) -> Reading:
+def _fees(published: PublishedFile, period: ReportPeriod) -> FigureValue:
     """Fees of the placements, converted where rates are given; else by currency."""
     rows = published.rows(
-        _filled(
+        _query_of_period(
             "SELECT currency, count(*) AS placements, count(fee) AS known, sum(fee) AS fee, "
             "count(reporting_fee) AS converted, sum(reporting_fee) AS reporting_fee, "
             "max(reporting_currency) AS reporting_currency FROM marts.fct_placements "
@@ -201,7 +201,7 @@ def _fees(published: PublishedFile, period: ReportPeriod) -> Reading:
     whole = count_noun(placements, "placement")
     if converted := total(rows, "converted"):
         code = next(row["reporting_currency"] for row in rows if row["converted"])
-        return Reading(
+        return FigureValue(
             total(rows, "reporting_fee"),
             f"for {converted:,} of {whole}, converted",
             code,
@@ -212,10 +212,10 @@ def _fees(published: PublishedFile, period: ReportPeriod) -> Reading:
     detail = f"for {number:,} of {whole}" if placements else ""
     if len(known) > 1:
         amounts = tuple(money(row["currency"], row["fee"]) for row in known)
-        return Reading(None, f"{detail}; not added up: no exchange rate", amounts=amounts)
+        return FigureValue(None, f"{detail}; not added up: no exchange rate", amounts=amounts)
     if placements and not number:
-        return Reading(None, "no placement has a known fee")
-    return Reading(
+        return FigureValue(None, "no placement has a known fee")
+    return FigureValue(
         total(known, "fee"),
         detail,
         known[0]["currency"] if known else "",
@@ -320,11 +320,13 @@ class Picture:
     def draw(self, published: PublishedFile, period: ReportPeriod) -> Chart | None:
         """The chart; months begin a year before the period. Raises `PartMissing`."""
         if not self.is_by_month:
-            rows = [{**row, "name": plain(row["name"])} for row in published.rows(self.sql)]
+            rows = [{**row, "name": value_words(row["name"])} for row in published.rows(self.sql)]
             if not total(rows, "number"):
                 return None
             return charts.bars(rows, "name", "number", unit=self.unit, height=_HEIGHT)
-        began = published.row(f"SELECT ({_filled(_FIRST_RECORD, published)}) AS day")["day"]
+        began = published.row(f"SELECT ({_query_of_period(_FIRST_RECORD, published)}) AS day")[
+            "day"
+        ]
         if began is None or began > period.ends:
             return None
         shown = months(max(began, period.earlier(12).begins), period.ends)
@@ -493,7 +495,7 @@ def make_front(
     return FrontPage(
         period,
         compared,
-        tuple(answer(question, published, period, compared) for question in QUESTIONS),
+        tuple(answer_question(question, published, period, compared) for question in QUESTIONS),
         tuple((each, drawn(each)) for each in PICTURES_OF_PERIOD),
         tuple((each, drawn(each)) for each in PICTURES_OF_TODAY),
         tuple((each, *each.read(published)) for each in LISTS),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from connector.report import charts
-from connector.report.figure import Figure, Section, aged, headed, moment, share
+from connector.report.figure import Figure, Section, describe_age, moment, parse_headings, share
 from connector.report.published import PublishedFile
 from connector.warehouse.duckdb_file import from_microseconds
 
@@ -49,7 +49,7 @@ def file_summary(published: PublishedFile, written_at: datetime) -> list[tuple[s
     found: list[tuple[str, str]] = []
     if published.as_of is not None:
         found.append(("As of", moment(published.local(published.as_of))))
-        found.append(("Age", aged(written_at - published.as_of)))
+        found.append(("Age", describe_age(written_at - published.as_of)))
     if not published.has("sync.publications"):
         found.append(("Checks", "Not known: the file has no schema sync."))
         return found
@@ -78,7 +78,7 @@ _RESOURCES = Figure(
     "current_rows + deleted AS known, string_agg(replace(m.resource, '_', ' '), ', ' "
     "ORDER BY m.resource) FILTER (proven_at IS NULL) OVER () AS the_unproven "
     "FROM marts.data_freshness AS m ORDER BY m.resource",
-    headings=headed(
+    headings=parse_headings(
         "resource Resource; current_rows Records; summary_only Summary only; deleted Deleted; "
         "pending Waiting; proven_at Verified up to; oldest_read_age_days Oldest read, days; "
         "last_outcome Last run; anomalies Anomalies"
@@ -106,7 +106,9 @@ _COVERAGE = Figure(
     "first_value(c.total) OVER least_first AS the_total "
     "FROM marts.sum_coverage AS c WHERE total > 0 "
     "WINDOW least_first AS (ORDER BY coverage, c.question) ORDER BY coverage, c.question",
-    headings=headed("about Data; covered Available; total Of; missing Missing; coverage Coverage"),
+    headings=parse_headings(
+        "about Data; covered Available; total Of; missing Missing; coverage Coverage"
+    ),
     caption="Data that the figures need",
     findings=("Lowest coverage, {the_covered/the_total}: {the_about}",),
     empty="No data is loaded yet.",
@@ -131,7 +133,7 @@ _COST = Figure(
     "coalesce(requests_this_month, 0) AS requests FROM marts.data_freshness AS m "
     "WHERE requests > 0 OR requests_last_run > 0 "
     "ORDER BY m.requests_this_month DESC, m.resource",
-    headings=headed(
+    headings=parse_headings(
         "resource Resource; requests_last_run Last run; requests_this_month This billing month"
     ),
     caption="Requests by resource",

@@ -22,12 +22,12 @@ from connector.atomic_files import replacing
 from connector.log import neutralise
 from connector.report.agency import CONTENT, FEES, PEOPLE
 from connector.report.charts import PALETTE, draw
-from connector.report.figure import Figure, FigureAnswer, aged, capital, day, moment
-from connector.report.front import FrontPage, KeyFigure, Reading, make_front
+from connector.report.figure import Figure, FigureAnswer, capitalize, day, describe_age, moment
+from connector.report.front import FigureValue, FrontPage, KeyFigure, make_front
 from connector.report.mirror import MIRROR, file_summary
 from connector.report.period import PERIOD_DEFAULT, ReportPeriod
 from connector.report.pipeline import CANDIDATES, JOBS, TIME
-from connector.report.published import PartMissing, PublishedFile, opened
+from connector.report.published import PartMissing, PublishedFile, open_published
 from connector.warehouse.duckdb_file import naming_errors
 
 SECTIONS = (CANDIDATES, JOBS, TIME, FEES, PEOPLE, CONTENT, MIRROR)
@@ -71,17 +71,17 @@ def make_page(
         palette=PALETTE,
         style=Markup(_style()),  # noqa: S704 # our own, and it holds no value of anybody's
         as_of=None if as_of is None else moment(published.local(as_of)),
-        age=None if as_of is None else aged(written_at - as_of),
+        age=None if as_of is None else describe_age(written_at - as_of),
         written_at=moment(published.local(written_at)),
         facts=file_summary(published, written_at),
         front=front,
         today=day(today),
         sections=[
-            (section, _laid_out([_answer(figure, published) for figure in section.figures]))
+            (section, _pair_figures([_answer(figure, published) for figure in section.figures]))
             for section in SECTIONS
         ],
         meaning=published.meaning,
-        capital=capital,
+        capital=capitalize,
         draw=lambda chart: Markup(draw(chart)),  # noqa: S704 # its text is escaped by the library
     )
     # Whoever opens the page in an editor or a terminal is safe from its names as well.
@@ -97,7 +97,7 @@ def _answer(figure: Figure, published: PublishedFile) -> FigureAnswer:
     return FigureAnswer(figure, contracts, shown, "" if shown else figure.empty)
 
 
-def _laid_out(answers: Sequence[FigureAnswer]) -> list[FigureAnswer]:
+def _pair_figures(answers: Sequence[FigureAnswer]) -> list[FigureAnswer]:
     """Figures of a section, two in a row; one that would be alone takes it whole."""
     found: list[FigureAnswer] = []
     is_second = False
@@ -146,7 +146,7 @@ def _figure_json(figure: KeyFigure) -> dict[str, Any]:
     return {"label": figure.label, **_reading_json(figure.reading), "compared": others}
 
 
-def _reading_json(reading: Reading) -> dict[str, Any]:
+def _reading_json(reading: FigureValue) -> dict[str, Any]:
     value = float(reading.value) if isinstance(reading.value, Decimal) else reading.value
     return {"value": value, "shown": list(reading.shown), "detail": reading.detail}
 
@@ -169,7 +169,7 @@ def write_report(
     Raises `NothingPublished` where there is no file, `MartsMissing` where it has no marts,
     `Misused` for a period that is none, `DiskFull` or another `WarehouseError`.
     """
-    with opened(file) as published:
+    with open_published(file) as published:
         page = make_page(
             published, written_at=written_at, account=account, period=period, compare=compare
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from connector.report import charts
-from connector.report.figure import Chart, Figure, MoreTable, Section, headed, plain
+from connector.report.figure import Chart, Figure, MoreTable, Section, parse_headings, value_words
 from connector.report.published import PublishedFile, Row, months
 
 # -- Candidates ------------------------------------------------------------------------------------
@@ -23,7 +23,7 @@ _STAGES = Figure(
     "count(*) FILTER (is_active) AS active, count(*) FILTER (NOT is_fully_read) AS listed, "
     "quantile_cont(days_in_stage, 0.5) AS days_in_stage FROM marts.fct_pipeline_candidates AS c "
     "GROUP BY c.stage, stage_order ORDER BY stage_order NULLS LAST, candidates DESC",
-    headings=headed(
+    headings=parse_headings(
         "stage Stage; candidates Candidates; days_in_stage Median days in the stage so far"
     ),
     caption="Candidates by stage",
@@ -56,7 +56,7 @@ _FUNNEL = Figure(
     "arg_min(stage, stage_order) OVER () AS the_first, "
     "arg_min(advanced, stage_order) OVER () AS the_advanced, "
     "arg_min(entered, stage_order) OVER () AS the_entered FROM rates ORDER BY stage_order",
-    headings=headed(
+    headings=parse_headings(
         "stage Stage; entered Candidates; advanced Advanced; arrived At the end; in_progress "
         "Not decided; lost Lost; deleted Deleted; conversion_rate Of all; decided_rate Of decided"
     ),
@@ -113,7 +113,7 @@ _OFFERS = Figure(
     "FROM marts.sum_offer_acceptance AS o WHERE group_by IN ('all', 'month') "
     "QUALIFY row_number() OVER (PARTITION BY group_by, begins IS NULL ORDER BY begins DESC) "
     f"<= {_MONTHS} ORDER BY group_by = 'all', begins NULLS LAST",
-    headings=headed(
+    headings=parse_headings(
         "group_name Month; offers Offers; accepted Accepted; declined Declined; pending Pending; "
         "candidate_deleted Candidate deleted; acceptance_rate Accepted of decided"
     ),
@@ -178,7 +178,7 @@ _MET = Figure(
     "FROM marts.sum_job_funnel AS f WHERE group_by IN ('all', 'consultant') "
     "ORDER BY group_by = 'all', candidate_job_pairs_interviewed DESC, placements DESC, "
     "f.group_name",
-    headings=headed(
+    headings=parse_headings(
         "group_name Consultant; jobs Jobs; jobs_interviewed Jobs with an interview held; "
         "candidate_job_pairs_interviewed Pairs interviewed; candidate_job_pairs_interviewed_again "
         "Twice or more; candidate_job_pairs_placed_after_interview Pairs placed after; placements "
@@ -215,7 +215,7 @@ _AGEING = Figure(
     "count(*) FILTER (job_status = 'published') AS listed, "
     "count(*) FILTER (job_status <> 'published') AS held, "
     f"count(*) FILTER (bookings = 0) AS without {JOBS_BY_AGE}",
-    headings=headed(
+    headings=parse_headings(
         "age_band Age in days; listed Published; held On hold; jobs Jobs; without Nothing booked"
     ),
     caption="Open jobs by age in days",
@@ -233,7 +233,7 @@ _AGEING = Figure(
             "fct_job_ageing",
             "FROM marts.fct_job_ageing ORDER BY age_days DESC NULLS LAST, job_id "
             f"LIMIT {_ROWS_MAX}",
-            headed(
+            parse_headings(
                 "job_title Job; company_name Client; consultant_name Consultant; age_days Days "
                 "open; bookings Bookings; days_since_last_booking Days without a booking"
             ),
@@ -250,7 +250,7 @@ _WORTH = Figure(
     "count(pipeline_value) AS expected_fee, sum(pipeline_value) AS pipeline_value, "
     "sum(reporting_value) AS reporting_value, max(reporting_currency) AS reporting_currency "
     "FROM marts.fct_pipeline_jobs GROUP BY currency ORDER BY jobs DESC, currency",
-    headings=headed(
+    headings=parse_headings(
         "currency Currency; jobs Open jobs; positions_open Positions open; expected_fee With a "
         "known fee; pipeline_value Fees; reporting_value Converted; reporting_currency To"
     ),
@@ -281,7 +281,7 @@ _CLIENTS = Figure(
     f"ORDER BY decided_jobs DESC, jobs DESC, c.company_name LIMIT {_ROWS_MAX}) "
     "FROM clients WHERE decided_jobs > 0 ORDER BY marked_filled_rate DESC, decided_jobs DESC, "
     "jobs DESC, company_name",
-    headings=headed(
+    headings=parse_headings(
         "company_name Client; open_jobs Open; jobs_marked_filled Marked filled; closed_jobs "
         "Closed; cancelled_jobs Cancelled; marked_filled_rate Marked filled of decided; "
         "position_placed_rate Positions with a placement"
@@ -379,7 +379,7 @@ _IN_STAGES = Figure(
             "Time until leaving, and time so far",
             "sum_time_in_stage",
             f"FROM ({_STAYS}) WHERE is_left {_BY_STAGE}",
-            headed(
+            parse_headings(
                 "stage Stage; p50_days Median days; p50_at_risk Candidates at the median; "
                 "current_visits Still there; current_p50_days Median days so far"
             ),
@@ -439,7 +439,7 @@ def _time_to(
         f"PARTITION BY s.group_by ORDER BY {whole} DESC, s.group_name) <= {_MEMBERS_MAX} "
         f"ORDER BY {place}, {whole} DESC, s.group_name",
         headings={"group_name": "Of", whole: "Number", "measured": "Measured", **_QUANTILES},
-        caption=f"{noun.capitalize()}s: days by {plain(group_by)} and consultant",
+        caption=f"{noun.capitalize()}s: days by {value_words(group_by)} and consultant",
         findings=(
             f"Median {{the_p50_days}} days to {verb}, 90th percentile {{the_p90_days}} days "
             f"({{the_measured/the_{whole} {noun}}}).",

@@ -173,7 +173,7 @@ class PublishedFile:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[PublishedFile]:
+def open_published(path: Path) -> Iterator[PublishedFile]:
     """The published file, open to be read.
 
     Raises `NothingPublished` where there is no file, `MartsMissing` where it has no marts, or

@@ -28,7 +28,7 @@ _OF_ONE_ACCOUNT = tuple(
 
 
 @dataclass(frozen=True, slots=True)
-class Configured:
+class ConfiguredAccount:
     """An account by its name (None: the unnamed one), and its settings or their error.
 
     `for_alerts` is what can be read of settings that cannot be used.
@@ -51,7 +51,7 @@ class Configured:
         return self.settings
 
 
-def configured_accounts(environ: Mapping[str, str], cwd: Path) -> tuple[Configured, ...]:
+def configured_accounts(environ: Mapping[str, str], cwd: Path) -> tuple[ConfiguredAccount, ...]:
     """Accounts of the project file, and the unnamed one where it is in use.
 
     That is where no account is named, or where the unnamed one has files of its own. The account
@@ -133,12 +133,12 @@ def _is_unclaimed(name: str, accounts: tuple[str, ...]) -> bool:
         return False
 
 
-def _read(name: str | None, environ: Mapping[str, str], cwd: Path) -> Configured:
+def _read(name: str | None, environ: Mapping[str, str], cwd: Path) -> ConfiguredAccount:
     given = {"account": name}
     try:
-        return Configured(name, load_settings(given, environ, cwd, heeds_all=False))
+        return ConfiguredAccount(name, load_settings(given, environ, cwd, heeds_all=False))
     except Misused as error:
-        return Configured(name, None, error, load_for_alerts(given, environ, cwd))
+        return ConfiguredAccount(name, None, error, load_for_alerts(given, environ, cwd))
 
 
 def _has_files(settings: Settings) -> bool:

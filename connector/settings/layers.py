@@ -293,7 +293,7 @@ def _check_keys(rules: Mapping[str, Spec], table: Mapping[str, Any], where: str)
             raise UnknownName(f"setting of {where}", key, allowed)
 
 
-def misspelt(environ: Mapping[str, str], known: Collection[str]) -> Iterator[str]:
+def find_misspelt(environ: Mapping[str, str], known: Collection[str]) -> Iterator[str]:
     """A sentence on each variable that looks like a setting and is none."""
     for name in sorted(environ):
         if name.startswith("CONNECTOR_") and name not in known:

@@ -44,7 +44,7 @@ from connector.settings.layers import (
     Layers,
     Setting,
     Spec,
-    misspelt,
+    find_misspelt,
     read_account,
     read_project_file,
     refuse,
@@ -104,23 +104,25 @@ class Settings:
     ]
     log: Annotated[Setting[Form], Spec(values.one_of(Form), "text")]
 
-    monthly_requests: Annotated[Setting[int | None], Spec(values.whole(1, 10**9))]
+    monthly_requests: Annotated[Setting[int | None], Spec(values.whole_number(1, 10**9))]
     """None where the plan's figure was not told (API 8.5)."""
 
-    billing_day: Annotated[Setting[int], Spec(values.whole(1, 31), 1)]
-    monthly_reserve_requests: Annotated[Setting[int | None], Spec(values.whole(0, 10**9 - 1))]
+    billing_day: Annotated[Setting[int], Spec(values.whole_number(1, 31), 1)]
+    monthly_reserve_requests: Annotated[
+        Setting[int | None], Spec(values.whole_number(0, 10**9 - 1))
+    ]
     """None where a twentieth of `monthly_requests` is meant."""
 
-    connections: Annotated[Setting[int], Spec(values.whole(1, 32), 4)]
-    lateness_seconds: Annotated[Setting[int], Spec(values.whole(0, 86_400), 120)]
-    reserve_requests: Annotated[Setting[int], Spec(values.whole(0, 10**6), 0)]
+    connections: Annotated[Setting[int], Spec(values.whole_number(1, 32), 4)]
+    lateness_seconds: Annotated[Setting[int], Spec(values.whole_number(0, 86_400), 120)]
+    reserve_requests: Annotated[Setting[int], Spec(values.whole_number(0, 10**6), 0)]
 
     models: Annotated[Setting[OnOff], Spec(values.one_of(OnOff), "on")]
     models_folder: Annotated[Setting[Path | None], Spec(values.read_path, is_located=True)]
     models_schema: Annotated[Setting[str], Spec(values.read_schema(SCHEMAS), "own")]
     publish_personal: Annotated[Setting[Treatment], Spec(values.one_of(Treatment), "keep")]
     publish_without: Annotated[
-        Setting[tuple[str, ...]], Spec(values.some_of(SCHEMAS, at_least=0), ())
+        Setting[tuple[str, ...]], Spec(values.words_of(SCHEMAS, at_least=0), ())
     ]
     publish_hash_key: Annotated[Setting[SecretStr | None], secret(read_hash_key)]
 
@@ -131,7 +133,7 @@ class Settings:
     ]
     alert_email_from: Annotated[Setting[str | None], Spec(values.read_mailbox, is_personal=True)]
     alert_email_host: Annotated[Setting[str | None], Spec(values.read_host)]
-    alert_email_port: Annotated[Setting[int | None], Spec(values.whole(1, 65_535))]
+    alert_email_port: Annotated[Setting[int | None], Spec(values.whole_number(1, 65_535))]
     """None where it follows from `alert_email_security`."""
 
     alert_email_security: Annotated[Setting[Security], Spec(values.one_of(Security), "starttls")]
@@ -141,20 +143,20 @@ class Settings:
     """By default a day, and two hours to be late."""
 
     alert_kinds: Annotated[
-        Setting[tuple[Kind, ...]], Spec(values.some_of(values.KINDS), values.KINDS)
+        Setting[tuple[Kind, ...]], Spec(values.words_of(values.KINDS), values.KINDS)
     ]
 
     nightly_cron: Annotated[Setting[str], Spec(values.read_cron, "15 2 * * *")]
     intraday_cron: Annotated[Setting[str], Spec(values.read_cron, "0 7-18 * * 1-5")]
     scrub_cron: Annotated[Setting[str], Spec(values.read_cron, "30 3 * * 6")]
-    scrub_requests: Annotated[Setting[int], Spec(values.whole(0, 10**6), 500)]
+    scrub_requests: Annotated[Setting[int], Spec(values.whole_number(0, 10**6), 500)]
     time_zone: Annotated[Setting[str], Spec(values.read_zone, "UTC")]
 
     lakehouse: Annotated[Setting[SecretStr | None], secret(values.read_catalog)]
     lakehouse_data: Annotated[Setting[str | None], Spec(values.read_data, is_located=True)]
-    lakehouse_keep_days: Annotated[Setting[int], Spec(values.whole(0, 36_500), 7)]
-    import_keep_days: Annotated[Setting[int], Spec(values.whole(1, 365), 7)]
-    import_file_mb: Annotated[Setting[int], Spec(values.whole(1, 1_000), 50)]
+    lakehouse_keep_days: Annotated[Setting[int], Spec(values.whole_number(0, 36_500), 7)]
+    import_keep_days: Annotated[Setting[int], Spec(values.whole_number(1, 365), 7)]
+    import_file_mb: Annotated[Setting[int], Spec(values.whole_number(1, 1_000), 50)]
     approvals: Annotated[Setting[OnOff], Spec(values.one_of(OnOff), "off")]
     record_url: Annotated[Setting[str | None], Spec(values.read_record_url)]
     page_commands: Annotated[Setting[OnOff], Spec(values.one_of(OnOff), "off")]
@@ -305,7 +307,7 @@ def load_settings(
     layers = Layers(RULES, flags, environ, cwd)
     read_project_file(layers)
     _choose(layers, heeds_all=heeds_all)
-    warnings = list(misspelt(environ, (*ENVIRONMENT.values(), CONFIG_VARIABLE)))
+    warnings = list(find_misspelt(environ, (*ENVIRONMENT.values(), CONFIG_VARIABLE)))
     found: dict[str, Any] = {
         name: find_secret(layers, name, warnings) if rule.is_secret else layers.pick(name)
         for name, rule in RULES.items()

@@ -22,7 +22,7 @@ Word = TypeVar("Word", bound=str)
 # -- Words and numbers -----------------------------------------------------------------------------
 
 
-def whole(least: int, most: int) -> Callable[[object], int]:
+def whole_number(least: int, most: int) -> Callable[[object], int]:
     """Reader of a whole number, in digits alone."""
 
     def read(raw: object) -> int:
@@ -36,10 +36,10 @@ def whole(least: int, most: int) -> Callable[[object], int]:
 
 def one_of(choices: Any) -> Callable[[object], Any]:
     """Reader of one of the words of a `Literal`."""
-    return matching("|".join(get_args(choices)), f"one of: {', '.join(get_args(choices))}")
+    return text_matching("|".join(get_args(choices)), f"one of: {', '.join(get_args(choices))}")
 
 
-def some_of(words: tuple[Word, ...], *, at_least: int = 1) -> Callable[[object], tuple[Word, ...]]:
+def words_of(words: tuple[Word, ...], *, at_least: int = 1) -> Callable[[object], tuple[Word, ...]]:
     """Reader of some of the words, parted by commas or as a list; in their own order."""
 
     def read(raw: object) -> tuple[Word, ...]:
@@ -51,7 +51,7 @@ def some_of(words: tuple[Word, ...], *, at_least: int = 1) -> Callable[[object],
     return read
 
 
-def matching(pattern: str, allowed: str) -> Callable[[object], str]:
+def text_matching(pattern: str, allowed: str) -> Callable[[object], str]:
     """Reader of text that has a form, without the white space around it."""
 
     def read(raw: object) -> str:
@@ -71,7 +71,7 @@ def read_path(raw: object) -> Path:
 
 def read_schema(taken: tuple[str, ...]) -> Callable[[object], str]:
     """Return a reader of a schema's name that is not one of `taken`."""
-    read_name = matching("[a-z][a-z0-9_]{0,62}", "")
+    read_name = text_matching("[a-z][a-z0-9_]{0,62}", "")
     reserved = (*taken, "main", "temp", "pg_catalog", "information_schema")
 
     def read(raw: object) -> str:
@@ -222,9 +222,9 @@ _UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1), "min": timedelta(minu
 _MAILBOX = r"[^\s@,;<>\"\x00-\x1f\x7f]{1,64}@[A-Za-z0-9.-]{1,253}"
 _HOST = r"[A-Za-z0-9]([A-Za-z0-9.-]{0,252}[A-Za-z0-9])?|[0-9a-fA-F:.]{2,45}"
 
-read_mailbox = matching(_MAILBOX, "one address such as connector@acme.example")
-read_host = matching(_HOST, "a host such as smtp.acme.example, without a port")
-read_user = matching(r"[\x21-\x7e]{1,320}", "a name of at most 320 visible ASCII characters")
+read_mailbox = text_matching(_MAILBOX, "one address such as connector@acme.example")
+read_host = text_matching(_HOST, "a host such as smtp.acme.example, without a port")
+read_user = text_matching(r"[\x21-\x7e]{1,320}", "a name of at most 320 visible ASCII characters")
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +332,7 @@ def read_zone(raw: object) -> str:
 OBJECT_STORAGE = "s3://"
 """What an address of object storage begins with."""
 
-read_catalog = matching(
+read_catalog = text_matching(
     rf"(?=.{{1,{SECRET_CHARACTERS_MAX}}}\Z)(postgres(ql)?://[\x21-\x7e]+|\w+ *= *[\x20-\x7e]*)",
     "must be a connection string of PostgreSQL, such as postgresql://USER:PASSWORD@HOST/DATABASE"
     " or host=HOST dbname=DATABASE user=USER password=PASSWORD",
@@ -344,4 +344,6 @@ def read_data(raw: object) -> str:
     bucket = r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9!_.*'()=-]+)*/?"
     if isinstance(raw, Path):
         return str(raw.absolute())
-    return matching(bucket, "a folder, or an address such as s3://bucket/lake")(raw).rstrip("/")
+    return text_matching(bucket, "a folder, or an address such as s3://bucket/lake")(raw).rstrip(
+        "/"
+    )

@@ -73,6 +73,6 @@ def test_each_phase_has_a_bar_that_never_passes_its_end() -> None:
         follow(Progress(name))
         for read in range(0, count + 1, 20):
             follow(Progress(name, read=read, pending=count - read, requests=read))
-    follow.planned(76, 208)
+    follow.on_plan(76, 208)
 
     assert [[40, 40], [300, 300], [0, 284]] == bar.phases

@@ -34,7 +34,7 @@ def pool() -> Iterator[Pool]:
 @pytest.fixture(autouse=True)
 def _extensions_stay_loaded(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     """For all tests here; those that start other processes load them there."""
-    monkeypatch.setattr(lakehouse_connection, "extended", pool.extended)
+    monkeypatch.setattr(lakehouse_connection, "connect_with_extensions", pool.extended)
 
 
 @pytest.fixture

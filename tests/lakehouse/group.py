@@ -10,8 +10,8 @@ from typing import Any
 
 import duckdb
 
-from connector.publishing.lakehouse_connection import LakehouseAccount, changing, reading
-from connector.publishing.publication import Published, publish
+from connector.publishing.lakehouse_connection import LakehouseAccount, open_for_change, reading
+from connector.publishing.publication import PublishResult, publish
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.warehouse import Warehouse
@@ -40,7 +40,7 @@ class Group:
         """An account's settings, with more variables if they are given."""
         return load_settings({}, self.environ(account, **more), self.folder)
 
-    def publish(self, account: str, **more: str) -> Published:
+    def publish(self, account: str, **more: str) -> PublishResult:
         """Publish, to the lake as well."""
         return publish(self.settings(account, **more))
 
@@ -75,7 +75,7 @@ class Group:
     def intruding(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection that changes the lake."""
         place = LakehouseAccount.required(self.settings("intruder"))
-        with changing(place) as connection:
+        with open_for_change(place) as connection:
             yield connection
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:

@@ -17,7 +17,7 @@ class Pool:
     soon as they are free. A database that was loaded keeps to the storage that it found then.
     """
 
-    made = staticmethod(lakehouse_connection.extended)
+    made = staticmethod(lakehouse_connection.connect_with_extensions)
 
     def __init__(self) -> None:
         self._free: defaultdict[tuple[object, ...], list[duckdb.DuckDBPyConnection]]

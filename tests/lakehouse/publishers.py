@@ -60,7 +60,7 @@ def _live(turn: Sequence[Mapping[str, str]]) -> None:
     from connector.settings.model import load_settings  # noqa: PLC0415
     from tests.lakehouse.pool import Pool  # noqa: PLC0415
 
-    lakehouse_connection.extended = Pool().extended  # type: ignore[assignment]
+    lakehouse_connection.connect_with_extensions = Pool().extended  # type: ignore[assignment]
     status = 70
     # DuckDB shows how far a long statement is, where it takes this for somebody's session.
     os.dup2(2, 1)

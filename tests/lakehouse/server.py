@@ -19,7 +19,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from connector.publishing.lakehouse_connection import extended
+from connector.publishing.lakehouse_connection import connect_with_extensions
 from connector.warehouse.duckdb_file import literal
 
 USER = "publisher"
@@ -57,7 +57,7 @@ class Server:
         function, options = "postgres_query", ""
         if not sql.startswith("SELECT"):
             function, options = "postgres_execute", ", use_transaction => false"
-        with extended(("postgres_scanner",)) as connection:
+        with connect_with_extensions(("postgres_scanner",)) as connection:
             connection.execute(f"ATTACH '{self.address(database)}' AS asked (TYPE postgres)")
             return connection.execute(
                 f"FROM {function}('asked', {literal(sql)}{options})"

@@ -11,7 +11,7 @@ import pytest
 from connector.ledger.person import Person
 from connector.privacy.erase import erase
 from connector.privacy.whereis import locate_person
-from connector.publishing.lakehouse_erasure import look_for
+from connector.publishing.lakehouse_erasure import find_in_lakehouse
 from connector.publishing.publication import publish
 from connector.settings.model import Settings
 from tests.lakehouse.group import Group
@@ -83,7 +83,7 @@ def test_nothing_of_a_person_is_left(group: Group, tmp_path: Path) -> None:
     assert 0 == erase(settings, None).unended
     assert [] == list(held(group.server, group))
     assert not orphan.exists()
-    assert not look_for(settings, Person(emails=frozenset((EMAIL.lower(),)))).rows
+    assert not find_in_lakehouse(settings, Person(emails=frozenset((EMAIL.lower(),)))).rows
     assert [("c9", OTHER)] == group.rows(
         "SELECT id, email FROM lake.landing.candidates WHERE account = 'globex'"
     )

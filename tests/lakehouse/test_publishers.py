@@ -15,8 +15,8 @@ import pytest
 from connector.errors import LakehouseBusy
 from connector.publishing import lakehouse_connection
 from connector.publishing import lakehouse_publication as lake_publish
-from connector.publishing.lakehouse_connection import committed
-from connector.publishing.lakehouse_erasure import forget
+from connector.publishing.lakehouse_connection import run_transaction
+from connector.publishing.lakehouse_erasure import erase_from_lakehouse
 from connector.publishing.lakehouse_publication import begin_change, publish_to_lakehouse
 from connector.publishing.publication import publish
 from tests.lakehouse.group import Group
@@ -109,7 +109,7 @@ def test_one_of_two_publishers_is_killed(
     assert orphans
 
     with pytest.raises(LakehouseBusy, match="newer than 24 hours"):
-        forget(group.settings("acme"))
+        erase_from_lakehouse(group.settings("acme"))
     monkeypatch.setattr(lake_publish, "GRACE", timedelta(0))
     assert "published" == publish_to_lakehouse(group.settings("acme"), force=True).outcome
     assert ("acme", 5, 5, ["after"]) == group.rows(PER_ACCOUNT.format(table="jobs"))[0]
@@ -132,7 +132,7 @@ def test_what_another_process_made_or_removed_meanwhile_is_tried_again(message: 
             raise errors.pop()
         return "done"
 
-    assert "done" == lakehouse_connection.repeated(act)
+    assert "done" == lakehouse_connection.retry_conflicts(act)
 
 
 class Intruder:
@@ -148,7 +148,7 @@ class Intruder:
         if self.left:
             self.left -= 1
             with self._group.intruding() as other:
-                committed(other, lambda: begin_change(other))
+                run_transaction(other, lambda: begin_change(other))
 
 
 @pytest.mark.parametrize(("times", "seconds", "rows"), [(3, 60.0, 29), (1, 0.0, 30)])

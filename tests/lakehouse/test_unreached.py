@@ -128,7 +128,7 @@ def test_a_connection_string_that_cannot_be_read_is_not_shown(tmp_path: Path) ->
 def test_a_missing_extra_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pool: Pool
 ) -> None:
-    monkeypatch.setattr(lakehouse_connection, "extended", pool.made)
+    monkeypatch.setattr(lakehouse_connection, "connect_with_extensions", pool.made)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setitem(sys.modules, "duckdb_extension_ducklake", None)
 

@@ -12,7 +12,7 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.catalog.lead import Lead
-from connector.publishing.publication import prepare
+from connector.publishing.publication import prepare_draft
 from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.pull_commands import Commit, Found
@@ -115,7 +115,7 @@ def test_a_run_records_rows_columns_lineage_and_checks(folder: Path) -> None:
 
 
 def test_every_main_figure_is_of_a_mart(folder: Path) -> None:
-    made = prepare(account(folder).settings(None))
+    made = prepare_draft(account(folder).settings(None))
     figures = figures_of(made.built, made.file)
 
     assert set(FIGURES) <= {each.name for each in PROJECT.models.values() if each.schema == "marts"}

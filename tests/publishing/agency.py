@@ -14,7 +14,7 @@ import pytest
 from connector.publishing import publication as publishing
 from connector.publishing.folder import load_project
 from connector.publishing.project import Project
-from connector.publishing.publication import Published, publish
+from connector.publishing.publication import PublishResult, publish
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.runs import Publication, last_publications
@@ -133,7 +133,7 @@ class Agency:
                     f"INSERT INTO {name} ({', '.join(each)}) VALUES ({marks})", list(each.values())
                 )
 
-    def publish(self, **options: Any) -> Published:
+    def publish(self, **options: Any) -> PublishResult:
         """Publish."""
         return publish(self.settings(), **options)
 

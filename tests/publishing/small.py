@@ -9,7 +9,7 @@ import duckdb
 
 from connector.publishing.build import build
 from connector.publishing.folder import load_project
-from connector.publishing.project import Built, Checked, ModelBuilt, Project
+from connector.publishing.project import BuildResult, CheckResult, ModelBuilt, Project
 
 PROJECT = """\
 name: small
@@ -165,7 +165,7 @@ class Small:
         """The project as it is now."""
         return load_project(self.folder, seeds=seeds)
 
-    def build(self, *select: str, **more: Any) -> Built:
+    def build(self, *select: str, **more: Any) -> BuildResult:
         """Build it, or what is selected."""
         return build(self.file, self.project(), select=select, **more)
 
@@ -182,19 +182,19 @@ class Follower:
         self.told: list[str] = []
         self.made: list[str] = []
 
-    def planned(self, models: int, checks: int) -> None:
+    def on_plan(self, models: int, checks: int) -> None:
         """So much is to be done."""
         self.told.append(f"{models} {checks}")
 
-    def building(self, name: str) -> None:
+    def on_model_start(self, name: str) -> None:
         """The model's turn has come."""
         self.told.append(name)
 
-    def built(self, model: ModelBuilt) -> None:
+    def on_model_end(self, model: ModelBuilt) -> None:
         """The model stands."""
         if not model.is_copied:
             self.made.append(model.name)
 
-    def checked(self, check: Checked) -> None:
+    def on_check_end(self, check: CheckResult) -> None:
         """A check has ended."""
         self.told.append(check.name)

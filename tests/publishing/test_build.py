@@ -9,11 +9,11 @@ import pytest
 
 from connector.errors import ModelFailed, ModelInvalid
 from connector.publishing.build import check
-from connector.publishing.project import Built, Checked
+from connector.publishing.project import BuildResult, CheckResult
 from tests.publishing.small import JOBS, Follower, Small
 
 
-def found(built: Built, name: str) -> Checked:
+def found(built: BuildResult, name: str) -> CheckResult:
     """The check of that name."""
     (one,) = (each for each in built.checks if each.name == name)
     return one

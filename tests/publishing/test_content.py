@@ -12,7 +12,7 @@ import pytest
 
 from connector.publishing.build import build
 from connector.publishing.folder import load_project
-from connector.publishing.project import Checked
+from connector.publishing.project import CheckResult
 from connector.warehouse.duckdb_file import open_file, quoted
 from connector.warehouse.warehouse import Warehouse
 
@@ -42,7 +42,7 @@ Field = tuple[str, str]
 class Landed:
     """A work file with content in it, written as a pull would have landed it."""
 
-    checks: Mapping[str, Checked]
+    checks: Mapping[str, CheckResult]
 
     def __init__(self, folder: Path) -> None:
         self.file = Warehouse(folder).work

@@ -6,7 +6,7 @@ import pytest
 
 from connector.publishing.columns import Shapes
 from connector.publishing.lineage import Lineage
-from connector.publishing.project import Described
+from connector.publishing.project import ColumnType
 from tests.publishing.small import FCT_JOBS, Small
 
 JOB_COLUMNS = ("id", "title", "status", "assigned_to")
@@ -58,7 +58,7 @@ def shapes_of(**more: tuple[str, ...]) -> Shapes:
         **more,
     }
     return {
-        table: tuple(Described(column, "VARCHAR", "") for column in columns)
+        table: tuple(ColumnType(column, "VARCHAR", "") for column in columns)
         for table, columns in names.items()
     }
 

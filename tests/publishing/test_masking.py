@@ -11,7 +11,7 @@ import pytest
 from connector.catalog import CATALOG
 from connector.publishing.columns import describe, personal_columns
 from connector.publishing.folder import load_project
-from connector.publishing.project import Described
+from connector.publishing.project import ColumnType
 from tests.publishing.agency import Agency, tables_of
 
 KEY = "planted-hash-key-77aa"
@@ -166,7 +166,7 @@ def test_what_is_masked_is_copied_nowhere(peopled: Agency) -> None:
 def test_tables_that_no_model_makes_are_judged_by_the_catalog(
     table: str, name: str, expected: bool
 ) -> None:
-    shapes = {table: (Described(name, "BIGINT", ""),)}
+    shapes = {table: (ColumnType(name, "BIGINT", ""),)}
 
     assert expected == bool(personal_columns(None, shapes))
 

@@ -27,7 +27,7 @@ from connector.errors import (
 )
 from connector.publishing import publication as publishing
 from connector.publishing.folder import OwnModels, load_project
-from connector.publishing.mask import undeclared
+from connector.publishing.mask import find_undeclared
 from connector.publishing.project import Project
 from connector.publishing.publication import project_of, publish
 from connector.publishing.starter import OWN_FILES, SOURCES_FILE, write_dbt_project
@@ -216,7 +216,9 @@ def test_what_is_not_declared_is_named(own: Agency) -> None:
     write(own, people_sql=PEOPLE, jobs_sql="select job_id from {{ ref('stg_jobs') }}")
     write(own, schema_yml=SCHEMA)
 
-    found = [(e.table, e.column, e.is_masked) for e in undeclared(project(own, own.settings()))]
+    found = [
+        (e.table, e.column, e.is_masked) for e in find_undeclared(project(own, own.settings()))
+    ]
 
     assert {
         ("own.jobs", None, False),

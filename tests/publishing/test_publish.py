@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from connector.errors import ModelFailed, PublishingRefused, WarehouseBusy, WarehouseError
-from connector.publishing.publication import alone, prepare, publish
+from connector.publishing.publication import prepare_draft, publication_lock, publish
 from connector.settings.model import load_settings
 from connector.warehouse.runs import last_publications, published_in
 from tests.publishing.agency import LONG, Agency, tables_of
@@ -130,7 +130,7 @@ def test_prepared_draft_is_published_as_it_is(agency: Agency) -> None:
     """A draft that was prepared is put in place without being built again, though more has landed
     since; taken up a second time it is gone, and the file is made from the beginning.
     """
-    made = prepare(agency.settings())
+    made = prepare_draft(agency.settings())
     assert not agency.file.exists()
     agency.land("jobs", {"id": "j3", "title": "Driver"})
 
@@ -146,7 +146,7 @@ def test_prepared_draft_is_published_as_it_is(agency: Agency) -> None:
 
 
 def test_prepared_draft_gives_way_to_what_was_published_since(agency: Agency) -> None:
-    made = prepare(agency.settings())
+    made = prepare_draft(agency.settings())
     draft = made.file.read_bytes()
     agency.land("jobs", {"id": "j3", "title": "Driver"})
     agency.publish()
@@ -160,7 +160,7 @@ def test_prepared_draft_gives_way_to_what_was_published_since(agency: Agency) ->
 def test_prepared_draft_with_a_failed_check_is_refused(agency: Agency) -> None:
     agency.land("jobs", {"id": "j3", "title": LONG})
 
-    made = prepare(agency.settings())
+    made = prepare_draft(agency.settings())
     recorded = agency.last
 
     assert ["titles_are_short"] == [each.name for each in made.built.blocking]
@@ -176,10 +176,10 @@ def test_publishers_take_turns(agency: Agency) -> None:
     def second() -> None:
         done.append(publish(agency.settings(CONNECTOR_MODELS="off")).publication.outcome)
 
-    with alone(agency.warehouse.folder):
+    with publication_lock(agency.warehouse.folder):
         with (
             pytest.raises(WarehouseBusy, match="another process has been publishing"),
-            alone(agency.warehouse.folder, wait_seconds=0),
+            publication_lock(agency.warehouse.folder, wait_seconds=0),
         ):
             pass
         waiting = threading.Thread(target=second)

@@ -21,7 +21,7 @@ import pytest
 from connector.cli import demo
 from connector.publishing.build import build
 from connector.publishing.folder import load_project, shipped_folder
-from connector.publishing.seeds import unmapped, write_copies
+from connector.publishing.seeds import find_unmapped, write_copies
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from connector.settings.model import load_settings
@@ -89,7 +89,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     shutil.copy(work, mine)
     build(mine, load_project())
     project = load_project()
-    assert write_copies(folder / "seeds", unmapped(mine, project), project)
+    assert write_copies(folder / "seeds", find_unmapped(mine, project), project)
     shutil.copy(work, mine)
     shutil.copy(work, other)
     assert () == build(mine, load_project(seeds=folder / "seeds")).blocking

@@ -9,7 +9,7 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.publishing.columns import column_texts, describe
-from connector.publishing.dictionary import Shown, inventory_of
+from connector.publishing.dictionary import ModelDescription, inventory_of
 from connector.publishing.folder import load_project, shipped_folder
 from connector.publishing.project import Project
 from connector.publishing.seeds import AUDITS
@@ -22,7 +22,7 @@ def project() -> Project:
 
 
 @pytest.fixture(scope="module")
-def shown(project: Project) -> Mapping[str, Shown]:
+def shown(project: Project) -> Mapping[str, ModelDescription]:
     """All that catalogs show of it, by name."""
     return {each.name: each for each in inventory_of(project)}
 
@@ -31,7 +31,7 @@ RIDDLES = ("mirror", "; all for all", "the same as", "somebody")
 """Words that an analyst cannot understand in a description."""
 
 
-def test_descriptions_name_what_they_describe(shown: Mapping[str, Shown]) -> None:
+def test_descriptions_name_what_they_describe(shown: Mapping[str, ModelDescription]) -> None:
     texts = {
         f"{each.name}.{column.name}": column.about
         for each in shown.values()
@@ -73,7 +73,7 @@ def test_staging_is_views_and_marts_are_tables(project: Project) -> None:
     ]
 
 
-def test_lineage_reaches_the_apis_fields(shown: Mapping[str, Shown]) -> None:
+def test_lineage_reaches_the_apis_fields(shown: Mapping[str, ModelDescription]) -> None:
     landed = {f"landing.{name}" for name in (*CATALOG, "content_type_fields")}
     # A booking's days are by the account's clock where it names no zone, and before now or after.
     landed |= {"sync.publications", "sync.bookmarks", "sync.runs"}

@@ -10,7 +10,7 @@ import pytest
 
 from connector.errors import ModelFailed
 from connector.publishing import publication as publishing
-from connector.publishing.publication import prepare, publish
+from connector.publishing.publication import prepare_draft, publish
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.runs import last_publications
 from tests.publishing.agency import Agency
@@ -286,7 +286,7 @@ def test_another_file_is_replaced_although_it_has_no_record(agency: Agency) -> N
 
 
 def test_a_prepared_draft_is_published_although_nothing_has_changed(agency: Agency) -> None:
-    made = prepare(agency.settings())
+    made = prepare_draft(agency.settings())
 
     done = agency.publish(prepared=made.publication, if_changed=True)
 

@@ -17,7 +17,7 @@ from connector.publishing.publication import publish
 from connector.report.charts import draw
 from connector.report.figure import Chart
 from connector.report.page import ReportPage, make_page
-from connector.report.published import opened
+from connector.report.published import open_published
 from connector.settings.model import load_settings
 from connector.warehouse.schema import complete_tables
 from tests.publishing.marts import jobs_and_placements, people
@@ -35,7 +35,7 @@ Change = Callable[[duckdb.DuckDBPyConnection], object]
 
 def render(file: Path, period: str = "last-month", compare: Sequence[str] = ()) -> ReportPage:
     """The page of a published file."""
-    with opened(file) as published:
+    with open_published(file) as published:
         return make_page(
             published, written_at=WRITTEN_AT, account="acme", period=period, compare=compare
         )

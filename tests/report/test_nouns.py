@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from connector.report.page import make_page
-from connector.report.published import opened
+from connector.report.published import open_published
 from connector.warehouse.published_file import query
 from tests.report.conftest import WRITTEN_AT, Change, render
 from tests.report.document import Document
@@ -75,7 +75,7 @@ def test_no_count_exceeds_the_number_of_its_noun(published: Path, period: str) -
 
 
 def test_a_job_opened_twice_is_one_job(published: Path) -> None:
-    with opened(published) as file:
+    with open_published(published) as file:
         page = make_page(file, written_at=WRITTEN_AT, period="2026", compare=("2025",))
     (figure,) = (each for each in page.front.figures if each.question.key == "jobs_opened")
     days = "BETWEEN '2026-01-01' AND '2026-03-06'"

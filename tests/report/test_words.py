@@ -29,8 +29,8 @@ def test_values_are_written_by_their_type_and_name() -> None:
 
 
 def test_part_of_nothing_has_no_share() -> None:
-    assert "0 of 0" == words.of(0, 0)
-    assert "1 of 4 jobs (25%)" == words.of(1, 4, "job")
+    assert "0 of 0" == words.part_of_whole(0, 0)
+    assert "1 of 4 jobs (25%)" == words.part_of_whole(1, 4, "job")
 
 
 def test_age_is_in_its_largest_sensible_unit() -> None:
@@ -40,8 +40,8 @@ def test_age_is_in_its_largest_sensible_unit() -> None:
 
 
 def test_data_later_than_the_clock_has_a_negative_age() -> None:
-    assert "2 hours old" == words.aged(timedelta(hours=2))
-    assert "11 days in the future" == words.aged(timedelta(days=-11))
+    assert "2 hours old" == words.describe_age(timedelta(hours=2))
+    assert "11 days in the future" == words.describe_age(timedelta(days=-11))
 
 
 def test_months_run_over_the_year() -> None:

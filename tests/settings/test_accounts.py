@@ -9,7 +9,7 @@ import pytest
 
 from connector.errors import SettingsError, UnknownName
 from connector.operations.backup import FOLDERS
-from connector.settings.accounts import Configured, configured_accounts
+from connector.settings.accounts import ConfiguredAccount, configured_accounts
 from connector.settings.layers import OWN_FOLDERS, OWN_PREFIXES
 from connector.settings.model import load_settings
 from tests.repository import ROOT
@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def configured(folder: Path, text: str) -> dict[str | None, Configured]:
+def configured(folder: Path, text: str) -> dict[str | None, ConfiguredAccount]:
     """The accounts of a project file, by their names."""
     (folder / "connector.toml").write_text(text, encoding="utf-8")
     return {each.name: each for each in configured_accounts({}, folder)}

@@ -17,7 +17,7 @@ import duckdb
 from connector.catalog import CATALOG
 from connector.publishing.build import build
 from connector.publishing.folder import load_project
-from connector.publishing.project import Built, Project
+from connector.publishing.project import BuildResult, Project
 from connector.warehouse.bookmark import Bookmark, Stream
 from connector.warehouse.pull_commands import Commit, Found, Gone
 from connector.warehouse.runs import Run, begin_run
@@ -121,7 +121,7 @@ class World:
 class BuiltWorld:
     """A file in which all models stand, what the build said of them, and a connection to it."""
 
-    def __init__(self, path: Path, project: Project, built: Built) -> None:
+    def __init__(self, path: Path, project: Project, built: BuildResult) -> None:
         self.project = project
         self.built = built
         self.connection = duckdb.connect(str(path))

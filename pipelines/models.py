@@ -230,14 +230,14 @@ class Narrator:
         self._log = log
 
     def planned(self, models: int, checks: int) -> None:
-        """So much is to be done."""
+        """Log the number of models and checks."""
         self._log.info(f"{models} seeds and models to build, {checks} checks to make")
 
     def building(self, name: str) -> None:
-        """The model's turn has come."""
+        """Log nothing."""
 
     def built(self, model: ModelBuilt) -> None:
-        """The model stands; what is quick is told by its materialization alone."""
+        """Log a slow model; the others have their materialization only."""
         if model.seconds >= TOLD_SECONDS_MIN:
             self._log.info(f"{model.name}: built in {model.seconds:.1f} s")
 

@@ -349,7 +349,7 @@ def _inventory() -> Mapping[str, Shown]:
 
 
 def of_model(project: Project, shown: Shown, built: ModelBuilt) -> dict[str, Any]:
-    """What Dagster shows of a model that was built: rows, seconds, columns, their lineage."""
+    """Metadata of a built model: rows, seconds, columns, lineage."""
     columns = [dg.TableColumn(e.name, e.type, description=e.about or None) for e in shown.columns]
     count = {} if built.rows is None else {"dagster/row_count": built.rows}
     return {

@@ -83,7 +83,7 @@ class Wide:
 
     @property
     def action(self) -> str:
-        """What closes it."""
+        """Command that closes the permissions."""
         return f"Run chmod {'700' if self.path.is_dir() else '600'} on it, unless this is intended."
 
 

@@ -237,7 +237,7 @@ class FolderMixed(WarehouseError):
 
 
 class ErasuresUnknown(WarehouseError):
-    """Who was erased is unknown, so that nothing is read or sent."""
+    """The list of erased people cannot be read, so that nothing is pulled or pushed."""
 
     action = "Restore the file from a backup, then run the command again."
 
@@ -281,7 +281,7 @@ def naming_file_errors(path: Path) -> Iterator[None]:
 
 # -- Models ----------------------------------------------------------------------------------------
 class _Position(TypedDict, total=False):
-    """Where in the models something is wrong, as far as it is known."""
+    """Place of an error in the models, as far as it is known."""
 
     path: Path | None
     line: int | None

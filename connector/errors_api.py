@@ -269,7 +269,7 @@ _ACCEPT = "run 'connector pull --accept-deletes'"
 
 
 class DeletionsRefused(ConnectorError):
-    """So many records are missing that no deletion of this pull was believed."""
+    """Too many records are missing, so the deletions of this pull were not accepted."""
 
     action = f"Check the application. If the records were deleted on purpose, {_ACCEPT}."
 

@@ -43,7 +43,7 @@ _CHOICE = "CONNECTOR_ACCOUNT"
 
 @dataclass(frozen=True)
 class Account:
-    """Where assets find the account's settings, at the moment when they run.
+    """Resource that gives assets the settings of their account when they run.
 
     `environ` and `cwd` are this process's own unless they are given; the partition chooses the
     account, and, where there are none, the environment (`CONNECTOR_ACCOUNT`). A plain object

@@ -84,7 +84,7 @@ def execute(account: Account, home: Path) -> Executed:
 
 
 def reasons_of(result: dg.ExecuteInProcessResult) -> str:
-    """Why a run has failed."""
+    """Return the reasons why a run failed."""
     reasons = []
     for event in result.get_step_failure_events():
         told = event.step_failure_data.user_failure_data

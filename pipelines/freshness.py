@@ -27,7 +27,7 @@ _POLICY_LEAST = timedelta(minutes=1)
 
 
 def policy_of(accounts: Accounts) -> dg.FreshnessPolicy:
-    """That an asset is materialized within `alert_max_age`, the shortest of any account."""
+    """Freshness policy: materialized within `alert_max_age`, the shortest of any account."""
     settings = [each.settings for each in accounts.named if each.settings is not None]
     ages = [each.alert_max_age.value.length for each in settings or [accounts.common]]
     return dg.FreshnessPolicy.time_window(fail_window=max(_POLICY_LEAST, min(ages)))
@@ -78,7 +78,7 @@ def result_of(account: Account, now: datetime) -> dg.AssetCheckResult:
 
 
 def _proof(account: Configured, now: datetime) -> Proof | ConnectorError:
-    """How old the proof of an account is, or why that cannot be told."""
+    """Return the age of an account's verified data, or why it is unknown."""
     if account.settings is None:
         assert account.error is not None
         return account.error

@@ -230,7 +230,7 @@ class Narrator:
         self._log = log
 
     def planned(self, models: int, checks: int) -> None:
-        """So much is to be done."""
+        """Log the number of models and checks."""
         self._log.info(f"{models} seeds and models to build, {checks} checks to make")
 
     def building(self, name: str) -> None:
@@ -349,7 +349,7 @@ def _inventory() -> Mapping[str, Shown]:
 
 
 def of_model(project: Project, shown: Shown, built: ModelBuilt) -> dict[str, Any]:
-    """What Dagster shows of a model that was built: rows, seconds, columns, their lineage."""
+    """Metadata of a built model: rows, seconds, columns, lineage."""
     columns = [dg.TableColumn(e.name, e.type, description=e.about or None) for e in shown.columns]
     count = {} if built.rows is None else {"dagster/row_count": built.rows}
     return {

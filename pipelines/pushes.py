@@ -99,7 +99,7 @@ class PushConfig(dg.Config):
         return PushOptions(**said)
 
     def manner(self, options: PushOptions) -> Manner:
-        """How the push goes about it."""
+        """Return the options of the push that are not about the file."""
         output = Path(self.output) if self.output is not None else None
         return Manner(
             applies=self.apply,

@@ -40,7 +40,7 @@ FILE_TAG = "connector/inbox_file"
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What came of a look into the inbox of one account: a run to ask for, or why there is none.
+    """Result of a scan of one account's inbox: a run request, or why there is none.
     `seen` is what the next look has to know, and `refused` are sentences to be warned of.
     """
 
@@ -97,7 +97,7 @@ def look(
 
 
 def _cursors(cursor: str | None) -> Mapping[str | None, str | None]:
-    """What was seen of each account; nothing where that was written without accounts."""
+    """Parse the state of each account; empty if it was written without accounts."""
     try:
         read = json.loads(cursor) if cursor else {}
     except ValueError:
@@ -107,7 +107,7 @@ def _cursors(cursor: str | None) -> Mapping[str | None, str | None]:
 
 
 def _reasons(looks: dict[str | None, Looked]) -> str:
-    """Why nothing is asked for, account by account."""
+    """Join the reasons why no run is requested, by account."""
     said = {name: " ".join((str(each.asked), *each.refused)) for name, each in looks.items()}
     return " ".join(each if name is None else f"{name}: {each}" for name, each in said.items())
 

@@ -54,7 +54,7 @@ class Page(Generic[I_co]):
 
     @property
     def ahead_seconds(self) -> float | None:
-        """How far the server's clock is ahead of ours; None if one of them is not known."""
+        """Seconds by which the server is ahead of our clock; None if one of them is not known."""
         if self.heard_at is None or self.served_at is None:
             return None
         return (self.served_at - self.heard_at).total_seconds()
@@ -92,7 +92,7 @@ class Page(Generic[I_co]):
 
     @property
     def offset(self) -> int | None:
-        """By how many rows the list exceeds its total; None if the page hides it.
+        """Rows of the list beyond its total; None if the page does not show them.
 
         A full page does not show the end, and an empty one not how many rows come before it.
         """

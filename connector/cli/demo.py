@@ -223,7 +223,7 @@ FOLDER_DEFAULT = Path("demo-data")
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
-    """What the demonstration did, to be printed."""
+    """Result of the demonstration, to be printed."""
 
     folder: Path
     run_id: str
@@ -316,7 +316,7 @@ def _demonstrate(terminal: Terminal, variables: Mapping[str, str], folder: Path)
 
 
 def _print(terminal: Terminal, shown: Demonstration, sandbox: Mapping[str, str]) -> None:
-    """What landed, what was asked and answered, and what to do next."""
+    """Print the loaded tables, the questions with answers, and the next steps."""
     rows = [[getattr(each, name) for name in COLUMNS] for each in shown.resources]
     terminal.print_table(HEADINGS, rows)
     live = sum(each.live for each in shown.resources)
@@ -349,7 +349,7 @@ def _print(terminal: Terminal, shown: Demonstration, sandbox: Mapping[str, str])
 def _next(
     shown: Demonstration, sandbox: Mapping[str, str]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """What to do next: a heading, and commands to type."""
+    """Return the next steps: a heading, and commands to type."""
     sql = "from marts.sum_coverage"
     ask = f"import duckdb; duckdb.connect('{shown.published}', read_only=True).sql('{sql}').show()"
     variables = {**sandbox, "DAGSTER_HOME": str(shown.home)}

@@ -298,7 +298,7 @@ def _closing(report: PullReport) -> str:
 
 
 def _left(report: PullReport) -> str:
-    """What a stopped pull leaves to be read, and its cost; none where nothing waits."""
+    """Describe the records that a stopped pull left, and their cost; empty if there are none."""
     begun = [each for each in report.resources.values() if each.outcome != "not_started"]
     waiting = [each for each in begun if each.pending]
     if not waiting:
@@ -391,7 +391,7 @@ def _proven_at(account: Configured) -> datetime:
 def _pull_apart(
     account: Configured, words: Sequence[str], running: set[subprocess.Popen[str]]
 ) -> tuple[dict[str, Any], list[str]]:
-    """What a pull of one account reported, with its exit status, and what it said."""
+    """Pull one account in a process; return its report, exit status and messages."""
     chosen = [] if account.name is None else ["--account", account.name]
     environ = {n: value for n, value in os.environ.items() if n != ENVIRONMENT["account"]}
     program = (sys.executable, "-c", "from connector.cli import main; main()")

@@ -57,7 +57,7 @@ class Session:
     def for_each(
         self, do: Callable[[Settings], T], *, is_for_all: bool
     ) -> Iterator[tuple[Configured, T | ConnectorError]]:
-        """What `do` gives for the account that is meant, or for each that is configured.
+        """Call `do` for the chosen account, or for each configured one.
 
         Of all accounts, one that cannot be looked at gives its error; the one that is meant raises
         it.
@@ -276,7 +276,7 @@ class Follower:
             self._read = read
 
     def planned(self, models: int, checks: int) -> None:
-        """So many models and checks are to come."""
+        """Begin the bar of models and checks."""
         self._meter.begin("build models", models + checks)
 
     def building(self, name: str) -> None:

@@ -79,7 +79,7 @@ class Backlog:
 
     @property
     def minutes(self) -> float | None:
-        """How long that takes."""
+        """Minutes that the requests take."""
         return self.requests / self.per_minute if self.per_minute else None
 
 
@@ -135,7 +135,7 @@ class AccountStatus:
 
     @property
     def unread(self) -> Backlog | None:
-        """What is still to be read; None where nothing is."""
+        """The records still to be read; None if there are none."""
         waiting = [each for each in self.resources if each.pending or each.is_listing]
         if not waiting:
             return None
@@ -246,7 +246,7 @@ def _ledger_status(settings: Settings, now: datetime) -> LedgerStatus | None:
 
 
 def _first_step(settings: Settings) -> str:
-    """What to do first where nothing was ever landed: see what a pull would ask for."""
+    """Return the first step if nothing was loaded yet."""
     name = settings.account.value
     command = "connector pull" if name is None else f"connector pull --account {name}"
     try:
@@ -260,7 +260,7 @@ def _first_step(settings: Settings) -> str:
 
 
 def _changed_at(warehouse: Warehouse) -> datetime | None:
-    """When the published file was put in place; None where there is none."""
+    """Time at which the published file was replaced; None if there is none."""
     try:
         return datetime.fromtimestamp(warehouse.published.stat().st_mtime, UTC)
     except FileNotFoundError:
@@ -348,7 +348,7 @@ def _print_publications(terminal: Terminal, found: AccountStatus) -> None:
 
 
 def _said_of(row: Publication | None) -> str:
-    """What the published file says of itself."""
+    """Return sentences on the published file."""
     if row is None or row.true_of is None:
         return ""
     said = f", data as of {format_moment(row.true_of)}"
@@ -371,7 +371,7 @@ def _unfilled(row: Publication, folder: Path) -> str:
 
 
 def _of_month(found: AccountStatus) -> Iterator[str]:
-    """Who is at work, and what the month has come to."""
+    """Yield lines on running processes and on the month's requests."""
     standing = found.standing
     if standing is None:
         return
@@ -402,7 +402,7 @@ def _of_month(found: AccountStatus) -> Iterator[str]:
 
 
 def _first_loads(resources: Sequence[StreamState]) -> Iterator[str]:
-    """How far each first load is."""
+    """Yield a line on the progress of each first load."""
     for each in resources:
         if each.proven_at is not None or not (each.live or each.is_listing):
             continue
@@ -417,7 +417,7 @@ def _first_loads(resources: Sequence[StreamState]) -> Iterator[str]:
 
 
 def _next(found: AccountStatus) -> Iterator[str]:
-    """What is left to do, or that nothing is."""
+    """Return the next steps, or that there are none."""
     unread = found.unread
     if unread is not None:
         broken = sum(each.broken for each in found.resources)
@@ -584,7 +584,7 @@ def _account_json(line: AccountLine | ConnectorError) -> dict[str, object]:
 
 
 def _account_values(line: AccountLine | ConnectorError) -> dict[str, Any]:
-    """What is known of an account; None for what is not."""
+    """Return the values of an account; unknown ones are None."""
     oldest, last, standing = None, None, None
     if isinstance(line, AccountLine):
         oldest, last, standing = line.proof.oldest, line.last, line.standing

@@ -220,7 +220,7 @@ class Client:
     def _seconds_to_repeat(
         self, request: Request, attempts: _Attempts, error: TryAgain | UnreadableAnswer
     ) -> float | None:
-        """How long to wait before the next attempt; None: give up."""
+        """Seconds to wait before the next attempt; None: give up."""
         # Any other failure of a write leaves it in doubt.
         assert request.is_read or isinstance(error, RateLimited | Unreachable), error
         attempts_max = self.limits.attempts_max

@@ -356,7 +356,7 @@ class RateLimiter:
         return bisect_right(self._own, now - WINDOW_SECONDS - SLACK_SECONDS)
 
     def _freed_at(self, now: float, count: int = 1) -> float:
-        """When `count` own requests leave the last minute; `-inf` without any."""
+        """Time when `count` own requests leave the last minute; `-inf` without any."""
         first = self._first_of_minute(now)
         if count < 1 or first == len(self._own):
             return -math.inf
@@ -392,7 +392,7 @@ class RateLimiter:
         return limit - ours - self._in_flight
 
     def _room_at(self, now: float) -> float:
-        """When our own last minute has room for one more; `inf` if that is unknown."""
+        """Time when our own last minute has room for one more; `inf` if that is unknown."""
         if self._limit is None:
             return math.inf
         return self._freed_at(now, 1 + self._reserve - self._own_room(now, self._limit))

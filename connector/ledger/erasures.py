@@ -54,7 +54,7 @@ class Erasures:
         self._ledger = ledger
 
     def find_person(self, person: Person) -> JournalMatches:
-        """What the journal of pushes holds of a person. Changes nothing."""
+        """Find a person in the journal of pushes. Changes nothing."""
         with self._ledger.reading() as connection:
             return reduce_journal(connection, person, None)
 
@@ -159,7 +159,7 @@ class Erasures:
             return list_receipted(connection, self._ledger.path.parent, *others)
 
     def unlisted(self) -> int:
-        """How many hashes of receipts the list lacks. Raises `ErasuresUnknown`."""
+        """Count the hashes of receipts that the list lacks. Raises `ErasuresUnknown`."""
         with self._ledger.reading() as connection:
             return len(unlisted(connection, self._ledger.path.parent))
 

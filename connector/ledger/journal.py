@@ -221,7 +221,7 @@ class Journal:
             number = last
 
     def count_pending(self, batch: str) -> PendingCount:
-        """How many rows there are at which a push of the batch works, and which are open."""
+        """Count the rows that a push of the batch works on, and the open ones."""
         with self._ledger.reading() as connection:
             return reads.pending(connection, batch)
 
@@ -298,7 +298,7 @@ class Journal:
             )
 
     def previewed_at(self, digest: str, resource: str) -> datetime | None:
-        """When a person last saw what the file would change; None where nobody did."""
+        """Time of the last preview of the file; None if there was none."""
         with self._ledger.reading() as connection:
             found = connection.execute(
                 "SELECT at FROM previews WHERE digest = ? AND resource = ?", (digest, resource)
@@ -327,7 +327,7 @@ class Journal:
             return tuple((text(before), text(after)) for before, after in rows if before)
 
     def open_subjects(self) -> dict[str, RowKey]:
-        """What is written about at present, or was and nobody knows with what result."""
+        """Return the subjects with an open or unconfirmed write."""
         with self._ledger.reading() as connection:
             rows = connection.execute(
                 f"SELECT subject, batch, number FROM push_rows WHERE subject IS NOT NULL AND {OPEN}"
@@ -346,7 +346,7 @@ class Journal:
             )
 
     def open_creates(self, key: RowKey) -> tuple[Mapping[str, Any], ...]:
-        """What other open creates of the row's resource and parent have sent."""
+        """Return the bodies of other open creates of the row's resource and parent."""
         with self._ledger.reading() as connection:
             return reads.open_creates(connection, key)
 

@@ -489,7 +489,7 @@ def claimed_ids(connection: sqlite3.Connection, ids: Iterable[str], key: RowKey)
 
 
 def open_creates(connection: sqlite3.Connection, key: RowKey) -> tuple[Mapping[str, Any], ...]:
-    """What other open creates of the row's resource and parent have sent."""
+    """Return the bodies of other open creates of the row's resource and parent."""
     rows = connection.execute(
         "SELECT batch, number, task FROM push_rows WHERE operation = 'create'"
         f" AND (batch = ? AND number = ? OR {OPEN})",

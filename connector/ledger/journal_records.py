@@ -56,7 +56,7 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class RowStatus:
-    """Where a row stands, as the journal remembers it.
+    """Status of a row by the journal.
 
     `is_begun`: its record is created, and the update after it is not done. `is_in_doubt`: the fate
     of one of the `attempts` of the present step is unknown. `is_altered`: the API showed other

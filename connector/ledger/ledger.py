@@ -41,7 +41,7 @@ LEDGER_FILE = "ledger.sqlite"
 
 
 def allowance_of(settings: Settings) -> Allowance:
-    """What was set about the month's requests."""
+    """Return the settings about the month's requests."""
     return Allowance(
         settings.monthly_requests.value, settings.monthly_reserve, settings.billing_day.value
     )
@@ -67,7 +67,7 @@ class QuotaExhaustion:
 
 @dataclass(frozen=True, slots=True)
 class ServerState:
-    """How far the server's clock is ahead of ours, and the minute's limit."""
+    """The server's clock compared with ours, and the limit per minute."""
 
     offset_seconds: float = 0.0
     limit_per_minute: int | None = None
@@ -86,7 +86,7 @@ class RequestSpender:
 
 @dataclass(frozen=True, slots=True)
 class RunSettlement:
-    """What is to be written down of a run: its block with what was used of it, by
+    """The use of a run's block of requests, by
     kind; what the server told; what it said of the month, if it said something.
     """
 
@@ -99,7 +99,7 @@ class RunSettlement:
 
 @dataclass(frozen=True, slots=True)
 class LedgerStatus:
-    """Where an account stands: its month, how many requests a usual day takes and what
+    """Requests of an account: its month, the requests of a usual day and what
     that makes of the month (None: not known yet), what the API said if it still holds, and
     whose turn it is.
     """
@@ -255,12 +255,12 @@ class Ledger:
             _count(connection, uses)
 
     def read_exhaustion(self) -> QuotaExhaustion | None:
-        """What the API said of the month, if it said that it is spent."""
+        """Return the API's word on a used-up month; None if there is none."""
         with self.reading() as connection:
             return _exhaustion(connection)
 
     def read_server_state(self) -> ServerState:
-        """What the last answers told of the server's clock and of the minute's limit."""
+        """Return the server's clock and the limit per minute by the last answers."""
         with self.reading() as connection:
             return _server(connection)
 

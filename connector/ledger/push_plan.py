@@ -90,7 +90,7 @@ class RowVerdict:
 
 @dataclass(frozen=True, slots=True)
 class PushPolicy:
-    """On which terms rows are written.
+    """Policy of a push: what it may overwrite, and how it treats unconfirmed rows.
 
     `overwrite`: even where somebody else changed the field since it was landed. `again`: even what
     an earlier push has applied, conversions apart. `marker_field` is a text field of the resource
@@ -125,7 +125,7 @@ class PushPlan:
 
     @property
     def rows(self) -> int:
-        """How many rows it has."""
+        """Number of rows."""
         return len(self.tasks) + len(self.verdicts)
 
     @property
@@ -136,7 +136,7 @@ class PushPlan:
 
 
 def settle_seconds(deadline_seconds: float) -> float:
-    """How long nothing is concluded from absence, for a client with that deadline."""
+    """Seconds for which a missing record proves nothing, for a client with that deadline."""
     return max(SETTLE_DEADLINES * deadline_seconds, SETTLE_SECONDS_MIN)
 
 
@@ -237,7 +237,7 @@ class QueuedRow(Protocol):
 
     @property
     def subject(self) -> str | None:
-        """What it is about."""
+        """Hash of the record or identity that the row is about."""
 
 
 W = TypeVar("W", bound=QueuedRow)

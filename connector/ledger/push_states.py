@@ -262,7 +262,7 @@ def next_state(state: State, event: RowEvent) -> State:
 def outcome_of(
     state: State, operation: Operation | None, *, is_begun: bool = False, is_in_doubt: bool = False
 ) -> RowOutcome:
-    """What a row in that state is called, were the push to end here.
+    """Return the outcome of a row in that state if the push ended now.
 
     `is_begun`: its record is created, and the update after it is not done. `is_in_doubt`: an
     attempt's fate is unknown, whatever was decided since. A row that follows is called by

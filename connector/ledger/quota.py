@@ -137,7 +137,7 @@ def blocked_until(now: datetime, told_end: datetime | None, period: Period) -> d
 
 
 def usual_requests(by_day: Mapping[date, int], today: date) -> int | None:
-    """How many requests a usual day takes: the median of the last days that are over.
+    """Requests of a usual day: the median of the last complete days.
 
     The first day of all is left out, since it held the first load; None while no other is over.
     """

@@ -191,7 +191,7 @@ def _receipted(folder: Path) -> Iterator[_Entry]:
 
 
 def _read(folder: Path, pattern: str, take: Callable[[Any], Iterable[T]]) -> Iterator[T]:
-    """What `take` finds in each file of the pattern."""
+    """Yield the result of `take` for each file of the pattern."""
     for path, told in _documents(folder, pattern):
         try:
             found = list(take(told))

@@ -161,7 +161,7 @@ class RequestBudget:
         )
 
     def _forget(self, settled: RunSettlement) -> None:
-        """What was settled is settled; what came in meanwhile is not."""
+        """Forget the settled requests, and keep those that came in meanwhile."""
         self._block, self._used = None, Counter()
         if self._exhaustion is settled.exhaustion:
             self._exhaustion = None

@@ -486,7 +486,7 @@ def _alerts(settings: Settings) -> Verdict:
 
 
 def _schedules(settings: Settings) -> Verdict:
-    """What happens by itself, if anything does."""
+    """Check that something runs on a schedule."""
     crons = {
         "nightly": settings.nightly_cron.value,
         "intraday": settings.intraday_cron.value,
@@ -622,7 +622,7 @@ def _let_in(base_url: str, error: ConnectorError | None) -> list[Check]:
 
 
 def _clock(skew: float | None) -> Check:
-    """How far this machine's clock is from the server's."""
+    """Check this machine's clock against the server's."""
     if skew is None:
         return Check("clock", "warning", "the server does not report its time")
     found = f"this machine is {abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} the API"
@@ -633,7 +633,7 @@ def _clock(skew: float | None) -> Check:
 
 
 def _limits(limiter: RateLimiter) -> Check:
-    """What the last answer said of the limits (API 8.3)."""
+    """Check the limits by the last answer (API 8.3)."""
     if limiter.limit is None:
         action = "Nothing to do: pulls start slowly and adapt to the API."
         return Check("limits", "warning", "the API does not report a rate limit", action)

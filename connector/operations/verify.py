@@ -22,7 +22,7 @@ from connector.warehouse.bookmark import Stream
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """How the landing compares with the API, by stream (`content_items/ID` for items).
+    """Result of the comparison with the API, by stream (`content_items/ID` for items).
 
     `error` is what ended it early, if anything did; then what was compared until then is here.
     """

@@ -61,7 +61,7 @@ class PageSession:
 
 @dataclass(frozen=True, slots=True)
 class AccessRules:
-    """How people are let in.
+    """Rules for access to the page.
 
     `address` is what they type, whose host and scheme every request must have. `passwords` is the
     file of names with argon2 hashes; `proxy` the machine whose `header` names the person. Without

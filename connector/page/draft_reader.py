@@ -118,7 +118,7 @@ class DraftReader:
         return self._get_or_start(self._checked, draft.id, self._key(draft), self._check_draft)
 
     def ended(self, draft: ImportDraft) -> ReadingJob[RowIndex]:
-        """How every row of a draft that was sent has ended."""
+        """Return the outcome of every row of a sent draft."""
         return self._get_or_start(
             self._ended, draft.id, f"{draft.batch} {draft.version}", self._read_ended
         )
@@ -144,7 +144,7 @@ class DraftReader:
         return options.push_file(draft.resource, self._drafts.file(draft))
 
     def columns(self, draft: ImportDraft, opened: OpenedFile) -> tuple[ColumnMap, bool]:
-        """What each column is for, and whether that is as it was for an earlier file."""
+        """Return the column mapping, and whether it was saved for an earlier file."""
         asked, headings = self.push_file(draft), opened.table.headings
         saved, told = asked.saved, None
         if asked.remembers:
@@ -178,7 +178,7 @@ class DraftReader:
     def values_to_send(
         self, checked: CheckedFile, rows: list[IndexedRow]
     ) -> dict[int, Mapping[str, Any]]:
-        """What each of these rows would send, by field."""
+        """Return the values that each of these rows would send, by field."""
         asked, table = checked.preview.asked, checked.preview.table
         only = [each.row for each in rows]
         again = preview(self._settings, asked, table=table, only=only, keeps_tasks=True)
@@ -220,7 +220,7 @@ class DraftReader:
         return {str(number): None for number in numbers if number not in wanted}
 
     def _key(self, draft: ImportDraft) -> str:
-        """What a draft's rows depend on: its answers, and what was pushed before them."""
+        """Key of everything that a draft's rows depend on: its answers, and earlier pushes."""
         with Ledger(self._settings.folder) as ledger:
             pushed = [(each.batch, each.outcome) for each in Journal(ledger).batches()[:1]]
         return f"{self._drafts.key(draft)} {pushed}"
@@ -349,7 +349,7 @@ _PLACE_OPTIONS = (*READ_OPTIONS, "match", "content_type", "clear")
 
 
 def _ended_row(row: RowRecord, columns: ColumnMap) -> RowResult:
-    """How a row of the journal ended, as a report has it."""
+    """Convert a row of the journal to a row of the report."""
     problems = tuple(with_column(each, columns) for each in row.problems)
     code = TAKEN_BACK if row.undone_at is not None else row.code or None
     return RowResult(row.number, row.outcome, problems, code, row.record_id)

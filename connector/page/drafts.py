@@ -121,7 +121,7 @@ class ImportDraft:
         return is_own or seen.version == self.version
 
     def push_options(self, folder: Path) -> PushOptions:
-        """What a person has said, as the command takes it."""
+        """The draft's answers as options of the push command."""
         said: dict[str, Any] = {
             name: tuple(v) if isinstance(v, list) else v for name, v in self.options.items()
         }
@@ -226,7 +226,7 @@ class DraftFolder:
         return self.path(draft.id) / draft.file
 
     def saved_map(self, draft: ImportDraft) -> SavedMap | None:
-        """What a person has decided about the columns; None where nobody has."""
+        """The user's column mapping; None if there is none."""
         return load_map(self.path(draft.id) / _MAP_FILE) if draft.has_map else None
 
     def save_map(self, draft: ImportDraft, saved: SavedMap) -> None:
@@ -239,7 +239,7 @@ class DraftFolder:
         return self.path(draft.id) / _MAP_FILE
 
     def key(self, draft: ImportDraft) -> str:
-        """What the draft's rows depend on: two alike keys have the same rows."""
+        """Key of everything that the draft's rows depend on; equal keys have equal rows."""
         saved = self.map_path(draft)
         text = saved.read_text(encoding="utf-8") if draft.has_map else ""
         said = [draft.file, draft.resource, draft.mode, draft.options, draft.edits, text]

@@ -67,7 +67,7 @@ _LOGIN_BYTES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class PageOptions:
-    """How the page is served: who may, and under which cookie's name."""
+    """Options of the page: access rules and the name of the cookie."""
 
     rules: AccessRules
     cookie: str
@@ -210,7 +210,7 @@ class ImportPage(PreparingScreens):
     # -- Look and send ----------------------------------------------------------------------------
 
     def preview(self, call: PageCall) -> Response:
-        """What the import would do, before it does anything."""
+        """Screen with the preview of the import."""
         draft = self.drafts.load(call.id)
         if draft.stage in ("sending", "sent"):
             return redirect(self.step_of(draft))
@@ -285,7 +285,7 @@ class ImportPage(PreparingScreens):
         return redirect(f"/imports/{call.id}/progress")
 
     def progress(self, call: PageCall) -> Response:
-        """How far it is; it goes on whether anybody looks or not."""
+        """Screen with the progress of the import, which runs in the background."""
         # The run first: a draft that was loaded before its run ended is still being sent.
         run = self.sender.running(call.id)
         draft = self.drafts.load(call.id)
@@ -300,7 +300,7 @@ class ImportPage(PreparingScreens):
     # -- Result -----------------------------------------------------------------------------------
 
     def result(self, call: PageCall) -> Response:
-        """How every row ended."""
+        """Screen with the outcome of every row."""
         draft = self.drafts.load(call.id)
         if draft.batch is None:
             return redirect(f"/imports/{call.id}/look")
@@ -374,7 +374,7 @@ class ImportPage(PreparingScreens):
         return redirect(f"/imports/{call.id}/result?show=held")
 
     def undo(self, call: PageCall) -> Response:
-        """What taking it back would do, or has done."""
+        """Screen with the preview or the result of an undo."""
         draft, run = self.drafts.load(call.id), self.sender.running(call.id)
         if run is not None and not run.ended.is_set():
             return redirect(f"/imports/{call.id}/progress")
@@ -404,7 +404,7 @@ class ImportPage(PreparingScreens):
         return redirect(f"/imports/{call.id}/progress")
 
     def history(self, call: PageCall) -> Response:
-        """What was imported into the account, by the page or by the command."""
+        """Screen with all imports of the account, by the page or the command."""
         with Ledger(self._settings.folder) as ledger:
             journal = Journal(ledger)
             batches = journal.batches()[:200]

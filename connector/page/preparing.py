@@ -240,7 +240,7 @@ class PreparingScreens:
         return result_of(draft, self.reader.checked(draft))
 
     def table(self, call: PageCall) -> Response:
-        """Where the table is: the row of its headings, its sheet, its encoding."""
+        """Screen for the place of the table: heading row, sheet, encoding."""
         draft = self.drafts.load(call.id)
         opened, error = None, None
         try:
@@ -278,7 +278,7 @@ class PreparingScreens:
     # -- Columns ----------------------------------------------------------------------------------
 
     def columns(self, call: PageCall) -> Response:
-        """What each column is for."""
+        """Screen that matches columns with fields."""
         return self._columns(call, self.drafts.load(call.id))
 
     def _columns(self, call: PageCall, draft: ImportDraft, message: str = "") -> Response:

@@ -20,7 +20,7 @@ from connector.spreadsheet.problems import message_of
 
 @dataclass(frozen=True, slots=True)
 class ProblemWords:
-    """What is wrong, in one or two wordings, and what to do about it.
+    """Text of a problem, in one or two wordings, and its action.
 
     A wording is used if the problem has every value that it names. The values are those of
     `Problem`; `said` is the API's own message.

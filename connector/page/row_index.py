@@ -127,7 +127,7 @@ class RowIndex:
         had |= now
 
     def count_fixed(self, skipped: Collection[int] = ()) -> Counter[Kind]:
-        """By kind, the number of its rows that have no such problem any more, or are skipped."""
+        """Count the corrected or skipped rows of each kind."""
         found: Counter[Kind] = Counter()
         for number in {*self._had, *skipped}:
             if (row := self.row(number)) is not None:
@@ -151,7 +151,7 @@ class RowIndex:
         return IndexedRow(row, self._results.value_at(self._result_offsets[place]))
 
     def count(self, kind: Kind) -> int:
-        """How many rows are of the kind."""
+        """Number of rows of the kind."""
         return len(self.kinds.get(kind, ()))
 
     def page(self, kind: Kind, number: int) -> list[IndexedRow]:

@@ -130,7 +130,7 @@ def field_names(target: PushTarget, columns: ColumnMap) -> list[str]:
 
 
 def missing_fields(target: PushTarget, columns: ColumnMap) -> list[tuple[str, tuple[str, ...]]]:
-    """What adding needs and no column gives, each with the values that it may have."""
+    """Required fields that no column fills, each with its allowed values."""
     known = {each.name: each for each in target.columns}
     told = []
     for words in columns.missing:
@@ -529,7 +529,7 @@ def all_kinds(rows: RowIndex, edits: Mapping[str, Any]) -> list[ProblemKind]:
 
 @dataclass(frozen=True, slots=True)
 class GroupAnswer:
-    """What can be answered once for all rows of a kind.
+    """One answer for all rows of a kind.
 
     `allowed` are the values of a choice. `may_be_filled` says that one value can be right for all
     of the rows, and `may_be_empty` that rows are imported without the
@@ -545,7 +545,7 @@ class GroupAnswer:
 
 
 def group_answer(checked: CheckedFile, kind: Kind) -> GroupAnswer | None:
-    """What can be answered once for a kind; None for a kind without a column."""
+    """Return the one answer that a kind can have; None for a kind without a column."""
     preview = checked.preview
     column = next((each for each in preview.columns.columns if each.heading == kind[2]), None)
     if column is None:
@@ -708,5 +708,5 @@ def shown_row(
 
 
 def count_pages(count: int) -> int:
-    """How many pages so many rows take."""
+    """Number of pages for a number of rows."""
     return max(1, -(-count // PAGE_ROWS))

@@ -198,7 +198,7 @@ def error_page(
     session: PageSession | None,
     status: int | None = None,
 ) -> Response:
-    """What went wrong, as a page."""
+    """Page with an error and its action."""
     found = error.status if isinstance(error, PageError) else 400
     message, action = language.error(error)
     link = error.link if isinstance(error, PageError) else None

@@ -288,7 +288,7 @@ class PageLanguage:
         return whole or next((str(each) for each in others if each), "")
 
     def details(self, record: Mapping[str, Any], resource: str) -> str:
-        """What tells a record from others of the same name."""
+        """Details that distinguish a record from others of the same name."""
         known = self.record(record)
         found = ((name, value) for name in _DETAILS if (value := record.get(name)) != known)
         return " · ".join(self.shown(value, resource, name) for name, value in found if value)
@@ -302,11 +302,11 @@ class PageLanguage:
         ]
 
     def field(self, name: str) -> str:
-        """What people call a field: its name in words."""
+        """Label of a field in the user's language."""
         return self.gettext(field_words(name))
 
     def value(self, value: str) -> str:
-        """What people call a value of a choice, with the value itself where that differs."""
+        """Label of a choice, with the API's value if it differs."""
         return self.gettext(value.replace("_", " "))
 
     def place(self, problem: Problem) -> str:
@@ -316,12 +316,12 @@ class PageLanguage:
         return problem.column or ""
 
     def describe_problem(self, problem: Problem) -> str:
-        """What is wrong, with the column in front."""
+        """Text of a problem, with the column in front."""
         place = self.place(problem)
         return f"{place}: {self.problem_text(problem)}" if place else self.problem_text(problem)
 
     def problem_text(self, problem: Problem) -> str:
-        """What is wrong, by the problem's code."""
+        """Text of a problem, by its code."""
         if (words := words_of(problem)) is not None:
             values = {"found": problem.found or "", "said": problem.message}
             return self.gettext(wording(words, values)) % values
@@ -331,12 +331,12 @@ class PageLanguage:
         )
 
     def kind(self, problem: Problem) -> str:
-        """What is wrong with all rows of a kind, of which this is the first problem."""
+        """Title of a kind of problem, given its first problem."""
         known = message_of(problem.code)
         return problem.message if known is None else self.gettext(known)
 
     def fix_text(self, problem: Problem) -> str:
-        """What to do about it."""
+        """Action for a problem."""
         if (words := words_of(problem)) is not None:
             return self.gettext(words.cure) if words.cure else ""
         if problem.code in ACTIONS:
@@ -345,7 +345,7 @@ class PageLanguage:
         return self.gettext(fix) if fix else ""
 
     def error(self, error: ConnectorError) -> tuple[str, str]:
-        """What went wrong, and what to do about it."""
+        """Text of an error and its action."""
         if not isinstance(error, PageError):
             return self.note(error_note(error))
         return self.gettext(error.text) % error.values, self.gettext(error.action)

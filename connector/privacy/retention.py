@@ -133,7 +133,7 @@ def _refused(resource: str, text: str, origin: str, allowed: str) -> SettingsErr
 
 @dataclass(frozen=True, slots=True)
 class DueRecords:
-    """What one rule comes to; `excepted` people are placed, `undated` have no date."""
+    """Result of one rule; `excepted` people are placed, `undated` have no date."""
 
     rule: RetentionRule
     cutoff: datetime
@@ -144,7 +144,7 @@ class DueRecords:
 
 @dataclass(frozen=True, slots=True)
 class RetentionResult:
-    """What the rules come to, and what was erased; `erased` is None for a preview."""
+    """Result of all rules, and what was erased; `erased` is None for a preview."""
 
     dues: tuple[DueRecords, ...]
     erased: ErasureResult | None = None
@@ -179,7 +179,7 @@ def apply_retention(
     most: int | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> RetentionResult:
-    """What the rules come to; with `applies`, at most `most` people are erased.
+    """Apply the rules; with `applies`, at most `most` people are erased.
 
     Raises `SettingsError` and `UnknownName` for rules that cannot be meant, `Misused` where there
     are none, and what `erase` raises.

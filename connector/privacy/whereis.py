@@ -160,7 +160,7 @@ def _every_record(settings: Settings) -> Iterable[tuple[str, dict[str, object]]]
 def _persons(
     settings: Settings, suppressed: SuppressionList, found: Iterable[Identifier]
 ) -> list[Person]:
-    """What was found, by the person that it was listed with."""
+    """Group the findings by the person that they were listed with."""
     with Ledger(settings.folder) as ledger:
         names = Erasures(ledger).listed()
     theirs: dict[str, set[Identifier]] = {}

@@ -294,7 +294,7 @@ def _wrong_rows(test: GenericTest, shapes: Shapes) -> str:
 
 
 def _found(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[int, tuple[str, ...]]:
-    """How many rows the query finds, and the ids of a few, the smallest first."""
+    """Count the rows that the query finds, with the ids of a few, the smallest first."""
     # An audit's text begins on its first line, so that an error names the file's.
     cursor = connection.execute(
         f"SELECT count(*) OVER () AS failing, found.* FROM ({sql}\n) AS found "

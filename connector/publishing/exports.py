@@ -108,7 +108,7 @@ _HERE = -100
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What was exported: the folder, and the tables as `schema.table`."""
+    """Result of an export: the folder, and the tables as `schema.table`."""
 
     folder: Path
     tables: tuple[str, ...]
@@ -164,7 +164,7 @@ def _check(folder: Path) -> None:
 
 
 def _paths(tables: Sequence[str]) -> Iterator[Path]:
-    """Where each table's file is, each in a place of its own.
+    """Return the path of each table's file.
 
     A content type's name may be no name for a file, and two of them may become the same.
     """

@@ -186,12 +186,12 @@ class ProjectSettings(_FileEntry):
 
     @property
     def for_models(self) -> _ModelSettings:
-        """What is configured for all models."""
+        """Configuration for all models."""
         return self.models.get(self.name) or _ModelSettings.model_validate({_LINE: 1})
 
     @property
     def for_seeds(self) -> _SeedSettings:
-        """What is configured for all seeds."""
+        """Configuration for all seeds."""
         return self.seeds.get(self.name) or _SeedSettings.model_validate({_LINE: 1})
 
 
@@ -227,7 +227,7 @@ _INNER = ("arguments", "config")
 
 
 def _flat(test: Any, line: int) -> Any:
-    """What is said of a test as one mapping, wherever dbt lets it stand."""
+    """Return a test's configuration as one mapping, wherever dbt allows it."""
     if isinstance(test, str):
         return {_LINE: line, "kind": test}
     kinds = [*_without_line(test)] if isinstance(test, dict) else []

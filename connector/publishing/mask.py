@@ -102,7 +102,7 @@ _HASHED = "The value is replaced by a hash."
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """What becomes of personal columns, by which key, and which schemas are left out."""
+    """Treatment of personal columns, the key of hashes, and the schemas left out."""
 
     personal: Treatment
     key: SecretStr | None

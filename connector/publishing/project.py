@@ -54,7 +54,7 @@ class ModelBuilt:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """How one generic test or audit came out.
+    """Result of one generic test or audit.
 
     `name` is unique in the project, `model` the model, seed or source table that it is about, and
     `column` is None for an audit. `failing` counts the rows that it found, `examples` are a few
@@ -98,10 +98,10 @@ class Built:
 
 
 class Building(Protocol):
-    """Who is told how a build goes on."""
+    """Observer of a build."""
 
     def planned(self, models: int, checks: int) -> None:
-        """So many models will be built and so many checks made."""
+        """The build begins, with so many models and checks."""
 
     def building(self, name: str) -> None:
         """The model's turn has come."""
@@ -156,11 +156,11 @@ class Template:
         return tuple(part for part in self.parts if isinstance(part, Call))
 
     def names(self, word: str) -> tuple[str, ...]:
-        """What the file refers to by this word, each once, in order."""
+        """Names that the file refers to by this word, each once, in order."""
         return tuple(dict.fromkeys(each.name for each in self.calls if each.word == word))
 
     def option(self, name: str, default: str) -> str:
-        """What the file configures under that name."""
+        """Value that the file configures under that name."""
         return next((c.options[name] for c in self.calls if name in c.options), default)
 
     def render(self, table: Callable[[Call], str]) -> str:
@@ -249,7 +249,7 @@ class GenericTest:
 
     @property
     def sentence(self) -> str:
-        """What the test asks, in a sentence."""
+        """The test's requirement in a sentence."""
         column = f"{self.table}.{self.column}"
         if self.kind == "unique":
             return f"No two rows have the same {column}."
@@ -323,7 +323,7 @@ class Model:
 
     @property
     def about(self) -> str:
-        """What the rows are, as comments and catalogs show it."""
+        """Description of the rows, as comments and catalogs show it."""
         grain = f"Grain: {self.grain}." if self.grain else ""
         return self.description or "\n".join(each for each in (self.sentence, grain) if each)
 

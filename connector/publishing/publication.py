@@ -103,7 +103,7 @@ class Published:
 
     @property
     def unshared(self) -> ConnectorError | None:
-        """What kept the file from the lakehouse; None where nothing did."""
+        """Error that kept the file from the lakehouse; None if there was none."""
         return None if self.shared is None else self.shared.error
 
     def as_json(self) -> dict[str, Any]:

@@ -172,7 +172,7 @@ class SeedCopy:
 
 
 def unmapped(file: Path, project: Project) -> tuple[UnmappedValues, ...]:
-    """What each seed does not name, of the data in a file that was built.
+    """Return the values in a built file that each seed does not name.
 
     Raises `MartsMissing` where the file has no marts, or another `WarehouseError`.
     """

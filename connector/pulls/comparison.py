@@ -43,7 +43,7 @@ from connector.warehouse.pull_commands import (
 
 @dataclass(slots=True)
 class StreamComparison:
-    """How the landing differs from the API, by id.
+    """Differences between the landing and the API, by id.
 
     `missing` are listed and not landed, `extra` are landed and gone from the API, `stale` are
     landed with other values in the fields named, `unhydrated` are landed as list items only, and
@@ -131,7 +131,7 @@ def _compare_read(
 
 @dataclass(frozen=True, slots=True)
 class PullCost:
-    """What a pull would find and send.
+    """Estimated findings and requests of a pull.
 
     `total` is the API's own count, `changed` the records that were created or changed since the
     last proven pull, `deleted` those gone (an estimate from the counts), `queued` what waits to be
@@ -179,7 +179,7 @@ def listed_ids(resource: Declaration) -> Steps[tuple[str, ...]]:
 
 
 def _price_first(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
-    """A first load: two looks at every page, every detail, and the walk that follows."""
+    """A first load: two looks at every page, every detail, and the scan that follows."""
     page = yield from ListPage(1, "created_at", "asc")
     live = yield from CountLive()
     queued = yield from CountQueued()
@@ -281,7 +281,7 @@ class _RankSearch:
         )
 
     def _verdict_at(self, first: Page[Resource], rank: int) -> Steps[Dirtiness]:
-        """What the record of that rank is, by the page that holds it and its detail."""
+        """Return the verdict on the record of that rank, by its page and detail."""
         if rank >= first.total:
             return "end"
         page = yield from self._page(rank // first.per_page + 1)

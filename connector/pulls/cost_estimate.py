@@ -29,7 +29,7 @@ from connector.warehouse.state import read_status
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """What pulling every so often would send until the month ends.
+    """Estimated requests of regular pulls until the month ends.
 
     These are `pulls` with at least `quiet_requests` each, and `changes_a_day` records to read as
     they change.
@@ -44,7 +44,7 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class PlanReport:
-    """What a pull would find and send, by resource, and what the plan itself has sent.
+    """Estimated requests of a pull by resource, and the requests of the estimate itself.
 
     `limit_per_minute` is the limit as the API told it, None where it did not; `month` is what the
     month has come to. `skipped` are resources that the key may not read.
@@ -64,7 +64,7 @@ class PlanReport:
 
     @property
     def minutes(self) -> float | None:
-        """How long that takes at the present limit, if it is known."""
+        """Minutes that the requests take at the present limit; None if it is unknown."""
         return self.requests / self.limit_per_minute if self.limit_per_minute else None
 
     @property
@@ -177,7 +177,7 @@ async def _schedule(
 
 
 def _quiet_requests(stream: Stream, whole: PullCost) -> int:
-    """What a pull of the stream sends when nothing has changed."""
+    """Number of requests of a pull of the stream if nothing has changed."""
     if not stream.resource.sortable:
         return max(1, ceil(whole.total / PER_PAGE_MAX))
     return 1 if stream.resource.lists_cursor else 2

@@ -51,7 +51,7 @@ def capped_total(total: int, live: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why deletions were kept back.
+    """Reason why deletions were held back.
 
     `code` is that of the error that says what to do (`connector/errors_api.py`). With
     `hides_changes` the lists may hide changed records as well, so that the bookmark must stay.
@@ -100,7 +100,7 @@ class MassDeletionGuard:
 
     @property
     def refusal(self) -> Refusal | None:
-        """Why deletions were kept back in this pull, if any were."""
+        """Reason why deletions were held back in this pull; None if none were."""
         found = self.refused
         if found is None and self._waiting:
             why = (

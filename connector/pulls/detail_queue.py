@@ -5,7 +5,7 @@ and becomes an event: a write that became visible too late (`late`, which raises
 change that the API did not date (`silent`).
 
 The first half reads records that are queued or named. The second half, `DetailReads`, remembers
-which request of a walk read which detail, so that a detail is known to be younger than a list.
+which request of a scan read which detail, so that a detail is known to be younger than a list.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _with_room_for(bookmark: Bookmark, updated_at: datetime, read_at: datetime |
     return with_lateness(bookmark, min(seconds, (bookmark.proven_at - updated_at).total_seconds()))
 
 
-# -- The details that one walk reads -------------------------------------------------------------
+# -- The details that one scan reads -------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ class DetailReads:
             self.by_id.setdefault(id, DetailRead(known.updated_at, 0))
 
     def updated_at(self, id: str) -> datetime | None:
-        """When the record was last changed, by its detail; None where that was not read."""
+        """Time of the record's last change, by its detail; None if that was not read."""
         return self.by_id[id].updated_at if id in self.by_id else None
 
     @property
@@ -279,7 +279,7 @@ class DetailReads:
     ) -> None:
         """Note a late version: its date is before the last read, which did not show it.
 
-        The lateness grows to cover it. If this row closed the last walk, that walk may have ended
+        The lateness grows to cover it. If this row closed the last scan, that scan may have ended
         too high, and is not trusted any more.
         """
         if landed_at == updated_at:

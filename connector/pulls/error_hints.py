@@ -42,7 +42,7 @@ _UNREPEATED = {
 
 
 def explain(what: ConnectorError | ResourceRun) -> str:
-    """What happened, and what to do next: two sentences."""
+    """Return a sentence on an error or a result, and one on the next action."""
     if isinstance(what, ConnectorError):
         happened, action = str(what), what.action
     else:

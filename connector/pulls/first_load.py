@@ -40,7 +40,7 @@ VERIFICATIONS_MAX = 3
 """Second looks in one pull, while fewer records are live than the total says."""
 
 DETAILS_REREAD_HOURS = 24
-"""Age at which the details of an unsorted list are read again, as a scrub would."""
+"""Age at which the details of an unsorted list are read again, as a verification pass would."""
 
 TOO_FEW = "fewer records could be found than the list has"
 

@@ -1,4 +1,4 @@
-"""Walk: newest `updated_at` first, down to the first record proven landed.
+"""Scan: newest `updated_at` first, down to the first record proven landed.
 
     floor W = R - L: everything that the API dates at or before W is landed, or queued.
     clean, dirty: a record that the API dates at or before W, and one that it dates after W.
@@ -12,12 +12,12 @@
 4.  Certify. One page is one instant and proves itself. Several pages may have shifted between
     requests, so as many distinct dirty records must have been read as the boundary's rank says,
     which is the number of records above it. Otherwise list again.
-5.  Commit the rows, and R := T0, the server's time before the first list. A walk that could not
+5.  Commit the rows, and R := T0, the server's time before the first list. A scan that could not
     be certified keeps its R and says so.
 
 Why this is enough: everything below a record that is clean, by a detail read after the list, is
 not newer than W, and everything so old was landed when R was proven. A change in the meantime only
-moves a record up, which makes the walk longer and never wrong. Records of one date need no care,
+moves a record up, which makes the scan longer and never wrong. Records of one date need no care,
 since their order is not used.
 """
 
@@ -60,18 +60,18 @@ from connector.warehouse.pull_commands import (
 )
 
 ATTEMPTS_MAX = 24
-"""Listings of one walk before it gives up, since the API changes faster than it is read."""
+"""Listings of one scan before it gives up, since the API changes faster than it is read."""
 
 OUT_OF_ORDER = "the list is not sorted by updated_at"
-"""Reason of a walk that found the list out of order."""
+"""Reason of a scan that found the list out of order."""
 
 NO_END = "nothing shows where the list ends"
 
 LISTINGS_OUT_OF_ORDER_MAX = 2
-"""Listings out of order before a walk gives up: the first may be due to a late write."""
+"""Listings out of order before a scan gives up: the first may be due to a late write."""
 
 ALARMS_MAX = 3
-"""Such walks in a row that show that the server does not sort; a lagging replica looks alike."""
+"""Such scans in a row that show that the server does not sort; a lagging replica looks alike."""
 
 WITNESSES_MAX = 5
 """Records read because the landed rows say that they belong above the boundary."""
@@ -79,7 +79,7 @@ WITNESSES_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class ScanResult:
-    """End of a walk. `reason` says why it is not proven; `total` is the last list's.
+    """End of a scan. `reason` says why it is not proven; `total` is the last list's.
 
     `length` is the number of records in that list, by its rows if it shows its end.
     `gone` counts the records that were listed and then found to be deleted. `suspects` are landed
@@ -96,7 +96,7 @@ class ScanResult:
 
     @property
     def is_proven(self) -> bool:
-        """Whether the walk proved the landing up to the new R."""
+        """Whether the scan proved the landing up to the new R."""
         return self.reason is None
 
 
@@ -104,7 +104,7 @@ class IncrementalScan:
     """One pass over a stream, from its opening to its commit (see the module)."""
 
     def __init__(self, resource: Declaration, bookmark: Bookmark, guard: MassDeletionGuard) -> None:
-        assert bookmark.proven_at is not None, "a walk needs a floor: load the stream first"
+        assert bookmark.proven_at is not None, "a scan needs a floor: load the stream first"
         self._lists_cursor = resource.lists_cursor
         self._lateness = timedelta(seconds=bookmark.lateness_seconds)
         self._floor = floor_of(bookmark)
@@ -117,7 +117,7 @@ class IncrementalScan:
         self._own_floor = bookmark.proven_at - self._lateness
 
     def run(self) -> Steps[ScanResult]:
-        """Walk until the pass is proven or the attempts are used up."""
+        """Scan until the pass is proven or the attempts are used up."""
         reason: str | None = "the list changed faster than it could be read"
         out_of_order = 0
         for attempt in range(1, ATTEMPTS_MAX + 1):
@@ -134,7 +134,7 @@ class IncrementalScan:
             details.compare(listing)
             if (floor := floor_of(details.bookmark)) < self._floor:
                 self._floor = floor
-                continue  # The walk before this one ended too high, so this one must reach lower.
+                continue  # The scan before this one ended too high, so this one must reach lower.
             if witnesses := (yield from self._checks(listing).out_of_order()):
                 out_of_order += 1
                 if out_of_order == LISTINGS_OUT_OF_ORDER_MAX:
@@ -183,7 +183,7 @@ class IncrementalScan:
         return ScanResult(bookmark, reason, total, length, listing.last.per_page, gone, suspects)
 
     def _proven(self, bookmark: Bookmark, listing: Listing) -> Bookmark:
-        """Bookmark with R := T0, and with what the next walk must know about this one."""
+        """Bookmark with R := T0, and with what the next scan must know about this one."""
         before, opened_at, closing = bookmark.proven_at, self._opened_at, listing.first_clean_item
         assert before is not None
         # A clock that is behind R gives new writes dates from before it.
@@ -191,7 +191,7 @@ class IncrementalScan:
         floor = min(self._own_floor, opened_at - self._lateness)
         is_soon = opened_at - self._lateness < before
         if is_soon and bookmark.closed_by is not None and bookmark.closed_floor is not None:
-            # Two walks within L of each other may have ended at the same outdated answer.
+            # Two scans within L of each other may have ended at the same outdated answer.
             floor = min(floor, bookmark.closed_floor)
         closed_by = closing.id if closing is not None and is_certain else None
         return replace(
@@ -330,7 +330,7 @@ class IncrementalScan:
 
         Then a page may come from a replica that lags behind that of the page before, and hide
         records. So several pages are listed twice; and if fresh changes could replace hidden ones
-        in the count, the next walk reaches down to this one's floor again.
+        in the count, the next scan reaches down to this one's floor again.
         """
         return self._details.bookmark.late_seconds_seen > SECOND.total_seconds()
 

@@ -123,7 +123,7 @@ class ResourceTally:
 
 @dataclass(frozen=True, slots=True)
 class PullReport:
-    """How a pull ended, resource by resource.
+    """Result of a pull, resource by resource.
 
     `error` is what ended it early, if anything did; `month` is what the month's requests had come
     to, None where that could not be read; `published` is None where nothing was, and `unpublished`

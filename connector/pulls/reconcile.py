@@ -11,7 +11,7 @@ same `created_at` throughout have no cut, so that all of them are read.
 All rows of a page are of one instant. So a landed id that belongs strictly inside the page and is
 not listed is absent, and an id that is listed and not landed was missing. Absence is a suspicion:
 only the API's own 404 makes it a deletion. A deleted and a missing record between the same two cuts
-cancel each other out; the list scrub finds them, and this search cannot.
+cancel each other out; the list verification finds them, and this search cannot.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class DeletionSearch:
         return sorted(self._absent.keys() - frozenset().union(*self._listed.values()))
 
     def _extra_rows_before(self, cut: ListPosition) -> Steps[int]:
-        """How many more rows are landed before the cut than the list shows there.
+        """Number of rows loaded before the position that the list does not show there.
 
         Counted each time, since missing records land during the search.
         """

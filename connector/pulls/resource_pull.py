@@ -1,11 +1,11 @@
 """Pull: which requests bring a stream (a resource, a type's items) up to date.
 
-    never loaded   sweep, read the queue, look a second time, then walk
-    loaded         read what is still queued, walk, recheck suspect records, audit
+    never loaded   sweep, read the queue, look a second time, then scan
+    loaded         read what is still queued, scan, read suspicious records, audit
     not sortable   read whole
 
 The audit compares the live rows with the list's own total; if they differ, it searches for deleted
-and missing records. A scrub follows if it was asked for.
+and missing records. A verification pass follows if it was asked for.
 
 A pull is a generator of commands (`commands.py`). Its driver may stop at any of them: what was
 committed stays, and the next pull continues from there.
@@ -182,7 +182,7 @@ def _load(
         if not bookmark.is_sorted:
             yield from Commit(events=(unsorted_event(resource),))
         elif swept.is_one_instant and resource.lists_cursor:
-            # Its only page showed every id and `updated_at` at one instant, as a walk would.
+            # Its only page showed every id and `updated_at` at one instant, as a scan would.
             return bookmark, PullResult(True, None, swept.total)
     if (options.is_full or options.sweeps) and swept is None:
         bookmark = replace(bookmark, verify_page=0, scrubbed_to=None)
@@ -198,12 +198,12 @@ def _load(
 def _scan(
     resource: Declaration, bookmark: Bookmark, guard: MassDeletionGuard, options: PullOptions
 ) -> Steps[PullResult]:
-    """Walk, recheck suspect records, audit, and scrub if asked."""
+    """Scan, read suspicious records, audit, and verify if asked."""
     yield from SpendFor("pull")
     is_resumed = bookmark.opened_at is not None
     walked = yield from IncrementalScan(resource, bookmark, guard).run()
     if is_resumed and walked.is_proven:
-        # A resumed pass proves the time of its own start; later changes need another walk.
+        # A resumed pass proves the time of its own start; later changes need another scan.
         walked = yield from IncrementalScan(resource, walked.bookmark, guard).run()
     bookmark, doubt = walked.bookmark, walked.reason
     if doubt == OUT_OF_ORDER and guard.refused is None:
@@ -236,7 +236,7 @@ def _scan(
 def _audit(
     walked: ScanResult, bookmark: Bookmark, guard: MassDeletionGuard
 ) -> Steps[tuple[Bookmark, str | None]]:
-    """Compare the live rows with the walk's total; search if they differ.
+    """Compare the live rows with the scan's total; search if they differ.
 
     The total includes records that were found gone after that list. A total whose offset was never
     measured proves nothing, equal or not. Returns the bookmark, and the reason if a difference

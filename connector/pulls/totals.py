@@ -59,7 +59,7 @@ def with_checked_totals(steps: Steps[T], bookmark: Bookmark) -> Steps[T]:
 
 @dataclass(slots=True)
 class _KnownTotal:
-    """What is known of a list before an answer: how many records it has, about.
+    """The approximate number of records of a list before an answer.
 
     `offset` is by how many records it exceeds its total. `shown` is the last full page, and `same`
     the numbers of the pages in a row that were equal to it.

@@ -1,9 +1,9 @@
-"""Scrub: comparing proven records with the API again, the oldest reads first.
+"""Verification pass: compares verified records with the API again, the oldest reads first.
 
-Only a scrub finds what no list of changes shows: a change that the API did not date, a write that
-became visible later than the lateness, and a deleted and a missing record that cancel each other
-out in every count. The list scrub compares the list in order of creation, page by page (a window),
-in rounds; the detail scrub reads the records whose details were read longest ago.
+It finds what no list of changes shows: a change that the API did not date, a write that became
+visible later than the lateness, and a deleted and a missing record that cancel each other out in
+every count. The list verification compares the list in order of creation, page by page (a window),
+in rounds. The detail verification reads the records whose details were read longest ago.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from connector.warehouse.pull_commands import (
 )
 
 DETAILS_PER_WINDOW = 20
-"""Details that a scrub reads for each window of the list."""
+"""Details that a verification pass reads for each window of the list."""
 
 _TICK = timedelta(microseconds=1)
 
@@ -63,8 +63,7 @@ class VerificationRound:
     is_steady: bool = True
     is_over: bool = False
     ends_full: bool = False
-    # The windows read since the moment that the bookmark says is scrubbed, and those of them that
-    # are still to be compared.
+    # The windows read since the verified moment of the bookmark, and those still to be compared.
     union: list[Page[Resource]] = field(default_factory=list)
     batch: PageBatch = field(default_factory=PageBatch)
 
@@ -139,7 +138,7 @@ def read_windows(
     done = VerificationRound(bookmark)
     number, offset = yield from _resume_position(bookmark, PER_PAGE_MAX)
     # A whole round proves the list, so it must continue without a gap. To show that costs a window,
-    # which a scrub of a few windows does not spend.
+    # which a verification pass of a few windows does not spend.
     is_strict = windows is None and bookmark.scrubbed_to is not None
     compare = partial(_compare, done, guard, reads_all=reads_all)
     while not done.is_over:
@@ -215,7 +214,7 @@ def _starts_after(page: Page[Resource], bookmark: Bookmark) -> bool:
 
 
 def _compare(done: VerificationRound, guard: MassDeletionGuard, *, reads_all: bool) -> Steps[None]:
-    """Compare the windows read since the scrubbed moment with the rows; commit."""
+    """Compare the windows read since the verified moment with the rows; commit."""
     if not done.batch.pages:
         return
     page, items = done.batch.pages[-1], done.batch.items
@@ -246,7 +245,7 @@ def _compare(done: VerificationRound, guard: MassDeletionGuard, *, reads_all: bo
 def _advance(
     page: Page[Resource], last: datetime | None, listed: set[str], done: VerificationRound
 ) -> Steps[None]:
-    """Move the scrubbed moment to the page's end, or before a tie that crosses it."""
+    """Move the verified moment to the page's end, or before a tie that crosses it."""
     if last is None:
         # The round is over, and the next one starts at the first page.
         done.bookmark, done.union = replace(done.bookmark, scrubbed_to=None), []

@@ -367,7 +367,7 @@ class _BatchRun:
         return self._batches[batch]
 
     def _steps(self, row: PendingRow) -> GoOn:
-        """What brings the row further: its engine, driven."""
+        """Return the executor of the row's steps."""
         begun = self._batch(row.key[0])
         marker = marker_of(begun.terms, begun.digest, row.key[1])
         resource = declaration(row.task.resource)

@@ -61,7 +61,7 @@ class EndedRows:
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """How a run at a batch ended, and how each of its rows stands.
+    """Result of a run of a batch, with the status of each row.
 
     `ended` are the rows. `error` is what ended it early, if anything did. `unlanded` counts the
     answers that could not be landed at once, and that the next pull brings. `month` is what the
@@ -88,7 +88,7 @@ class BatchReport:
 
     @property
     def counts(self) -> Mapping[RowOutcome, int]:
-        """How many rows have each outcome; those that none has are left out."""
+        """Number of rows by outcome, without outcomes that no row has."""
         return self.ended.counts
 
     @property

@@ -135,7 +135,7 @@ class PlannedLookups:
         values: Sequence[tuple[Any, ...]],
         parent: str | None = None,
     ) -> Sequence[tuple[str, ...]]:
-        """As the landing has them, and the rows that would create such a record."""
+        """Return loaded ids, and stand-ins for records that earlier files would create."""
         found = list(self._landing.ids(resource, fields, values, parent))
         for place, each in enumerate(self._earlier):
             if each.resource != resource or each.parent != parent or "id" in fields:
@@ -146,7 +146,7 @@ class PlannedLookups:
         return found
 
     def landed(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedRecord]:
-        """What is landed under these ids, and what rows would create."""
+        """Return the loaded records with these ids, and those that earlier files would create."""
         planned = {id for id in ids if is_planned(id)}
         found = dict(self._landing.landed(resource, [id for id in ids if id not in planned]))
         for each in self._earlier:
@@ -163,7 +163,7 @@ class PlannedLookups:
         return is_planned or self._landing.has_records(resource)
 
     def content_fields(self, content_type: str) -> Sequence[ContentTypeField] | None:
-        """As the landing has them: no file makes any."""
+        """Return the fields in the landing; no file creates any."""
         return self._landing.content_fields(content_type)
 
     def _index(self, place: int, fields: tuple[str, ...]) -> _RowIndex:
@@ -222,7 +222,7 @@ CREATES_REMEMBERED = 10
 
 
 class PreviewRows:
-    """What is foreseen of a file's rows, in their order.
+    """Previewed rows of a file, in their order.
     The rows are on the disk, and what they come to is counted as they are added.
 
     `changes` are old and new values by field, of the first rows that would update; `changing`
@@ -287,7 +287,7 @@ class PreviewRows:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What pushing a file would do.
+    """Preview of a push of a file.
 
     `rows` are what is foreseen of each row, and what they come to. `pulled_at` is what the rows
     were compared with: the moment up to which the landing is proven, None if it never was.
@@ -316,12 +316,12 @@ class Preview:
 
     @property
     def summary(self) -> Summary:
-        """What the rows come to."""
+        """Counts of the rows by outcome."""
         return self.rows.summary
 
     @property
     def sent(self) -> int:
-        """How many rows would be sent."""
+        """Number of rows that would be sent."""
         return sum(n for name, n in self.summary.counts.items() if name in OPERATIONS)
 
     @property
@@ -331,7 +331,7 @@ class Preview:
 
     @property
     def minutes(self) -> float | None:
-        """How long that takes at the limit that was last seen, if one was."""
+        """Minutes that the requests take at the last known limit; None if it is unknown."""
         return self.requests / self.limit_per_minute if self.limit_per_minute else None
 
     @property
@@ -397,7 +397,7 @@ def _by_field(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _verdict(result: RowResult) -> RowVerdict | None:
-    """Why a row is not to be sent; None for one that is."""
+    """Return why a row is not sent; None if it is."""
     match result.outcome:
         case "invalid" | "duplicate" | "unchanged":
             code, id = result.code or "", result.record_id
@@ -519,7 +519,7 @@ def open_file(asked: PushFile) -> Spreadsheet:
 
 
 def target_of(asked: PushFile, lookups: Lookups) -> PushTarget:
-    """What the file is for. Raises as `push_target` does."""
+    """Return the target of the file. Raises as `push_target` does."""
     return push_target(
         asked.resource,
         asked.mode,

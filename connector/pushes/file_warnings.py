@@ -106,7 +106,7 @@ class LostColumns:
                 return
 
     def questions(self) -> Iterator[FileQuestion]:
-        """What would be lost, once the rows have gone by."""
+        """Return the questions about columns that would be lost, after the rows were read."""
         lost = [
             each
             for each in self._columns.unmapped

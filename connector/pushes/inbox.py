@@ -61,11 +61,11 @@ _OPENING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class RefusedEntry(Exception):  # It never leaves the inbox, where it is a sentence.
-    """Why an entry is not read, to be put behind its name."""
+    """Reason why an entry is not read, to be put behind its name."""
 
 
 def visible_entries(folder: Path) -> list[os.DirEntry[str]]:
-    """What is in the folder and not hidden, by name."""
+    """Return the entries of the folder that are not hidden, by name."""
     with os.scandir(folder) as entries:
         found = [entry for entry in entries if not entry.name.startswith(".")]
     return sorted(found, key=lambda entry: entry.name)
@@ -86,7 +86,7 @@ def check_inside(folder: Path) -> None:
 
 
 def describe_refusal(path: Path, error: Exception) -> str:
-    """Why an entry was not read, in one line whatever its name holds."""
+    """Return the reason why an entry was not read, in one line."""
     if isinstance(error, ConnectorError):
         return explain(error)
     names = f"{printable_name(path.parent.name)}: {printable_name(path.name)}"
@@ -125,7 +125,7 @@ def check_name(name: str) -> None:
 
 
 def normalized_name(name: str) -> str:
-    """What names have in common that some systems take for one."""
+    """Return the form of a name that is equal for names that some systems take for one."""
     return unicodedata.normalize("NFC", name).casefold()
 
 
@@ -151,7 +151,7 @@ def digest_of(path: Path) -> tuple[str, Stamp]:
 
 
 def reason_without_path(error: Exception) -> str:
-    """What was wrong, without the path."""
+    """Return the reason of an error, without the path."""
     return error.strerror or "cannot be read" if isinstance(error, OSError) else str(error)
 
 
@@ -297,7 +297,7 @@ class WaitingFile:
 
     @property
     def key(self) -> str:
-        """What tells it from every other file, and from others of its name; shows neither."""
+        """Key that identifies the file and its content, and shows neither."""
         text = f"{self.resource}/{self.name}\n{self.digest}"
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -329,7 +329,7 @@ class TakenFile:
 
 @dataclass(frozen=True, slots=True)
 class ArchivedFiles:
-    """Where a push's files are. `file` is None where it was changed or taken away
+    """Places of a push's files. `file` is None if it was changed or removed
     meanwhile, and then nothing was done to what is there instead.
     """
 
@@ -507,7 +507,7 @@ def _reserve_names(folder: Path, stem: str, suffix: str, kind: str) -> tuple[Pat
 
 
 def _parse_seen(seen: str | None) -> dict[str, list[Any]]:
-    """What an earlier look saw; nothing where the text is none that a look made."""
+    """Parse the state of an earlier scan; empty if the text is not of a scan."""
     try:
         found = json.loads(seen or "{}")
     except ValueError:
@@ -523,7 +523,7 @@ def _parse_seen(seen: str | None) -> dict[str, list[Any]]:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryResult:
-    """What a push came to. `put_away` is None for a file that is not of the inbox, and
+    """Result of a push. `put_away` is None for a file that is not of the inbox, and
     for one that stays in it, since its push did not end.
     """
 

@@ -159,7 +159,7 @@ class PushOptions:
         )
 
     def policy(self) -> PushPolicy:
-        """On which terms rows are written. Raises `UnknownName` with what is allowed."""
+        """Return the policy of the push. Raises `UnknownName` with what is allowed."""
         return PushPolicy(
             policy=_choice("policy for unconfirmed rows", self.unconfirmed, POLICIES),
             overwrite=self.overwrite,
@@ -168,7 +168,7 @@ class PushOptions:
         )
 
     def _saved_match(self, resource: str) -> SavedMap:
-        """What was decided about the columns; options speak where the map says nothing."""
+        """Return the column mapping; options apply where the mapping says nothing."""
         has_map = self.mapping_file is not None and self.mapping_file.name != NO_MAP
         saved = load_map(self.mapping_file) if has_map and self.mapping_file else SavedMap(resource)
         said: dict[str, Any] = {}

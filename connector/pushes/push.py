@@ -60,7 +60,7 @@ PushOutcome = Literal["previewed", "done", "partial", "stopped", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class PushReport:
-    """What became of one file. `results` are its rows, in order, and `summary` what
+    """Result of the push of one file. `results` are its rows, in order, and `summary` what
     they come to. `batch` is None while nothing was applied, and then they say what is foreseen;
     `pulled` is the pull that went before; `file` is where the report is; `unpublished` is why
     analysts do not see yet what was written. It `is_held_back` until a person has answered the
@@ -80,12 +80,12 @@ class PushReport:
 
     @property
     def counts(self) -> dict[PreviewOutcome, int]:
-        """How many rows have each outcome; those that none has are left out."""
+        """Number of rows by outcome, without outcomes that no row has."""
         return dict(self.summary.counts)
 
     @property
     def outcome(self) -> PushOutcome:
-        """How it ended."""
+        """The outcome."""
         if self.batch is not None:
             return self.batch.outcome
         if self.error is not None:
@@ -136,7 +136,7 @@ class PushReport:
         }
 
     def _changes(self) -> list[dict[str, Any]]:
-        """What the first rows would create or change, field by field; empty after sending."""
+        """Changes of the first rows, field by field; empty after sending."""
         if self.batch is not None:
             return []
         rows = self.preview.rows
@@ -154,7 +154,7 @@ class PushReport:
 
 @dataclass(frozen=True, slots=True)
 class PushRunOptions:
-    """How a push goes about it.
+    """Options of a push that are not about the file.
 
     `applies`: send what is foreseen, and do not only say it. `pulls`: bring the landing up to date
     first. `reports`: write the report, into `output` if that is named, else beside the file.
@@ -444,7 +444,7 @@ def _with_results(
 
 
 def _final_results(foreseen: Preview, done: BatchReport) -> Collection[RowResult]:
-    """How every row ended, as the journal has it.
+    """Return the outcome of every row by the journal.
     Raises `AssertionError` where they do not add up: a report that leaves out a row is worse
     than none.
     """
@@ -460,7 +460,7 @@ def _final_results(foreseen: Preview, done: BatchReport) -> Collection[RowResult
 
 
 def _as_unsent(foreseen: Preview, code: str | None = None) -> Collection[RowResult]:
-    """What is foreseen, with the rows that would be sent called not sent."""
+    """Return the previewed results, with rows to be sent as not sent."""
 
     def result(row: RowResult) -> RowResult:
         is_left = row.outcome in OPERATIONS

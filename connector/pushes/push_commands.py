@@ -116,7 +116,7 @@ PushSteps = Generator[PushCommand, Any, T]
 
 @dataclass(frozen=True, slots=True)
 class InvalidBody:
-    """What was to be sent is no request."""
+    """The values cannot be put into a request."""
 
     reason: str
 
@@ -168,7 +168,7 @@ the network, a limit, or our own files are in the way.
 
 
 def answer_of(error: ConnectorError) -> Answer:
-    """What the error of a write says of its effect.
+    """Convert the error of a write to an answer about its effect.
 
     Only what is known to prove something proves it: any other error leaves the fate unknown.
     """

@@ -131,7 +131,7 @@ def already_there_problem(ids: tuple[str, ...]) -> Problem:
 
 
 def unfit_problem(reason: str) -> Problem:
-    """What was to be sent is no request."""
+    """The values cannot be put into a request."""
     return Problem("unfit", reason, fix="Correct the values of the row.")
 
 
@@ -181,7 +181,7 @@ class PushRow:
 
     @property
     def settled_at(self) -> datetime:
-        """When no attempt is expected to have an effect any more, by our own clock."""
+        """Time after which no attempt is expected to take effect, by our own clock."""
         last = max(each.intended_at for each in self.attempts)
         return last + timedelta(seconds=self.terms.settle_seconds)
 

@@ -40,7 +40,7 @@ class PushStopped(Exception):
 
 @dataclass(slots=True)
 class PushSession:
-    """What the rows of a run share. `error` is why nothing more may be sent.
+    """Shared state of the rows of a run. `error` is why nothing more may be sent.
 
     `ahead` is how far the server's clock is ahead of ours, as last heard. A run that only `reads`
     sends no write; one that `is_eager` looks for rows in doubt once before they have settled.

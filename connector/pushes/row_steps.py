@@ -165,7 +165,7 @@ def look_up_create(row: PushRow) -> PushSteps[bool]:
 
 
 def create_body(row: PushRow) -> dict[str, Any]:
-    """What is sent to create the row's record."""
+    """Return the body that creates the row's record."""
     return {**row.task.fields, **row.marker}
 
 

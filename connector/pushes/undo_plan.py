@@ -25,7 +25,7 @@ _BY_HAND = "Check the record in the application, and change it there if needed."
 
 @dataclass(frozen=True, slots=True)
 class WrittenRow:
-    """What a row did to one record.
+    """A row's write to one record.
 
     `written` are the values that were sent and applied, `before` the record before an update.
     `updated_at` is as the API showed it after the row's last write, None where no answer did.
@@ -48,7 +48,7 @@ class WrittenRow:
 
 @dataclass(frozen=True, slots=True)
 class UndoStep:
-    """What is left to do: to delete the record, to send a body, or nothing.
+    """The step that undoes a row: delete the record, send a body, or nothing.
 
     `problems` say what cannot be taken back. `is_any_back` says that a field has its former value
     again, or will have it once the body is sent. `left` has of each field that is sent the value
@@ -69,7 +69,7 @@ class UndoStep:
 
 
 def plan_undo(deed: WrittenRow, now: Mapping[str, Any], *, is_timed: bool = True) -> UndoStep:
-    """What takes the deed back, by the record's detail as it is now.
+    """Plan the step that undoes a row, by the record's present detail.
 
     A record that the row cannot have written to is left alone, whatever the journal says. Without
     the server's time (`is_timed`) the journal's times may be those of our own clock.
@@ -84,7 +84,7 @@ def plan_undo(deed: WrittenRow, now: Mapping[str, Any], *, is_timed: bool = True
 
 
 def _mismatch_reason(deed: WrittenRow, now: Mapping[str, Any], *, is_timed: bool) -> str | None:
-    """Why the record is not the one that the row wrote to; None if it can be."""
+    """Return why the record is not the one that the row wrote to; None if it can be."""
     if now.get("id") != deed.record_id or deed.before.get("id", deed.record_id) != deed.record_id:
         return "the journal names another record than the one that was changed"
     if deed.operation == "update":

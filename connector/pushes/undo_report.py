@@ -116,7 +116,7 @@ class UndoneRow:
 
 @dataclass(frozen=True, slots=True)
 class UndoReport:
-    """How an undo ended, with every row of the batch.
+    """Result of an undo, with every row of the batch.
     `error` is what ended it early, if anything did; `unlanded` counts the answers that could
     not be landed at once; `unpublished` is why analysts do not see yet what was undone.
     """
@@ -132,12 +132,12 @@ class UndoReport:
 
     @property
     def counts(self) -> Mapping[UndoOutcome, int]:
-        """How many rows have each outcome; those that none has are left out."""
+        """Number of rows by outcome, without outcomes that no row has."""
         return Counter(each.outcome for each in self.rows)
 
     @property
     def outcome(self) -> Literal["previewed", "done", "partial", "stopped", "failed"]:
-        """How it ended."""
+        """The outcome."""
         if self.error is not None:
             return "stopped" if isinstance(self.error, Stopped) else "failed"
         if not self.is_applied:
@@ -229,7 +229,7 @@ class UndoPlan:
 
 
 def read_undo_plan(journal: Journal, batch: str) -> UndoPlan:
-    """What the batch did, by its journal. Raises `UnknownName`."""
+    """Read the batch's writes from the journal. Raises `UnknownName`."""
     attempts: dict[int, list[AttemptRecord]] = {}
     for each in journal.attempts(batch):
         attempts.setdefault(each.number, []).append(each)
@@ -294,7 +294,7 @@ def _unread_outcome(row: RowRecord, made: list[AttemptRecord]) -> UndoneRow | No
 def _written_row(
     row: RowRecord, id: str, task: Task, made: list[AttemptRecord], before: Mapping[str, Any]
 ) -> WrittenRow:
-    """What the row did, by the bytes that were sent."""
+    """Return the row's write, by the body that was sent."""
     assert task.operation != "convert", row.number
     written: dict[str, Any] = {}
     for each in made:

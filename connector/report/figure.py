@@ -128,7 +128,7 @@ class FigureTable:
     is_open: bool = False
 
     def writer(self, column: str) -> Callable[[Any], str]:
-        """How a column is written: by the type of its values, and a figure by its name."""
+        """Return the format function of a column, by the type of its values and its name."""
         kinds = [type(row[column]) for row in self.rows if row[column] is not None]
         if kinds and kinds[0] in _BY_TYPE:
             return _month if column.endswith("_start") else _BY_TYPE[kinds[0]]

@@ -102,7 +102,7 @@ class KeyFigure:
 
     @property
     def label(self) -> str:
-        """What is counted."""
+        """Label of the figure."""
         return self.question.label
 
 

@@ -58,7 +58,7 @@ class ReportPeriod:
 
     @property
     def noun(self) -> str:
-        """What it is: a month, a quarter or a year."""
+        """Kind of period: a month, a quarter or a year."""
         return next(noun for noun, months in _LENGTHS.items() if months == self.months)
 
 

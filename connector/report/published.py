@@ -121,7 +121,7 @@ class PublishedFile:
         return table in self._columns
 
     def contract(self, mart: str) -> dict[str, str]:
-        """What the mart's own comment says of it, by part: Definition, Grain and so on."""
+        """The parts of the mart's comment: Definition, Grain and so on."""
         return read_contract(self.marts.get(mart, ""))
 
     def meaning(self, mart: str, column: str) -> str:

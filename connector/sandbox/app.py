@@ -150,7 +150,7 @@ class Application:
         return self.store.clock()
 
     def allowance(self) -> RateFigures:
-        """What the rate headers would say now."""
+        """Return the present figures of the rate headers."""
         return self._limits.allowance(self.now())
 
     def headers(self, reply: Reply) -> list[tuple[bytes, bytes]]:

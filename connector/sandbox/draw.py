@@ -89,7 +89,7 @@ class RandomValues:
 
 @dataclass(slots=True)
 class AgencyContext:
-    """What later records may refer to: ids, and what must agree with them."""
+    """Ids that later records refer to, and values that must agree with them."""
 
     anchor: datetime
     ids: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))

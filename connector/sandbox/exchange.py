@@ -72,7 +72,7 @@ class RequestLimits:
         return True
 
     def allowance(self, now: datetime) -> RateFigures:
-        """What the headers of an answer at this moment say."""
+        """Return the figures of the rate headers at this moment."""
         self._forget(now)
         remaining = self.per_minute - self._spent
         reset_at = self._leaving[0][0] if self._leaving else self._end(now)
@@ -86,7 +86,7 @@ class RequestLimits:
         return self.per_month is not None and self._spent_in_month >= self.per_month
 
     def _end(self, now: datetime) -> float:
-        """When a request of this moment leaves the window."""
+        """Return the time at which a request of this moment leaves the window."""
         at = now.timestamp()
         if self._behaviours.rate_window == "aligned":
             return at - at % WINDOW_SECONDS + WINDOW_SECONDS
@@ -156,7 +156,7 @@ class HttpExchange:
         return self._server.now()
 
     def allowance(self) -> RateFigures:
-        """What the rate headers would say now."""
+        """Return the present figures of the rate headers."""
         return self._server.allowance()
 
     async def serve(self, *, at: datetime | None = None, query: bytes | None = None) -> Reply:

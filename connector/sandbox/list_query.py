@@ -32,7 +32,7 @@ _BOUNDS = {
 
 @dataclass(frozen=True, slots=True)
 class ListQuery:
-    """What one list request asks for."""
+    """Parameters of one list request."""
 
     where: RowCondition
     sort: str

@@ -29,7 +29,7 @@ Made = tuple[Stored, str | None]
 
 
 def make_dates(draw: RandomValues, created: datetime, updated: datetime) -> Stored:
-    """What every record has (API 2)."""
+    """Make the fields that every record has (API 2)."""
     return {"id": draw.id(), "created_at": created, "updated_at": updated}
 
 
@@ -126,7 +126,7 @@ def make_job(
 
 
 def _pay(draw: RandomValues) -> Stored:
-    """What a job pays: a salary, or a day rate."""
+    """Make the pay of a job: a salary, or a day rate."""
     salary = draw.integer(18, 120) * 1000
     rate = draw.integer(15, 90) * 10 + draw.choice((0, 0, 0.5))
     is_contract = draw.yes(0.3)
@@ -168,7 +168,7 @@ def make_candidate(
 
 
 def _person(draw: RandomValues, agency: AgencyContext, number: int, last: str) -> Stored:
-    """Who the candidate is, and where."""
+    """Make the candidate's personal fields."""
     first = draw.choice(words.FIRST_NAMES)
     handle = f"{HANDLES[first]}-{HANDLES[last]}-{number}"
     born = date(1955 + number % 50, 1 + number % 12, 1 + number % 28)
@@ -199,7 +199,7 @@ def _person(draw: RandomValues, agency: AgencyContext, number: int, last: str) -
 
 
 def _work(draw: RandomValues, created: datetime) -> Stored:
-    """What the candidate does, earns and wants."""
+    """Make the candidate's fields about work and pay."""
     salary = draw.integer(16, 110) * 1000
     rate = draw.integer(12, 95) * 10
     is_contractor = draw.yes(0.35)
@@ -327,7 +327,7 @@ _OF_KINDS = (
 
 
 def _details(draw: RandomValues, kind: str, start: datetime) -> Stored:
-    """What a booking has for being of its kind."""
+    """Make the fields that depend on the kind of booking."""
     if kind == "interview":
         meeting = draw.choice(
             ("<meeting_platform_1>", "<meeting_platform_2>", "<meeting_platform_3>")

@@ -72,7 +72,7 @@ def _resources(
 
 
 def _moments(draw: RandomValues, count: int, anchor: datetime) -> Sequence[Moments]:
-    """When each of so many records was made and changed, in the order of their making.
+    """Draw the creation and change times of records, in the order of their creation.
 
     Three records in ten come from imports, which stamp a whole group alike, and one in ten was
     last changed by a bulk edit, which stamps only `updated_at`. Groups are larger than a page

@@ -160,13 +160,13 @@ class RecordTable:
         return self._run(sql, where.parameters).fetchone() is not None
 
     def count(self, where: RowCondition) -> int:
-        """How many records meet the condition."""
+        """Count the records that meet the condition."""
         sql = f"SELECT count(*) FROM {self._table} t WHERE {where.sql}"
         counted: int = self._run(sql, where.parameters).fetchone()[0]
         return counted
 
     def tally(self, where: RowCondition, by: str) -> Iterator[tuple[Any, int]]:
-        """How many records meet the condition, by the values of one column."""
+        """Count the records that meet the condition, by the values of one column."""
         sql = f"SELECT {by}, count(*) FROM {self._table} t WHERE {where.sql} GROUP BY {by}"
         return iter(self._run(sql, where.parameters))
 

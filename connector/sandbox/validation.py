@@ -227,7 +227,7 @@ def _check_presence(
     values: Stored,
     errors: Messages,
 ) -> None:
-    """What a create must have: required fields, and those that its rules require."""
+    """Check the required fields of a create, and those that its rules require."""
     needed = [name for name, (_, taken) in terms.items() if taken.required]
     for rule in declaration.rules:
         if isinstance(rule, RequiredWhen) and values.get(rule.on) in rule.values:
@@ -366,7 +366,7 @@ def check_content(
 
 
 def _problem(declared: Mapping[str, Any], value: Any) -> str | None:
-    """Why the value is none of the field's type, or None."""
+    """Return why the value does not have the field's type, or None."""
     kind = declared["field_type"]
     accepts, expected = _TYPES.get(kind, _KINDS[Kind.STRING])
     # An empty text stands for no value in whatever kind of field a form shows.

@@ -71,7 +71,7 @@ class Setting(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """How a setting is read, and where it may stand.
+    """Rule of a setting: its reader, and where it may be set.
 
     `is_secret`: never shown, and in neither a flag nor the project file; `has_keyring`: its place
     may be in the system's keyring. `place_of` is the secret whose place this names: then it is

@@ -323,7 +323,7 @@ def load_settings(
 def load_for_alerts(
     flags: Mapping[str, object], environ: Mapping[str, str], cwd: Path = Path()
 ) -> Settings | None:
-    """What can be read of settings that cannot be used, to tell of them.
+    """Read the usable part of wrong settings, to send an alert about them.
 
     None where it is not known which account is meant, or where its files are.
     """

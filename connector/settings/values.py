@@ -280,7 +280,7 @@ _LENGTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def read_cron(raw: object) -> str:
-    """When something happens, as cron writes it, with single spaces; or `off`.
+    """A cron expression with single spaces, or `off`.
 
     Names of months and days are not taken, nor is a day that never comes.
     """

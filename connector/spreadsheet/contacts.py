@@ -132,7 +132,7 @@ _COUNTRY_DIGITS_MAX = 3
 
 @lru_cache
 def _lengths(country: str) -> frozenset[int]:
-    """How many digits a number of the country code can have; empty for no code."""
+    """Possible numbers of digits after a country code; empty for no code."""
     region = phonenumbers.region_code_for_country_code(int(country))
     known = phonenumbers.PhoneMetadata.metadata_for_region(region, None)
     described = known.general_desc if known is not None else None

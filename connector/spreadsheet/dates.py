@@ -163,7 +163,7 @@ class DateMeanings:
 
 
 def date_meanings(text: str, century: int | None = None) -> DateMeanings | None:
-    """What the text can be as a date; None where it is none."""
+    """Return the dates that the text can mean; None if it is no date."""
     if found := _NUMERIC(text):
         first, second, rest = int(found[1]), int(found[3]), found[5]
         year, is_short = _year_of(found[4], century)

@@ -696,7 +696,7 @@ def _candidate_fits(
 def _find_headings(
     source: SourceFile, encoded: TextEncoding, delimiter: str, header_row: int | None
 ) -> TablePlace:
-    """Where the headings are; nowhere where quotes do not fall into place.
+    """Find the headings; None if quotes do not match.
 
     A first line `sep=;` is one of a spreadsheet program's own.
     """

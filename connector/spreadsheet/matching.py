@@ -258,7 +258,7 @@ class LandedComparison:
         }
 
     def difference(self, values: Mapping[str, Any], landed: LandedRecord) -> Difference:
-        """Those of the row's values that the record does not have already."""
+        """Return the row's values that differ from the record's."""
         wanted: dict[str, Any] = {}
         base: dict[str, Any] = {}
         unread = None
@@ -376,7 +376,7 @@ class _KeyTable:
         self.count = 0
 
     def place_of(self, digest: int) -> int:
-        """Where the digest is, or would be."""
+        """Index of the digest, or of its free place."""
         digests = self.digests
         mask = len(digests) - 1
         place = (digest >> _PART_BITS) & mask

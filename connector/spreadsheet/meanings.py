@@ -195,7 +195,7 @@ class ColumnMeanings:
 
 
 def _sort_of(column: MappedColumn) -> Sort | None:
-    """What is to be settled of the column; None where nothing is."""
+    """Return which meaning of the column is open; None if none is."""
     sort = _SORTS.get(column.target.field.kind)
     if column.target.field.values or column.target.reference is not None:
         return None

@@ -87,7 +87,7 @@ class NumberMeanings:
 
 
 def number_meanings(text: str) -> NumberMeanings | None:
-    """What the text can be as a number; None where it is none."""
+    """Return the numbers that the text can mean; None if it is no number."""
     if _WHOLE(text) is not None:
         return NumberMeanings({".": int(text), ",": int(text)}, "")
     found = _NUMBER(text)
@@ -235,7 +235,7 @@ _NUMBER_ALONE = "Enter the number alone."
 
 
 def _no_number(text: str) -> CellError:
-    """Why the text is no number."""
+    """Return the error for a text that is no number."""
     if _DIGITS(text.lstrip("+-")) is not None:
         return _too_large()
     if _SCIENTIFIC(text) is not None:

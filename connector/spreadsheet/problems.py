@@ -295,13 +295,13 @@ def problem_of(
 
 
 def message_of(code: str) -> str | None:
-    """What is wrong, in general; None for a code that is not in the catalogue."""
+    """General text of a code; None for a code that is not in the catalogue."""
     text = PROBLEMS.get(code) or WARNINGS.get(code)
     return f"{text.partition(': ')[0]}." if text else None
 
 
 def fix_of(code: str) -> str | None:
-    """What to do, in general; None for a code that is not in the catalogue."""
+    """General action of a code; None for a code that is not in the catalogue."""
     text = PROBLEMS.get(code) or WARNINGS.get(code)
     cure = text.partition(": ")[2] if text else None
     return f"{cure[0].upper()}{cure[1:]}" if cure else None

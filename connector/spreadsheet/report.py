@@ -85,11 +85,11 @@ class ProblemGroup:
 
     @property
     def lines(self) -> list[str]:
-        """What is wrong, in the words of the command."""
+        """Text of the problems, in the words of the command."""
         return self._lines(PLAIN_WORDS.rows, lambda problem: problem.text)
 
     def describe(self, words: ReportWords) -> list[str]:
-        """What is wrong, in these words."""
+        """Describe the problems in these words."""
         if words is PLAIN_WORDS:
             return self.lines
         return self._lines(words.rows, words.text)
@@ -105,12 +105,12 @@ class ProblemGroup:
         return [*lines, rows([], self.more)] if self.more else lines
 
     def describe_fix(self, words: ReportWords) -> str:
-        """What to do, in these words."""
+        """Describe the action in these words."""
         return self.fix or "" if words is PLAIN_WORDS else words.fix(self.problem)
 
     @property
     def fix(self) -> str | None:
-        """What to do, if that is the same in all rows; else what to do in general."""
+        """The action, if it is the same in all rows; else the general action."""
         fixes = {problem.fix for _, problem in self.examples}
         return fixes.pop() if len(fixes) == 1 else fix_of(self.problem.code) or self.problem.fix
 

@@ -16,7 +16,7 @@ from connector.spreadsheet.columns import REPORT_HEADINGS
 
 
 def _text(problem: Problem) -> str:
-    """What is wrong, and what is allowed."""
+    """Text of a problem, with the allowed values."""
     allowed = f" Allowed: {problem.allowed}." if problem.allowed else ""
     return f"{closed(problem.text)}{allowed}"
 

@@ -312,7 +312,7 @@ def _without_titles(part: str) -> list[str]:
 
 
 def _currencies(target: PushTarget) -> dict[str, str]:
-    """By the key of a number, the key of the currency that it is in."""
+    """Keys of currencies by the keys of their numbers."""
     places = [each.key for each in target.columns if each.field.format == "currency"]
     found = {}
     for each in target.columns:

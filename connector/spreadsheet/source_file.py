@@ -163,7 +163,7 @@ _MAIN: Mapping[str, BookKind] = {"xl/workbook.xml": "xlsx", "content.xml": "ods"
 
 
 def kind_of(source: SourceFile) -> Literal["text"] | BookKind:
-    """What the file is by its content, whatever its name.
+    """Return the kind of file by its content, whatever its name.
 
     Raises `NotASpreadsheet` for what is neither text nor a workbook, with what to do.
     """

@@ -193,7 +193,7 @@ class LeftOutRows:
             self.rows[number] = text
 
     def notices(self) -> Iterator[str]:
-        """What was left out, in a sentence."""
+        """Notices about the rows that were left out."""
         if self.rows:
             shown = ", ".join(f"{number} ({text})" for number, text in self.rows.items())
             more = "" if self.last in self.rows else f", … and {self.last}"

@@ -49,14 +49,14 @@ class Bookmark:
 
     A first load under way: `load_page` counts the pages that its sweep has landed; `verify_page`
     is not None while the second look is due.
-    The list: `is_sorted` is false once the server was seen not to sort; `alarms` counts the walks
+    The list: `is_sorted` is false once the server was seen not to sort; `alarms` counts the scans
     in a row that found it out of order; `listed` is its total when the guard last believed it;
     `total_offset` is by how many rows it exceeds that total (None: not measured, so that the total
-    proves nothing). `scrubbed_to` is the `created_at` up to which the current round of list scrubs
-    has come, None at its beginning.
-    The last proven walk: `closed_by` is the clean record that ended it, and `closed_floor` the
-    floor of that walk, or of an earlier one that ended less than L before. A floor without a record
-    means that the walk is not trusted any more: the next one reaches down to that floor.
+    proves nothing). `scrubbed_to` is the `created_at` up to which the current round of list
+    verification has come, None at its beginning.
+    The last proven scan: `closed_by` is the clean record that ended it, and `closed_floor` the
+    floor of that scan, or of an earlier one that ended less than L before. A floor without a record
+    means that the scan is not trusted any more: the next one reaches down to that floor.
 
     `clock_ahead_seconds` is how far the server's clock was ahead of ours when R was set, or when it
     was last set back; `late_seconds_seen` is the greatest lateness that a write ever had.
@@ -123,7 +123,7 @@ def with_clock_change(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
     """Bookmark with a lower floor if the server's clock was set back, by our clock.
 
     Records written since then may have dates before R, by as much as it was set back. So the next
-    walk reaches down that far.
+    scan reaches down that far.
     """
     before, ahead = bookmark.clock_ahead_seconds, page.ahead_seconds
     if ahead is None:

@@ -86,7 +86,7 @@ def _day(moment: str, time_zone: str) -> str:
 
 
 def _outcomes(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
-    """How the last run left each resource."""
+    """Query for the last outcome of each resource."""
     for resource, (_, done) in sorted(last_resource_runs(connection).items()):
         state = (done.outcome, done.proven, done.live, done.total, done.pending, done.error_code)
         yield resource, *state

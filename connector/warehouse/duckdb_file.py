@@ -106,13 +106,13 @@ LOG_ENDINGS = (".wal", ".wal.checkpoint", ".wal.recovery")
 
 
 def log_of(path: Path) -> Path:
-    """Where DuckDB keeps the commits that are not in the file itself yet."""
+    """Path of DuckDB's log, which holds the commits that are not in the file yet."""
     return path.with_name(path.name + ".wal")
 
 
 @dataclass(slots=True)
 class _SharedOpening:
-    """What all parts of this process that have one file open share."""
+    """State shared by all parts of this process that have one file open."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     instance: duckdb.DuckDBPyConnection | None = None

@@ -51,7 +51,7 @@ class History:
     def add_listed(
         self, items: Mapping[str, Resource], stored: Mapping[str, ExistingRow], at: datetime
     ) -> HistoryEdits:
-        """What these list items show anew; `at` dates those without a moment."""
+        """Add versions from list items; `at` dates those without a moment."""
         edits = HistoryEdits(self._stream.resource)
         last = self._last_versions(
             {
@@ -71,7 +71,7 @@ class History:
     def add_read(
         self, found: Mapping[str, Found], stored: Mapping[str, ExistingRow], same: Set[str]
     ) -> HistoryEdits:
-        """What these details show anew; those of `same` are for `confirm`."""
+        """Add versions from details; those of `same` are for `confirm`."""
         edits = HistoryEdits(self._stream.resource)
         last = self._last_versions(
             {id: row for id, row in stored.items() if id not in same or row.is_listed_since}
@@ -239,7 +239,7 @@ class History:
 
 
 def _open_versions(ids: Iterable[str], stored: Mapping[str, ExistingRow]) -> list[int]:
-    """Where the open versions of these records lie."""
+    """Query for the open versions of these records."""
     places = [stored[id].open_place for id in ids]
     assert None not in places, "an open version is not one"
     return [each for each in places if each is not None]

@@ -81,7 +81,7 @@ class WarehouseLookups:
         return [index.ids(each) for each in values]
 
     def landed(self, resource: str, ids: Collection[str]) -> dict[str, LandedRecord]:
-        """What is landed under these ids, deleted records among them."""
+        """Return the loaded records with these ids, deleted ones included."""
         name, wanted = quoted(declaration(resource).name), ", ".join(map(literal, ids))
         if not wanted:
             return {}

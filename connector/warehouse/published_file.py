@@ -22,7 +22,7 @@ ABSENT = (duckdb.CatalogException, duckdb.BinderException)
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """What a query returned: the names of its columns, and its rows."""
+    """Result of a query: the names of its columns, and its rows."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]

@@ -146,7 +146,7 @@ class StreamQueries:
         self._parent = stream.parent or ""
 
     def answer(self, wanted: pull_commands.Query[Any]) -> Any:
-        """What `wanted` asks for, as its own description says."""
+        """Answer a query, as its own docstring describes."""
         match wanted:
             case pull_commands.LandedRows(ids, created):
                 found: Any = self._recall(ids, created)

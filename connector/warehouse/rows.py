@@ -165,7 +165,7 @@ def can_list(field: Field, value: Any) -> bool:
 
 
 def parsed_value(field: Field, value: Any) -> Any:
-    """What the value says, whatever its form; None where it cannot be read."""
+    """Parse the value, whatever its form; None if it cannot be read."""
     read = field.read(value)[0]
     # The landed side of a comparison went through a column, which holds no half pairs.
     return without_surrogates(read) if isinstance(read, str) else read

@@ -43,7 +43,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class ResourceRun:
-    """What one run did with one resource: requests by kind, rows by fate.
+    """One run's work on one resource: requests by kind, rows by result.
 
     `proven` is whether the landing equals the API up to the new bookmark; `message` says why not.
     `sweeps` and `scrubs` are those of the `requests` that looked for deletions, and that read
@@ -147,7 +147,7 @@ def last_runs(connection: duckdb.DuckDBPyConnection, count: int) -> tuple[Run, .
 def last_resource_runs(
     connection: duckdb.DuckDBPyConnection, resource: str | None = None
 ) -> dict[str, tuple[str, ResourceRun]]:
-    """By resource, the latest run that touched it, and what it did with it."""
+    """Return the latest run of each resource, and its work on it."""
     rows = connection.execute(
         f"SELECT run_id, {_RESOURCE_RUNS.selected} FROM sync.run_resources "
         "JOIN (SELECT run_id, started_at FROM sync.runs) USING (run_id) "
@@ -327,7 +327,7 @@ def shown_by(
 
 
 def published_in(path: Path) -> Publication | None:
-    """What a published file says of itself; None where there is none that says it."""
+    """Return the publication that a published file records; None if there is none."""
     if not path.exists():
         return None
     try:

@@ -165,12 +165,12 @@ def completed_version(listed: Version, sighting: Observation, changed: Iterable[
 
 
 def end_by_change(following: Version) -> VersionEnd:
-    """How a version ended that another one follows."""
+    """Return the end of a version that another one follows."""
     return VersionEnd(following.valid_from, following.began_before, "change")
 
 
 def end_by_deletion(last: Version, at: datetime) -> VersionEnd:
-    """How a version ended whose record was gone at `at`."""
+    """Return the end of a version whose record was deleted at `at`."""
     at = max(at, last.observed_to)
     return VersionEnd(max(at, last.valid_from), at + SECOND, "deletion")
 
@@ -356,6 +356,6 @@ class HistoryEdits:
 
 
 def _stored(record: Resource) -> Mapping[str, Any]:
-    """What the record shows, as its row will hold it."""
+    """Return the values of the record as its row stores them."""
     text = as_json(record.raw)
     return record.raw if HALF_PAIR_MARK not in text else json.loads(text)

@@ -234,10 +234,10 @@ class Narrator:
         self._log.info(f"{models} seeds and models to build, {checks} checks to make")
 
     def building(self, name: str) -> None:
-        """The model's turn has come."""
+        """Log nothing."""
 
     def built(self, model: ModelBuilt) -> None:
-        """The model stands; what is quick is told by its materialization alone."""
+        """Log a slow model; the others have their materialization only."""
         if model.seconds >= TOLD_SECONDS_MIN:
             self._log.info(f"{model.name}: built in {model.seconds:.1f} s")
 

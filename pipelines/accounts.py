@@ -174,7 +174,7 @@ def account_of(
 def check_of(
     accounts: Accounts, key: dg.AssetCheckKey, about: str, *, is_blocking: bool = False
 ) -> dg.AssetCheckSpec:
-    """A check with a state of its own for each account, as the asset has it."""
+    """Return a check with a separate state for each account, like its asset."""
     with warnings.catch_warnings():
         # Dagster says that it may change; without it the last account's result is everybody's.
         warnings.simplefilter("ignore", dg.PreviewWarning)
@@ -188,6 +188,6 @@ def check_of(
 
 
 def keys_asked(context: dg.AssetExecutionContext) -> set[dg.AssetKey]:
-    """The assets of a step that were asked for, themselves or a check of theirs."""
+    """Return the assets of which the step has to materialize the asset or run a check."""
     checked = {each.asset_key for each in context.selected_asset_check_keys}
     return {*context.selected_asset_keys, *checked}

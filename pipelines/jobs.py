@@ -29,6 +29,9 @@ _TAGS = {"dagster/retry_strategy": "FROM_ASSET_FAILURE"}
 # This check covers all accounts, so it is not part of the run of one account.
 _FRESH = dg.AssetSelection.checks(dg.AssetCheckKey(PUBLISHED, freshness.NAME))
 
+CONFIG = {WEEKLY: {"ops": {"pull_landing": {"config": {"verify_unchanged": True}}}}}
+"""The configuration of the jobs that have one."""
+
 nightly_pull_job = dg.define_asset_job(
     NIGHTLY,
     selection=dg.AssetSelection.all() - _FRESH,
@@ -47,7 +50,7 @@ intraday_pull_job = dg.define_asset_job(
 weekly_verification_job = dg.define_asset_job(
     WEEKLY,
     selection=dg.AssetSelection.all() - _FRESH,
-    config={"ops": {"pull_landing": {"config": {"verify_unchanged": True}}}},
+    config=CONFIG[WEEKLY],
     tags=_TAGS,
     description="Do the same as nightly_pull, and also compare every page of the API's lists and"
     " re-read the least recently verified records. The setting `scrub_requests` limits the extra"

@@ -233,11 +233,11 @@ class Narrator:
         """Log the number of models and checks."""
         self._log.info(f"{models} seeds and models to build, {checks} checks to make")
 
-    def on_model_start(self, name: str) -> None:
-        """The model's turn has come."""
+    def building(self, name: str) -> None:
+        """Log nothing."""
 
-    def on_model_end(self, model: ModelBuilt) -> None:
-        """The model stands; what is quick is told by its materialization alone."""
+    def built(self, model: ModelBuilt) -> None:
+        """Log a slow model; the others have their materialization only."""
         if model.seconds >= TOLD_SECONDS_MIN:
             self._log.info(f"{model.name}: built in {model.seconds:.1f} s")
 

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import dagster as dg
 from dagster._utils.schedules import schedule_execution_time_iterator
@@ -18,7 +19,7 @@ from dagster._utils.schedules import schedule_execution_time_iterator
 from connector import OFF, Settings
 from pipelines.accounts import PARTITION_TAG, Accounts
 from pipelines.graph import KEYS
-from pipelines.jobs import FRESHNESS, INTRADAY, NIGHTLY, PULLING, UNDER_WAY, WEEKLY
+from pipelines.jobs import CONFIG, FRESHNESS, INTRADAY, NIGHTLY, PULLING, UNDER_WAY, WEEKLY
 
 FRESHNESS_CRON = "5 * * * *"
 """Every hour, because the ages that the check compares are at least hours long."""
@@ -105,10 +106,14 @@ def _scheduled(
             context.log.warning(sentence)
         if not accounts.names:
             busy = pull_under_way(context.instance)
-            return dg.SkipReason(_busy(busy)) if busy else dg.RunRequest()
+            return (
+                dg.SkipReason(_busy(busy))
+                if busy
+                else dg.RunRequest(run_config=CONFIG.get(kind.job))
+            )
         at = context.scheduled_execution_time
         due = [name for name, cron in crons.items() if name and _is_due(cron, zone, at)]
-        return requests_of(context, due)
+        return requests_of(context, due, CONFIG.get(kind.job))
 
     return scheduled
 
@@ -118,14 +123,18 @@ def _is_due(cron: str, zone: str, at: datetime) -> bool:
     return next(schedule_execution_time_iterator(at.timestamp(), cron, zone)) == at
 
 
-def requests_of(context: dg.ScheduleEvaluationContext, names: Sequence[str]) -> _Evaluated:
+def requests_of(
+    context: dg.ScheduleEvaluationContext,
+    names: Sequence[str],
+    config: Mapping[str, Any] | None = None,
+) -> _Evaluated:
     """Return a run request for each account without a queued or running pull, or a skip reason."""
     runs = {name: pull_under_way(context.instance, name) for name in names}
     skipped = [f"{name}: {_busy(run)}" for name, run in runs.items() if run]
     # Dagster starts at most one run per key, even if the same time is evaluated twice.
     at = f"{context.scheduled_execution_time:%Y-%m-%dT%H:%M%z}"
     free = [
-        dg.RunRequest(run_key=f"{name} {at}", partition_key=name)
+        dg.RunRequest(run_key=f"{name} {at}", partition_key=name, run_config=config)
         for name, run in runs.items()
         if run is None
     ]

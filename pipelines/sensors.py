@@ -63,9 +63,7 @@ def inbox_sensor_of(accounts: Accounts) -> dg.SensorDefinition:
     def inbox_sensor(
         context: dg.SensorEvaluationContext, account: dg.ResourceParam[Account]
     ) -> dg.SensorResult:
-        """Ask for a run for the next file of each account that has settled, or say why there is
-        none.
-        """
+        """Return a run request for the next unchanged file of each account, or the reasons."""
         watched: tuple[str | None, ...] = accounts.names or (None,)
         before: Mapping[str | None, str | None]
         before = _cursors(context.cursor) if accounts.names else {None: context.cursor}
@@ -115,7 +113,7 @@ def _reasons(looks: dict[str | None, Looked]) -> str:
 def _next(
     instance: dg.DagsterInstance, waiting: Iterable[WaitingFile], name: str | None
 ) -> dg.RunRequest | str:
-    """A run for the first file whose turn it is, or why there is none."""
+    """Return a run request for the next file, or the reason for no run."""
     tags = {} if name is None else {PARTITION_TAG: name}
     filters = dg.RunsFilter(job_name=pushes.NAME, statuses=UNDER_WAY, tags=tags)
     for run in instance.get_runs(filters, limit=1):
@@ -179,7 +177,7 @@ RUNS_LOOKED_AT = 25
 def alerts_sensor(
     context: dg.SensorEvaluationContext, account: dg.ResourceParam[Account]
 ) -> dg.SkipReason:
-    """Check the accounts, and say what came of it; no run is ever asked for."""
+    """Check the accounts and return the result; this sensor never starts a run."""
     return dg.SkipReason(check(account, context.instance, context.log))
 
 
@@ -229,7 +227,7 @@ def check(account: Account, instance: dg.DagsterInstance, log: logging.Logger) -
 
 
 def _jobs(instance: dg.DagsterInstance, name: str | None, *, is_untagged: bool) -> Iterator[JobRun]:
-    """The last run of each job that has ended, of those that belong to the account."""
+    """Yield the last ended run of each job of the account."""
     for job in (*PULLING, pushes.NAME):
         ended = dg.RunsFilter(job_name=job, statuses=ENDED)
         for record in instance.get_run_records(ended, limit=RUNS_LOOKED_AT):

@@ -153,8 +153,8 @@ def push(
     """Check a spreadsheet and send its rows to the API.
 
     Previews by default: it checks every row, reports all problems together, and sends nothing. Add
-    --apply to send the valid rows. The report is written next to the file. It has the file's own
-    columns, and the result of each row. Correct the rows in the report and push it: rows that were
+    --apply to send the valid rows. The report is written next to the file, with the file's
+    columns and the result of each row. Correct the rows in the report and push it: rows that were
     already applied are not sent again. Several files are pushed in the order in which they refer to
     each other. A conversion of a lead cannot be undone.
     """

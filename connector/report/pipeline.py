@@ -76,7 +76,7 @@ _FUNNEL = Figure(
             rows,
             "stage",
             {
-                "further": "advanced, or at the end",
+                "further": "advanced, or reached the last stage",
                 "lost": "lost",
                 "in_progress": "not decided yet",
                 "deleted": "deleted",

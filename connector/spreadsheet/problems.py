@@ -246,7 +246,7 @@ WARNINGS: Mapping[str, str] = MappingProxyType(
         "name_split": "The value is split into first and last name: check both names.",
         "currency_taken": "The currency in the cell is imported as the currency of the row:"
         " check the currency.",
-        "rounded": "The cell shows a rounded number, but the whole number is imported: check"
+        "rounded": "The cell shows a rounded number, but the exact number is imported: check"
         " the number.",
         "small_percentage": "The value is an unusually low percentage: enter 17.5 for 17.5 %.",
         "large_percentage": "The value is an unusually high percentage: enter 17.5 for 17.5 %.",

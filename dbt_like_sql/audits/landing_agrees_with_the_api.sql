@@ -1,5 +1,5 @@
 -- audit: landing_agrees_with_the_api
--- When the copy was last proven, each resource had as many current rows as the API counted.
+-- When the copy was last verified, each resource had as many live rows as the API counted.
 -- Pushes and undos since then have changed both, so they do not count.
 {{ config(severity='warn') }}
 

@@ -1,5 +1,5 @@
 -- audit: mirror_is_fresh
--- No resource with rows is proven three days less far than the newest, and none is unproven.
+-- Every resource with rows is verified, at most three days before the newest resource.
 {{ config(severity='warn') }}
 
 select resource, current_rows, hours_behind

@@ -169,10 +169,10 @@ def test_what_cannot_be_meant_fails_with_a_sentence(
     sandbox: Sandbox, instance: dg.DagsterInstance, store: Path
 ) -> None:
     wrong = {
-        "there is no such file. Check the name and the folder.": {"file": "gone.csv"},
+        "gone.csv does not exist. Check the name and the folder.": {"file": "gone.csv"},
         "'content_types' is not a resource that can be pushed.": {"resource": "content_types"},
         "people.csv no longer exists": {"file": "../../people.csv", "inbox_digest": "0" * 64},
-        "map.toml is not there": {"mapping_file": "map.toml"},
+        "map.toml does not exist": {"mapping_file": "map.toml"},
         "'semicolon' is not a decimal sign.": {"decimal": "semicolon"},
         "'DD/DD' is not a date format": {"date_format": "DD/DD"},
         "'guess' is not a policy for unconfirmed rows.": {"unconfirmed": "guess"},

@@ -198,10 +198,12 @@ def test_all_accounts_at_once_skip_while_a_run_of_all_is_going(
     assert f"Run {going.run_id} is already queued or running." == asked(made, nightly, instance)
 
 
-def test_the_scrub_looks_deep(account: Account) -> None:
-    config = definitions.resolve_job_def(WEEKLY).run_config
+def test_weekly_schedule_verifies_unchanged_records(instance: dg.DagsterInstance) -> None:
+    config = {"ops": {"pull_landing": {"config": {"verify_unchanged": True}}}}
+    tick = ticked(definitions, "weekly_verification_schedule", instance)
 
-    assert {"ops": {"pull_landing": {"config": {"verify_unchanged": True}}}} == config
+    assert config == definitions.resolve_job_def(WEEKLY).run_config
+    assert [config] == [each.run_config for each in tick.run_requests or ()]
 
 
 def test_one_run_of_an_account_and_several_accounts_at_once(tmp_path: Path) -> None:

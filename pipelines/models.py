@@ -233,10 +233,10 @@ class Narrator:
         """Log the number of models and checks."""
         self._log.info(f"{models} seeds and models to build, {checks} checks to make")
 
-    def building(self, name: str) -> None:
+    def on_model_start(self, name: str) -> None:
         """Log nothing."""
 
-    def built(self, model: ModelBuilt) -> None:
+    def on_model_end(self, model: ModelBuilt) -> None:
         """Log a slow model; the others have their materialization only."""
         if model.seconds >= TOLD_SECONDS_MIN:
             self._log.info(f"{model.name}: built in {model.seconds:.1f} s")

@@ -60,14 +60,14 @@ _CONFIG = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
 @dataclass(frozen=True, slots=True)
-class Executed:
+class RunResult:
     """A run that has ended; `failure` says why it did not succeed."""
 
     run_id: str
     failure: str | None
 
 
-def execute(account: Account, home: Path) -> Executed:
+def execute(account: Account, home: Path) -> RunResult:
     """Run the pull job for the account, and for no other that a project file may name, and keep
     its record in `home`, a DAGSTER_HOME.
 
@@ -80,7 +80,7 @@ def execute(account: Account, home: Path) -> Executed:
     job = define(account, Accounts.none()).resolve_job_def(jobs.NIGHTLY)
     with dg.DagsterInstance.from_config(str(home)) as instance:
         result = job.execute_in_process(instance=instance, run_config=_CONFIG, raise_on_error=False)
-    return Executed(result.run_id, None if result.success else reasons_of(result))
+    return RunResult(result.run_id, None if result.success else reasons_of(result))
 
 
 def reasons_of(result: dg.ExecuteInProcessResult) -> str:

@@ -82,7 +82,7 @@ SECONDS_BETWEEN = 5.0
 """Minimum number of seconds between two progress lines, and before the first one."""
 
 
-class NowAndThen:
+class ThrottledLog:
     """Writes progress lines to a run's log, but not too often.
 
     Args:
@@ -101,11 +101,11 @@ class NowAndThen:
             self._told_at = self._now()
 
 
-class Narrator:
+class ProgressLog:
     """Writes the progress of a pull or push to a run's log."""
 
     def __init__(self, log: logging.Logger) -> None:
-        self._log, self._progress = log, NowAndThen(log)
+        self._log, self._progress = log, ThrottledLog(log)
 
     def __call__(self, progress: Progress) -> None:
         """Write a line when a resource or batch starts or ends, and now and then in between."""
@@ -156,11 +156,11 @@ def landing_of(accounts: Accounts) -> dg.AssetsDefinition:
             _selected(context),
             options=config.options(settings),
             publishes=False,
-            watch=account.watch or Narrator(context.log),
+            watch=account.watch or ProgressLog(context.log),
             command="dagster",
         )
         try:
-            report = asyncio.run(_settled(pulling, settings, context.log))
+            report = asyncio.run(_pull_and_settle(pulling, settings, context.log))
         except ConnectorError as error:
             raise failure_of(error, context, waits=RETRY_TAG in context.run.tags) from None
         warehouse = Warehouse(settings.folder)
@@ -181,7 +181,7 @@ def landing_of(accounts: Accounts) -> dg.AssetsDefinition:
     return landing
 
 
-async def _settled(
+async def _pull_and_settle(
     pulling: Awaitable[PullReport], settings: Settings, log: logging.Logger
 ) -> PullReport:
     """Return the pull's report after searching for the unconfirmed rows of pushes."""
@@ -237,7 +237,7 @@ def _fail(
     If Dagster does not try again, first record a failed check for each resource that was not
     loaded, and publish the others: Dagster runs no later step of the run.
     """
-    is_worth_it = _is_worth_it(report, missing) and not is_last_try(context)
+    is_worth_it = _may_pass_by_itself(report, missing) and not is_last_try(context)
     reasons = _reasons(report, missing)
     if not is_worth_it:
         for done in missing:
@@ -256,7 +256,7 @@ def _fail(
     )
 
 
-def _is_worth_it(report: PullReport, missing: Sequence[ResourceRun]) -> bool:
+def _may_pass_by_itself(report: PullReport, missing: Sequence[ResourceRun]) -> bool:
     """Return True if all causes may pass without anybody's help."""
     return (
         bool(missing)

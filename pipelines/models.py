@@ -92,7 +92,7 @@ def _paragraphs(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class ModelCheck:
     """A test or audit of the project as a check of an asset."""
 
     key: dg.AssetCheckKey
@@ -124,10 +124,10 @@ class Check:
         )
 
 
-def checks_of(project: Project) -> dict[str, Check]:
+def checks_of(project: Project) -> dict[str, ModelCheck]:
     """Return every test and audit of the project by name."""
     return {
-        each.name: Check(
+        each.name: ModelCheck(
             dg.AssetCheckKey(_asset(project, each.about), each.name), each.severity, each.sentence
         )
         for each in project.checks
@@ -223,7 +223,7 @@ def figures_of(built: BuildResult, file: Path) -> dict[str, dict[str, float]]:
 # -- Building --------------------------------------------------------------------------------------
 
 
-class Narrator:
+class BuildLog:
     """Tells a run's log how a build goes on."""
 
     def __init__(self, log: logging.Logger) -> None:
@@ -295,7 +295,7 @@ def models_of(accounts: Accounts) -> dg.AssetsDefinition:
         chosen = () if len(selected) == len(PROJECT.order) else selected
         settings = account.settings(account_of(context))
         try:
-            made = prepare_draft(settings, select=chosen, watch=Narrator(context.log))
+            made = prepare_draft(settings, select=chosen, watch=BuildLog(context.log))
             events = list(events_of(made.built, made.file, account_of(context)))
         except ConnectorError as error:
             raise failure_of(error, context) from None

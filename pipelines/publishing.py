@@ -20,7 +20,7 @@ from connector import (
 from pipelines import freshness
 from pipelines.accounts import Account, Accounts, account_of, check_of, failure_of
 from pipelines.graph import DATA_TEAM, KEYS, LAKEHOUSE, PUBLISHED, PUBLISHING, code_in
-from pipelines.models import DRAFT_TAG, LAST_KEYS, Event, Narrator, events_of
+from pipelines.models import DRAFT_TAG, LAST_KEYS, BuildLog, Event, events_of
 
 COMPLETE = dg.AssetCheckKey(PUBLISHED, "latest_pull_is_complete")
 """It blocks so that Dagster's retry of a run with resources that failed publishes again."""
@@ -95,7 +95,7 @@ def published_of(accounts: Accounts) -> dg.AssetsDefinition:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedPublication:
     """A publication as Dagster records it.
 
     Attributes:
@@ -126,7 +126,7 @@ def publish_recorded(
     *,
     draft: str | None = None,
     run_id: str | None = None,
-) -> Recorded:
+) -> RecordedPublication:
     """Publish if anything changed. Raises what `publish` raises.
 
     Args:
@@ -136,7 +136,7 @@ def publish_recorded(
         run_id: The connector's run whose records are published.
     """
     done = publish(
-        settings, prepared=draft, if_changed=True, run_id=run_id, watch=Narrator(context.log)
+        settings, prepared=draft, if_changed=True, run_id=run_id, watch=BuildLog(context.log)
     )
     account, events = account_of(context), list[Event]()
     if done.built is not None:
@@ -146,7 +146,7 @@ def publish_recorded(
     elif done.shared is not None:
         told = {"outcome": done.shared.outcome}
         events.append(dg.AssetMaterialization(LAKEHOUSE, metadata=told, partition=account))
-    return Recorded(_metadata(done), events)
+    return RecordedPublication(_metadata(done), events)
 
 
 def _completeness(settings: Settings) -> tuple[bool, str | None]:

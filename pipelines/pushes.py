@@ -28,7 +28,7 @@ from connector import (
 )
 from pipelines.accounts import Account, Accounts, account_of, failure_of, is_last_try
 from pipelines.graph import API_KEYS, INBOX_KEYS
-from pipelines.landing import RETRIES, Narrator
+from pipelines.landing import RETRIES, ProgressLog
 
 NAME = "push_spreadsheet"
 """The job."""
@@ -135,7 +135,7 @@ def push_job_of(accounts: Accounts) -> dg.JobDefinition:
                 config.manner(options),
                 digest=config.inbox_digest,
                 budget=config.max_requests,
-                watch=account.watch or Narrator(context.log),
+                watch=account.watch or ProgressLog(context.log),
             )
             done = asyncio.run(pushing)
         except ConnectorError as error:

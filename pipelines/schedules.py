@@ -28,7 +28,7 @@ _Evaluated = dg.RunRequest | dg.SkipReason | list[dg.RunRequest]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ScheduleKind:
     """A kind of schedule: its job, the setting with its time, and a summary of the job."""
 
     job: str
@@ -46,9 +46,9 @@ class Kind:
 
 
 KINDS = (
-    Kind(NIGHTLY, "nightly_cron", "Pull all resources, build the models and publish"),
-    Kind(INTRADAY, "intraday_cron", "Pull all resources and publish if anything changed"),
-    Kind(WEEKLY, "scrub_cron", "Pull, verify unchanged records again and publish"),
+    ScheduleKind(NIGHTLY, "nightly_cron", "Pull all resources, build the models and publish"),
+    ScheduleKind(INTRADAY, "intraday_cron", "Pull all resources and publish if anything changed"),
+    ScheduleKind(WEEKLY, "scrub_cron", "Pull, verify unchanged records again and publish"),
 )
 
 
@@ -65,7 +65,7 @@ def schedules_of(accounts: Accounts) -> Iterator[dg.ScheduleDefinition]:
     yield _freshness(accounts)
 
 
-def _crons(kind: Kind, accounts: Accounts) -> Mapping[str, Mapping[str | None, str]]:
+def _crons(kind: ScheduleKind, accounts: Accounts) -> Mapping[str, Mapping[str | None, str]]:
     """Return the cron expression of each account by time zone, without those that are off.
 
     An account whose settings are invalid has the common time, so that its runs report the error.
@@ -81,7 +81,7 @@ def _crons(kind: Kind, accounts: Accounts) -> Mapping[str, Mapping[str | None, s
 
 
 def _scheduled(
-    kind: Kind, name: str, zone: str, crons: Mapping[str | None, str], accounts: Accounts
+    kind: ScheduleKind, name: str, zone: str, crons: Mapping[str | None, str], accounts: Accounts
 ) -> dg.ScheduleDefinition:
     """Return the schedule of a job for the accounts of a time zone."""
     times = {cron: [n for n, each in crons.items() if each == cron] for cron in crons.values()}

@@ -39,7 +39,7 @@ FILE_TAG = "connector/inbox_file"
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class InboxLook:
     """Result of a scan of one account's inbox: a run request, or why there is none.
     `seen` is what the next look has to know, and `refused` are sentences to be warned of.
     """
@@ -67,7 +67,10 @@ def inbox_sensor_of(accounts: Accounts) -> dg.SensorDefinition:
         watched: tuple[str | None, ...] = accounts.names or (None,)
         before: Mapping[str | None, str | None]
         before = _cursors(context.cursor) if accounts.names else {None: context.cursor}
-        looks = {name: look(account, name, before.get(name), context.instance) for name in watched}
+        looks = {
+            name: look_into_inbox(account, name, before.get(name), context.instance)
+            for name in watched
+        }
         for each in looks.values():
             for reason in each.refused:
                 context.log.warning(reason)
@@ -81,17 +84,17 @@ def inbox_sensor_of(accounts: Accounts) -> dg.SensorDefinition:
     return inbox_sensor
 
 
-def look(
+def look_into_inbox(
     account: Account, name: str | None, seen: str | None, instance: dg.DagsterInstance
-) -> Looked:
+) -> InboxLook:
     """Look into the inbox of an account; one whose settings are wrong says so, and keeps no other
     from being looked at.
     """
     try:
         found = Inbox(account.settings(name).folder).scan(seen)
     except dg.Failure as failure:
-        return Looked(str(failure.description), seen)
-    return Looked(_next(instance, found.waiting, name), found.seen, tuple(found.refused))
+        return InboxLook(str(failure.description), seen)
+    return InboxLook(_next(instance, found.waiting, name), found.seen, tuple(found.refused))
 
 
 def _cursors(cursor: str | None) -> Mapping[str | None, str | None]:
@@ -104,7 +107,7 @@ def _cursors(cursor: str | None) -> Mapping[str | None, str | None]:
     return {name: each for name, each in kept.items() if isinstance(each, str)}
 
 
-def _reasons(looks: dict[str | None, Looked]) -> str:
+def _reasons(looks: dict[str | None, InboxLook]) -> str:
     """Join the reasons why no run is requested, by account."""
     said = {name: " ".join((str(each.asked), *each.refused)) for name, each in looks.items()}
     return " ".join(each if name is None else f"{name}: {each}" for name, each in said.items())

@@ -15,7 +15,7 @@ from types import ModuleType
 
 import click
 
-from connector.cli.stopping import interruption, stoppable
+from connector.cli.stopping import describe_interrupt, interrupt_on_signals
 from connector.extras import extra_missing
 
 GROUPS: Mapping[str, Mapping[str, str]] = {
@@ -132,10 +132,10 @@ class _Commands(click.Group):
         without = WithoutUnused()
         sys.meta_path.insert(0, without)
         try:
-            with stoppable():
+            with interrupt_on_signals():
                 return super().invoke(ctx)
         except KeyboardInterrupt:
-            said, status = interruption()
+            said, status = describe_interrupt()
             click.echo(said, err=True)
             raise SystemExit(status) from None
         finally:

@@ -20,7 +20,7 @@ from connector.operations.alert_check import AlertCheck, check_alerts, present_a
 from connector.operations.alerts import messages_of
 from connector.operations.delivery import sinks_of
 from connector.operations.findings import ALERTS, Proof
-from connector.operations.metrics import Point, measure, prometheus_text, unreadable
+from connector.operations.metrics import Point, prometheus_text, read_metrics, unreadable_metric
 from connector.pulls.error_hints import explain
 from connector.settings.accounts import UNNAMED
 from connector.settings.model import Settings
@@ -52,7 +52,7 @@ def alerts(session: Session, *, sends: bool, tests: bool, is_for_all: bool) -> i
     """
     terminal, status = session.terminal, 0
     do: Callable[[Settings], AlertCheck | list[Trial]] = (
-        _tried if tests else _sent if sends else _looked_at
+        _test_sinks if tests else _check_and_send if sends else _read_without_sending
     )
     checks, trials = list[AlertCheck](), list[Trial]()
     for account, done in session.for_each(do, is_for_all=is_for_all):
@@ -71,16 +71,16 @@ def alerts(session: Session, *, sends: bool, tests: bool, is_for_all: bool) -> i
     return max(status, 1 if any(each.failures for each in checks) else 0)
 
 
-def _looked_at(settings: Settings) -> AlertCheck:
+def _read_without_sending(settings: Settings) -> AlertCheck:
     return present_alerts(settings, datetime.now(UTC))
 
 
-def _sent(settings: Settings) -> AlertCheck:
+def _check_and_send(settings: Settings) -> AlertCheck:
     _refuse_nowhere(settings)
     return check_alerts(settings)
 
 
-def _tried(settings: Settings) -> list[Trial]:
+def _test_sinks(settings: Settings) -> list[Trial]:
     """A test to each sink of the account."""
     _refuse_nowhere(settings)
     tried = list[Trial]()
@@ -120,7 +120,7 @@ def _print_trials(terminal: Terminal, trials: list[Trial]) -> int:
 
 def _print(terminal: Terminal, checks: list[AlertCheck], *, sends: bool) -> None:
     terminal.print_object({"accounts": [each.as_json() for each in checks]})
-    rows = [row for each in checks for row in _rows(each)]
+    rows = [row for each in checks for row in _alert_rows(each)]
     if rows:
         terminal.print_table(COLUMNS, rows)
     for check in checks:
@@ -138,7 +138,7 @@ def _print(terminal: Terminal, checks: list[AlertCheck], *, sends: bool) -> None
     terminal.say(f"{found}, {sent} sent." if sends else f"{found}.")
 
 
-def _rows(check: AlertCheck) -> Iterator[tuple[object, ...]]:
+def _alert_rows(check: AlertCheck) -> Iterator[tuple[object, ...]]:
     """Return a row for each alert: open, due (not recorded yet), not delivered, or ended."""
     name = check.account or UNNAMED
     waiting = {(each.code, each.about) for each in check.undelivered}
@@ -157,7 +157,7 @@ def _rows(check: AlertCheck) -> Iterator[tuple[object, ...]]:
 # -- For other commands ----------------------------------------------------------------------------
 
 
-def lines(what: AlertCheck) -> Iterator[str]:
+def alert_lines(what: AlertCheck) -> Iterator[str]:
     """Return a line for each open alert; alerts of one cause have one line."""
     told = (replace(each, change="opened", sent_at=None) for each in what.standing)
     for message, _ in messages_of(told, what.account):
@@ -166,13 +166,13 @@ def lines(what: AlertCheck) -> Iterator[str]:
         yield f"Alert since {format_moment(message.since)}: {about}{said} [{message.code}]"
 
 
-def as_json(proof: Proof | None, what: AlertCheck) -> dict[str, object]:
+def alerts_json(proof: Proof | None, what: AlertCheck) -> dict[str, object]:
     """Return the same as an object."""
     silent = {} if proof is None else {"silent": proof.sentence}
     return {"alerts": what.standing, "alerts_waiting": what.undelivered, **silent}
 
 
-def judge(terminal: Terminal, proof: Proof | None, what: AlertCheck) -> int:
+def warn_and_judge(terminal: Terminal, proof: Proof | None, what: AlertCheck) -> int:
     """Warn about undelivered alerts and data that is too old, and return the exit status.
 
     With a maximum age, undelivered alerts make it 1 too: their absence would prove nothing.
@@ -204,10 +204,12 @@ def metrics(session: Session, *, is_for_all: bool) -> int:
     """
     now, terminal = datetime.now(UTC), session.terminal
     points = list[Point]()
-    for account, found in session.for_each(lambda each: measure(each, now), is_for_all=is_for_all):
+    for account, found in session.for_each(
+        lambda each: read_metrics(each, now), is_for_all=is_for_all
+    ):
         if isinstance(found, ConnectorError):
             terminal.warn(f"{account.title}: {explain(found)}")
-            points.append(unreadable(account.name))
+            points.append(unreadable_metric(account.name))
         else:
             points += found
     if not terminal.is_json:

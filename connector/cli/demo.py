@@ -25,7 +25,7 @@ from typing import Any
 import click
 
 from connector.cli.pull import COLUMNS, HEADINGS
-from connector.cli.session import Command, Follower, Session, show_log
+from connector.cli.session import Command, RunProgress, Session, show_log
 from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError, SettingsError, count_noun
 from connector.report.page import REPORT_FILE, write_report
@@ -295,7 +295,7 @@ def _demonstrate(terminal: Terminal, variables: Mapping[str, str], folder: Path)
     began = time.monotonic()
     terminal.say(f"Pulling {sum(COUNTS.values()):,} sample records as Dagster assets.")
     with terminal.progress("pull", sum(COUNTS.values())) as meter:
-        watch = Follower(meter)
+        watch = RunProgress(meter)
         account = Account(environ=variables, cwd=folder.absolute(), watch=watch)
         executed = execute(account, folder.absolute() / DAGSTER_FOLDER)
     if executed.failure is not None:
@@ -339,14 +339,14 @@ def _print(terminal: Terminal, shown: Demonstration, sandbox: Mapping[str, str])
     terminal.print_line()
     if shown.report is not None:
         terminal.print_line(f"Report for a director (open it in a browser): {shown.report}")
-    for heading, commands in _next(shown, sandbox):
+    for heading, commands in _next_commands(shown, sandbox):
         terminal.print_line()
         terminal.print_line(heading)
         for command in commands:
             terminal.print_line(f"  {command}")
 
 
-def _next(
+def _next_commands(
     shown: Demonstration, sandbox: Mapping[str, str]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return the next steps: a heading, and commands to type."""
@@ -359,14 +359,14 @@ def _next(
     return (
         (
             "Show the run and its assets in Dagster, at http://127.0.0.1:3000:",
-            (f"{settings} {_tool('dagster')} dev{module}",),
+            (f"{settings} {_program_path('dagster')} dev{module}",),
         ),
-        ("Query the published file:", (f"{_tool('python')} -c {_quoted(ask)}",)),
+        ("Query the published file:", (f"{_program_path('python')} -c {_quoted(ask)}",)),
         (
             "Connect your own account. Save its API key in a file (chmod 600):",
             (
                 "export CONNECTOR_BASE_URL=https://acme.example CONNECTOR_API_KEY_FILE=acme.key",
-                f"{_tool('connector')} doctor && {_tool('connector')} pull",
+                f"{_program_path('connector')} doctor && {_program_path('connector')} pull",
             ),
         ),
     )
@@ -377,7 +377,7 @@ def _quoted(text: str) -> str:
     return shlex.quote(text) if set(text) & set('"$`\\!') else f'"{text}"'
 
 
-def _tool(name: str) -> str:
+def _program_path(name: str) -> str:
     """A tool beside this interpreter, as it would be typed here."""
     path = Path(sys.executable).parent / name
     is_inside = path.is_relative_to(Path.cwd())

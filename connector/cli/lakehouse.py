@@ -109,7 +109,7 @@ def status(session: Session) -> int:
     examples=("connector lakehouse remove --account acme --apply",),
     if_interrupted="Run the command again to continue.",
 )
-@options.applies("Remove the account. Default: show the number of its rows.")
+@options.apply_option("Remove the account. Default: show the number of its rows.")
 def remove(session: Session, *, applies: bool) -> int:
     """Remove the account from the lakehouse, with everything that it ever published.
 

@@ -17,7 +17,7 @@ from typing import get_args
 import click
 
 from connector.cli import session as options
-from connector.cli.session import Command, Follower, Session
+from connector.cli.session import Command, RunProgress, Session
 from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError, NothingPublished, count_noun
 from connector.ledger.quota import format_moment
@@ -83,7 +83,7 @@ def build_models(session: Session, *, select: tuple[str, ...]) -> int:
             f"models are off (from {settings.models.origin}): the file is published without models."
         )
     with terminal.progress("build") as meter:
-        seen = Follower(meter)
+        seen = RunProgress(meter)
         try:
             done = run_publish(settings, select=select, watch=seen)
         except ConnectorError as error:
@@ -107,7 +107,7 @@ def build_models(session: Session, *, select: tuple[str, ...]) -> int:
     return 0 if done.unshared is None else 3
 
 
-def _print_built(terminal: Terminal, seen: Follower) -> None:
+def _print_built(terminal: Terminal, seen: RunProgress) -> None:
     """The table of models, and a line for each check that failed."""
     terminal.print_table(BUILT, [_built_row(each) for each in seen.models])
     for each in seen.checks:
@@ -213,7 +213,7 @@ def test_models(session: Session, *, select: tuple[str, ...]) -> int:
     with terminal.progress("test") as meter:
         file = _published(settings)
         project = project_of(settings)
-        done = check(file, project, select=select, watch=Follower(meter))
+        done = check(file, project, select=select, watch=RunProgress(meter))
     missing = find_undeclared(project)
     terminal.print_object({"checks": _checks_json(done), "undeclared": _undeclared_json(missing)})
     failed = [each for each in done if not each.passed]
@@ -285,13 +285,13 @@ def show_seeds(session: Session, *, seeds: tuple[str, ...], writes: bool) -> int
     rows = [(each.seed.name, value) for each in found for value in each.values]
     terminal.print_table(("seed", "missing value"), rows)
     for each in written:
-        _say_written(terminal, each)
+        _print_written(terminal, each)
     if not writes:
-        _say_unwritten(terminal, found)
+        _print_unwritten(terminal, found)
     return 0
 
 
-def _say_written(terminal: Terminal, written: SeedCopy) -> None:
+def _print_written(terminal: Terminal, written: SeedCopy) -> None:
     rows = count_noun(len(written.appended), "row")
     verb = (
         f"was created with {rows} to fill in" if written.is_new else f"has {rows} more to fill in"
@@ -307,7 +307,7 @@ def _say_written(terminal: Terminal, written: SeedCopy) -> None:
         )
 
 
-def _say_unwritten(terminal: Terminal, found: Sequence[UnmappedValues]) -> None:
+def _print_unwritten(terminal: Terminal, found: Sequence[UnmappedValues]) -> None:
     if any(each.values for each in found):
         terminal.say("Run the command with --write to add a row for each value to the seed files.")
     else:
@@ -326,7 +326,7 @@ def init_models(session: Session, *, folder: Path) -> int:
     """
     settings, terminal = session.load(), session.terminal
     written = write_own_models(folder.absolute())
-    _say_started(terminal, written)
+    _print_started(terminal, written)
     if settings.models_folder.value != written.folder:
         terminal.say(f"Add these two lines to {CONFIG_NAME}:")
         terminal.say("  [models]")
@@ -347,12 +347,12 @@ def write_dbt(session: Session, *, folder: Path) -> int:
     written = write_dbt_project(
         folder.absolute(), _published(settings), settings.models_schema.value
     )
-    _say_started(terminal, written)
+    _print_started(terminal, written)
     terminal.say(f"Install dbt-duckdb, then run 'dbt build' in {folder}.")
     return 0
 
 
-def _say_started(terminal: Terminal, written: WrittenFiles) -> None:
+def _print_started(terminal: Terminal, written: WrittenFiles) -> None:
     terminal.print_object(
         {"folder": written.folder, "written": written.written, "kept": written.kept}
     )
@@ -424,7 +424,7 @@ def publish(
     # Without a key to hash with, this says so before anything is built.
     settings.hash_key()
     with terminal.progress("publish") as meter:
-        done = run_publish(settings, watch=Follower(meter))
+        done = run_publish(settings, watch=RunProgress(meter))
     exported = None if parquet is None else export(done.file, parquet, schemas)
     terminal.end(None, unshared=done.unshared)
     for each in () if done.built is None else done.built.warnings:
@@ -436,11 +436,11 @@ def publish(
     if exported is not None:
         told["parquet"] = {"folder": exported.folder, "tables": exported.tables}
     terminal.print_object(told)
-    terminal.say(_closing(done, exported))
+    terminal.say(_closing_sentence(done, exported))
     return 0 if done.unshared is None else 3
 
 
-def _closing(done: PublishResult, exported: ExportResult | None) -> str:
+def _closing_sentence(done: PublishResult, exported: ExportResult | None) -> str:
     row = done.publication
     moment = "" if row.true_of is None else f", data as of {format_moment(row.true_of)}"
     size = f"{(row.bytes or 0) / _MEGABYTE:,.1f} MB in {row.seconds or 0:,.1f} s"

@@ -19,8 +19,8 @@ from connector.errors import ConnectorError, Misused
 from connector.ledger.quota import format_moment
 from connector.operations.backup import make_backup
 from connector.operations.backup_file import check_backup, newest_backup
-from connector.operations.doctor import FOLDERS, Check, Examination, diagnose
-from connector.operations.restore import Restored, RestoreOptions
+from connector.operations.doctor import FOLDERS, DoctorCheck, Examination, diagnose
+from connector.operations.restore import RestoreOptions, RestoreResult
 from connector.operations.restore import restore as run_restore
 from connector.pulls.error_hints import explain
 from connector.settings.accounts import UNNAMED, ConfiguredAccount
@@ -120,7 +120,7 @@ def _print_all(
 ) -> int:
     """A line for each thing that is not well; the exit status is the greatest of all."""
     rows, told, status = list[tuple[str, str, str, str]](), list[dict[str, object]](), 0
-    shared = list[Check]()
+    shared = list[DoctorCheck]()
     for account, found in examined:
         name, status = account.title, max(status, found.exit_status)
         if isinstance(found, ConnectorError):
@@ -270,7 +270,7 @@ def restore(
     return done.exit_status
 
 
-def _print_restored(terminal: Terminal, done: Restored) -> None:
+def _print_restored(terminal: Terminal, done: RestoreResult) -> None:
     ledger = "the existing ledger was kept" if done.keeps_ledger else "the ledger was restored"
     made_at = format_moment(done.manifest.made_at)
     terminal.print_line(

@@ -80,14 +80,14 @@ def page(
         return _add_person(session, passwords, add_person)
     settings = session.load()
     settings.connection()
-    _check(host, address, passwords, proxy, proxy_header)
+    _check_access(host, address, passwords, proxy, proxy_header)
     with _listener(host, port) as listener:
         taken = listener.getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
         rules = AccessRules(
             (address or f"http://{shown}:{taken}").rstrip("/"), passwords, proxy, proxy_header
         )
-        served = ImportPage(settings, PageOptions(rules, f"import_page_{taken}", _person()))
+        served = ImportPage(settings, PageOptions(rules, f"import_page_{taken}", _user_name()))
         served.start()
         config = uvicorn.Config(
             served.app,
@@ -109,7 +109,7 @@ def page(
     return 0
 
 
-def _check(
+def _check_access(
     host: str, address: str | None, passwords: Path | None, proxy: str | None, header: str | None
 ) -> None:
     """Refuse a page that would let in whoever comes by."""
@@ -154,7 +154,7 @@ def _listener(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _person() -> str:
+def _user_name() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):

@@ -90,7 +90,7 @@ def _print_found(terminal: Terminal, found: PersonLocations) -> None:
     if_interrupted="Run 'connector erase --apply' to complete the interrupted erasure.",
 )
 @click.argument("person", metavar="[EMAIL_OR_ID]", required=False)
-@options.applies("Erase the person. Default: preview only.")
+@options.apply_option("Erase the person. Default: preview only.")
 @click.option(
     "--release",
     metavar="EMAIL_OR_ID",
@@ -167,7 +167,7 @@ def _print_erased(terminal: Terminal, done: ErasureResult) -> None:
     examples=("connector retention", "connector retention --apply --limit 100"),
     if_interrupted="Run 'connector erase --apply' to complete the interrupted erasure.",
 )
-@options.applies("Erase the people who are due. Default: count them.")
+@options.apply_option("Erase the people who are due. Default: count them.")
 @click.option(
     "--limit",
     type=click.IntRange(min=1),

@@ -23,7 +23,7 @@ import click
 
 from connector.catalog.page import PER_PAGE_MAX
 from connector.cli import session as options
-from connector.cli.session import Command, Follower, Session
+from connector.cli.session import Command, RunProgress, Session
 from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError, Misused, closed, count_noun
 from connector.errors_api import Stopped
@@ -92,7 +92,7 @@ HEADINGS = tuple({"proven": "verified", "total": "API total"}.get(name, name) fo
 )
 @click.option(
     "--ids",
-    type=options.names,
+    type=options.comma_separated,
     default="",
     metavar="ID,...",
     help="Read only these records of one RESOURCE.",
@@ -181,7 +181,7 @@ def _pull(
     """Pull as `asked`, print what became of it, and return the exit status."""
     settings = session.load()
     with session.terminal.progress(command) as meter:
-        watch = Follower(meter)
+        watch = RunProgress(meter)
         pulling = run_pull(
             settings, resources, command=command, watch=watch, building=watch, **asked
         )
@@ -203,7 +203,7 @@ def _print(terminal: Terminal, report: PullReport) -> None:
     terminal.fields["run_id"] = report.run_id
     started = [each for each in report.resources.values() if each.outcome != "not_started"]
     terminal.print_table(HEADINGS, [[getattr(each, name) for name in COLUMNS] for each in started])
-    for line in reasons(report):
+    for line in failure_lines(report):
         terminal.warn(line)
     if terminal.form == "json":
         for done in started:
@@ -215,7 +215,7 @@ def _print(terminal: Terminal, report: PullReport) -> None:
         unpublished=report.unpublished,
         unshared=None if report.published is None else report.published.unshared,
     )
-    terminal.say(_closing(report), requests=report.requests)
+    terminal.say(_closing_sentence(report), requests=report.requests)
     if report.published is not None and report.published.is_unchanged:
         terminal.say(f"Nothing to publish: {report.published.file.name} is up to date.")
 
@@ -235,7 +235,7 @@ def _warn_undeclared(terminal: Terminal, settings: Settings) -> None:
         )
 
 
-def reasons(report: PullReport) -> Iterator[str]:
+def failure_lines(report: PullReport) -> Iterator[str]:
     """Lines on files that were made again and resources that are not done: what to do.
 
     A resource is told as well where its rows are not as the API counts them.
@@ -270,19 +270,19 @@ def reasons(report: PullReport) -> Iterator[str]:
         yield f"not started: {', '.join(not_started)}"
 
 
-def _closing(report: PullReport) -> str:
+def _closing_sentence(report: PullReport) -> str:
     """One sentence on how the pull ended, what it brought and what it cost."""
     each = report.resources.values()
     new, changed, deleted = (
         sum(getattr(e, n) for e in each) for n in ("new", "changed", "deleted")
     )
-    cost = _cost(report)
+    cost = _describe_cost(report)
     if report.waited_seconds >= WAIT_TOLD_SECONDS_MIN:
         cost += f", including {report.waited_seconds:,.0f} s waiting for the rate limit"
     brought = f"{new:,} new, {changed:,} changed, {deleted:,} deleted ({cost})."
     if isinstance(report.error, Stopped):
         why = explain(report.error)
-        return f"Stopped: {brought} {_left(report)}{why[:1].upper()}{why[1:]}"
+        return f"Stopped: {brought} {_describe_remaining(report)}{why[:1].upper()}{why[1:]}"
     if report.outcome == "failed":
         return f"Failed: {brought}"
     if report.outcome == "partial":
@@ -297,7 +297,7 @@ def _closing(report: PullReport) -> str:
     return f"Done: {verified} re-verified, {brought}" if is_verifying else f"Done: {brought}"
 
 
-def _left(report: PullReport) -> str:
+def _describe_remaining(report: PullReport) -> str:
     """Describe the records that a stopped pull left, and their cost; empty if there are none."""
     begun = [each for each in report.resources.values() if each.outcome != "not_started"]
     waiting = [each for each in begun if each.pending]
@@ -314,7 +314,7 @@ def _left(report: PullReport) -> str:
     )
     # A list that was not read to its end may hold more, and so may one that was not begun.
     is_known = len(begun) == len(report.resources) and all(e.bookmark_after for e in begun)
-    share = _share(requests, report.month)
+    share = _describe_share(requests, report.month)
     return (
         f"Left to read: {count_noun(sum(each.pending for each in waiting), 'record')}, with"
         f" {'about' if is_known else 'at least'} {count_noun(requests, 'request')}"
@@ -322,11 +322,11 @@ def _left(report: PullReport) -> str:
     )
 
 
-def _cost(report: PullReport | VerifyReport) -> str:
+def _describe_cost(report: PullReport | VerifyReport) -> str:
     return f"{count_noun(report.requests, 'request')} in {report.seconds:,.1f} s"
 
 
-def _share(requests: int, month: MonthUse | None) -> str:
+def _describe_share(requests: int, month: MonthUse | None) -> str:
     limit = month.limit if month is not None else None
     return f"{requests / limit:.1%} of the month's quota" if limit else ""
 
@@ -351,7 +351,7 @@ def _pull_all(session: Session, words: Sequence[str], parallel: int) -> int:
     pulls: dict[str, dict[str, Any]] = {}
     progress = session.terminal.progress("pull", len(accounts))
     with progress as meter, ThreadPoolExecutor(parallel) as pool:
-        waiting = {pool.submit(_pull_apart, each, words, running): each for each in accounts}
+        waiting = {pool.submit(_pull_in_process, each, words, running): each for each in accounts}
         try:
             for done in as_completed(waiting):
                 title = waiting[done].title
@@ -371,7 +371,7 @@ def _pull_all(session: Session, words: Sequence[str], parallel: int) -> int:
             raise
     worst = max((each["exit_status"] for each in pulls.values()), default=0)
     session.terminal.print_object({"accounts": pulls, "exit_status": worst})
-    session.terminal.print_table(ACCOUNT_COLUMNS, [_row(*each) for each in pulls.items()])
+    session.terminal.print_table(ACCOUNT_COLUMNS, [_account_row(*each) for each in pulls.items()])
     well = sum(each["exit_status"] == 0 for each in pulls.values())
     session.terminal.say(f"{well} of {count_noun(len(accounts), 'account')} succeeded.")
     return worst
@@ -388,7 +388,7 @@ def _proven_at(account: ConfiguredAccount) -> datetime:
     return min(moments, default=datetime.min.replace(tzinfo=UTC))
 
 
-def _pull_apart(
+def _pull_in_process(
     account: ConfiguredAccount, words: Sequence[str], running: set[subprocess.Popen[str]]
 ) -> tuple[dict[str, Any], list[str]]:
     """Pull one account in a process; return its report, exit status and messages."""
@@ -408,7 +408,7 @@ def _pull_apart(
     return {**json.loads(out), "exit_status": process.returncode}, said.splitlines()
 
 
-def _row(title: str, pull: Mapping[str, Any]) -> list[Any]:
+def _account_row(title: str, pull: Mapping[str, Any]) -> list[Any]:
     """One account's line of the table."""
     resources = pull.get("resources", {}).values()
     sums = [sum(each[name] for each in resources) for name in ("new", "changed", "deleted")]
@@ -426,7 +426,7 @@ PLAN_HEADINGS = (
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 
 
-def _every(text: str) -> timedelta:
+def _parse_interval(text: str) -> timedelta:
     found = re.fullmatch(r"([1-9][0-9]{0,3})([mhd])", text)
     if found is None:
         raise click.BadParameter(f"{text!r} is not a duration, for example 30m, 1h or 1d.")
@@ -441,7 +441,7 @@ def _every(text: str) -> timedelta:
 @options.resources
 @click.option(
     "--every",
-    type=_every,
+    type=_parse_interval,
     metavar="TIME",
     help=(
         "Also estimate the requests until the end of the month if a pull runs at this "
@@ -472,7 +472,7 @@ def _print_plan(terminal: Terminal, report: PlanReport) -> None:
     first = [name for name, each in report.prices.items() if each.is_first]
     if first:
         terminal.say(f"Never loaded before: {', '.join(first)}.")
-    cost = _about(report.requests, report.month)
+    cost = _describe_requests(report.requests, report.month)
     if report.minutes is not None:
         minutes = f"{report.minutes:,.1f}" if report.minutes >= 1 else "less than 1"
         cost += f", {minutes} {'minutes' if report.minutes >= 1 else 'minute'}"
@@ -487,12 +487,12 @@ def _print_plan(terminal: Terminal, report: PlanReport) -> None:
             f"Until the end of the month: {count_noun(schedule.pulls, 'pull')} of at "
             f"least {count_noun(schedule.quiet_requests, 'request')}, with "
             f"{schedule.changes_a_day:,.0f} changes a day, need "
-            f"{_about(schedule.requests, report.month)}."
+            f"{_describe_requests(schedule.requests, report.month)}."
         )
 
 
-def _about(requests: int, month: MonthUse | None) -> str:
-    share = _share(requests, month)
+def _describe_requests(requests: int, month: MonthUse | None) -> str:
+    share = _describe_share(requests, month)
     return f"about {count_noun(requests, 'request')}{f', {share}' if share else ''}"
 
 
@@ -525,7 +525,9 @@ def verify(session: Session, *, resources: tuple[str, ...], budget: int | None) 
     """
     settings = session.load()
     with session.terminal.progress("verify") as meter:
-        report = asyncio.run(run_verify(settings, resources, budget=budget, watch=Follower(meter)))
+        report = asyncio.run(
+            run_verify(settings, resources, budget=budget, watch=RunProgress(meter))
+        )
     _print_differences(session.terminal, report)
     return report.exit_status
 
@@ -542,9 +544,9 @@ def _print_differences(terminal: Terminal, report: VerifyReport) -> None:
             terminal.warn(f"{name}: {line}")
     terminal.end(report.error)
     if report.is_equal:
-        terminal.say(f"The local copy equals the API ({_cost(report)}).")
+        terminal.say(f"The local copy equals the API ({_describe_cost(report)}).")
     elif report.error is None:
-        differs = f"The local copy differs from the API ({_cost(report)})."
+        differs = f"The local copy differs from the API ({_describe_cost(report)})."
         terminal.say(f"{differs} Run 'connector pull', then 'connector verify' again.")
 
 

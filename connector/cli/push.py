@@ -15,8 +15,8 @@ from typing import Any, TypeVar, get_args
 import click
 
 from connector.cli import session as options
-from connector.cli.session import Command, Follower, Session
-from connector.cli.terminal import Terminal, short
+from connector.cli.session import Command, RunProgress, Session
+from connector.cli.terminal import Terminal, shorten
 from connector.errors import EncodingUnknown, Misused, closed, count_noun
 from connector.ledger.journal import Journal
 from connector.ledger.ledger import Ledger
@@ -73,9 +73,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _MANNERS: dict[str, dict[str, Any]] = {
     "mode": {"type": click.Choice(get_args(Mode)), "required": True},
-    "match": {"type": options.names, "default": "", "metavar": "FIELD,..."},
+    "match": {"type": options.comma_separated, "default": "", "metavar": "FIELD,..."},
     "mapping_file": {"type": click.Path(path_type=Path, dir_okay=False), "metavar": "FILE"},
-    "ignore": {"type": options.names, "default": "", "metavar": "COLUMN,..."},
+    "ignore": {"type": options.comma_separated, "default": "", "metavar": "COLUMN,..."},
     "content_type": {"metavar": "SLUG"},
     "header_row": {"type": click.IntRange(min=1), "metavar": "N"},
     "date_format": {"metavar": "FORM"},
@@ -123,7 +123,7 @@ def push_options(*names: str, **more: Any) -> Callable[[F], F]:
 )
 @click.argument("files", nargs=-1, required=True, metavar="RESOURCE FILE...")
 @push_options("mode", "match")
-@options.applies("Send the rows. Default: preview only.")
+@options.apply_option("Send the rows. Default: preview only.")
 @push_options("mapping_file")
 @options.file_option(
     "--save-mapping", about="Write the column mapping to a file, for editing and for --mapping."
@@ -160,7 +160,7 @@ def push(
     """
     settings, terminal = session.load(), session.terminal
     said = PushOptions(**{name: given[name] for name in PUSH_OPTIONS})
-    asked = [said.push_file(resource, path) for resource, path in _pairs(files)]
+    asked = [said.push_file(resource, path) for resource, path in _resource_and_file(files)]
     manner = PushRunOptions(
         applies=given["applies"],
         pulls=not given["no_pull"],
@@ -171,7 +171,7 @@ def push(
         asks_anyway=given["asks_anyway"],
     )
     with terminal.progress("push") as meter:
-        follower, budget = Follower(meter), given["budget"]
+        follower, budget = RunProgress(meter), given["budget"]
         pushing = run_push(
             settings, asked, manner, budget=budget, watch=follower, waits=terminal.say
         )
@@ -186,7 +186,7 @@ def push(
     for each in reports:
         for notice in each.pulled.notices if each.pulled is not None else ():
             terminal.warn(f"{notice}. Run 'connector doctor' to find the cause")
-        _say_reading(terminal, each)
+        _print_reading(terminal, each)
         _print(terminal, each)
         if (written := maps.get(each.preview.asked.path)) is not None:
             terminal.say(f"Column mapping (edit it and give it with --mapping): {written}")
@@ -195,7 +195,7 @@ def push(
     return max(each.exit_status for each in reports)
 
 
-def _pairs(files: tuple[str, ...]) -> list[tuple[str, Path]]:
+def _resource_and_file(files: tuple[str, ...]) -> list[tuple[str, Path]]:
     """The files with their resources."""
     if len(files) % 2:
         raise Misused(
@@ -227,7 +227,7 @@ def _write_maps(
     return written
 
 
-def _say_reading(terminal: Terminal, report: PushReport) -> None:
+def _print_reading(terminal: Terminal, report: PushReport) -> None:
     """Say how the file was read: what was taken for what, and what fills nothing."""
     preview, columns = report.preview, report.preview.columns
     for notice in preview.notices:
@@ -263,15 +263,15 @@ def _print(terminal: Terminal, report: PushReport) -> None:
     if summary.troubled:
         have = "row has a problem and is" if summary.troubled == 1 else "rows have problems and are"
         refused = f"{summary.troubled:,} {have} not sent:"
-        _say_groups(terminal, summary.problems, refused)
+        _print_groups(terminal, summary.problems, refused)
     if previewed.warned:
         have = "row has a warning" if previewed.warned == 1 else "rows have warnings"
-        _say_groups(terminal, previewed.warnings, f"{previewed.warned:,} {have}:")
+        _print_groups(terminal, previewed.warnings, f"{previewed.warned:,} {have}:")
     for question in report.preview.questions:
         terminal.warn(f"{question.message}. {question.repair}")
     error = report.error or (report.batch.error if report.batch is not None else None)
     terminal.end(error, unpublished=report.unpublished)
-    for line in _closing(report):
+    for line in _closing_sentence(report):
         terminal.say(line)
 
 
@@ -286,10 +286,10 @@ def _print_changes(terminal: Terminal, preview: Preview) -> None:
     for number, values in islice(rows.creates.items(), CREATES_SHOWN_MAX):
         terminal.print_line(f"Row {number} would create:")
         for name, value in values.items():
-            terminal.print_line(f"  {name}: {short(value, max(20, terminal.columns - 30))}")
+            terminal.print_line(f"  {name}: {shorten(value, max(20, terminal.columns - 30))}")
     width = max(20, (terminal.columns - _CHANGE_MARGIN) // 2)
     changes = [
-        [number, short(field, 20), short(old, width), short(new, width)]
+        [number, shorten(field, 20), shorten(old, width), shorten(new, width)]
         for number, changed in islice(rows.changes.items(), SHOWN_MAX)
         for field, (old, new) in changed.items()
     ]
@@ -299,7 +299,9 @@ def _print_changes(terminal: Terminal, preview: Preview) -> None:
         terminal.say(f"and {rows.changing - SHOWN_MAX:,} more rows that would change")
 
 
-def _say_groups(terminal: Terminal, groups: Mapping[GroupKey, ProblemGroup], heading: str) -> None:
+def _print_groups(
+    terminal: Terminal, groups: Mapping[GroupKey, ProblemGroup], heading: str
+) -> None:
     """Print the problems by kind, the most frequent first, with what to do."""
     shown = [each for (code, _), each in groups.items() if code != COLUMN_MISSING]
     if not shown:
@@ -339,7 +341,7 @@ _HINTS: Mapping[str, str] = {
 """Options of the command that help with a problem, by its code."""
 
 
-def _closing(report: PushReport) -> Iterator[str]:
+def _closing_sentence(report: PushReport) -> Iterator[str]:
     batch = report.batch
     if report.file is not None:
         yield f"Report: {report.file}"
@@ -352,7 +354,7 @@ def _closing(report: PushReport) -> Iterator[str]:
     if batch is None and report.error is None:
         yield _preview_text(report.preview)
         return
-    sent = _cost(report)
+    sent = _describe_cost(report)
     if batch is None:
         yield f"Nothing was sent, because the pull before it did not finish ({sent})."
         return
@@ -391,7 +393,7 @@ def _preview_text(preview: Preview) -> str:
     return f"{ready} ({cost}; {compared}). {first}{rest}"
 
 
-def _cost(report: PushReport | UndoReport) -> str:
+def _describe_cost(report: PushReport | UndoReport) -> str:
     return f"{count_noun(report.requests, 'request')} in {report.seconds:,.1f} s"
 
 
@@ -444,7 +446,7 @@ def template(
     checks_alerts=True,
 )
 @click.argument("batch")
-@options.applies("Undo the push. Default: preview only.")
+@options.apply_option("Undo the push. Default: preview only.")
 @options.budget
 @options.ask_anyway
 def undo(session: Session, *, batch: str, **given: Any) -> int:
@@ -462,7 +464,7 @@ def undo(session: Session, *, batch: str, **given: Any) -> int:
 
     settings = session.load()
     with session.terminal.progress("undo") as meter:
-        report = asyncio.run(run_undo(settings, batch, watch=Follower(meter), **given))
+        report = asyncio.run(run_undo(settings, batch, watch=RunProgress(meter), **given))
     session.terminal.print_object(report.as_json())
     _print_undone(session.terminal, report)
     return report.exit_status
@@ -501,12 +503,12 @@ def _undone_lines(row: UndoneRow, width: int) -> Iterator[dict[str, object]]:
     """Lines of a row: one for each field, whether it goes back or not, or one in all."""
     head = [row.number, row.operation, _OUTCOMES.get(row.outcome, row.outcome)]
     told: list[list[object]] = [
-        [short(name, 20), short(now, width), short(then, width)]
+        [shorten(name, 20), shorten(now, width), shorten(then, width)]
         for name, (now, then) in row.changes.items()
     ]
     # What somebody else has changed stays: there is no other value for it to have.
     told += [
-        [short(each.field, 20), short(each.found, width), None]
+        [shorten(each.field, 20), shorten(each.found, width), None]
         for each in row.problems
         if each.field
     ]
@@ -515,7 +517,7 @@ def _undone_lines(row: UndoneRow, width: int) -> Iterator[dict[str, object]]:
 
 
 def _undone_closing(report: UndoReport) -> str:
-    cost = _cost(report)
+    cost = _describe_cost(report)
     if report.error is not None:
         return f"The undo of {report.batch} is {report.outcome} ({cost}); run it again to continue."
     if report.is_applied:

@@ -87,7 +87,7 @@ def _serve(sandbox: Sandbox) -> None:
         stop.wait()
 
 
-def _give_up(error: ConnectorError) -> NoReturn:
+def _report_failure(error: ConnectorError) -> NoReturn:
     click.echo(f"Error: {error}\n{error.action}", err=True)
     raise SystemExit(error.exit_status)
 
@@ -171,7 +171,7 @@ def sandbox(
     try:
         keys = read_keys(api_keys)
         served = Sandbox(
-            counts=_counts(counts),
+            counts=_record_counts(counts),
             seed=seed,
             keys=keys,
             rate_limit=rate_limit,
@@ -189,10 +189,10 @@ def sandbox(
             click.echo(f"{data} already has records and is used as it is", err=True)
         _serve(served)
     except ConnectorError as error:
-        _give_up(error)
+        _report_failure(error)
 
 
-def _counts(given: Mapping[str, int | None]) -> dict[str, int]:
+def _record_counts(given: Mapping[str, int | None]) -> dict[str, int]:
     """The numbers asked for, and the usual ones for the rest."""
     counts = {name: COUNTS_DEFAULT[name] if n is None else n for name, n in given.items()}
     # Without content types there is nothing that items could belong to.

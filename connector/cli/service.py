@@ -10,7 +10,7 @@ import click
 from connector.atomic_files import replacing
 from connector.cli.session import Command, Session
 from connector.errors import ConnectorError
-from connector.operations.service_files import FILE_MODE, Places
+from connector.operations.service_files import FILE_MODE, InstallPlaces
 from connector.operations.service_files import service_files as filled_in
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -67,7 +67,7 @@ def service_files(
     The services run the programs of the virtual environment that this command is called from.
     Existing files are replaced. Nothing is installed or started: see docs/INSTALL.md.
     """
-    files = filled_in(Places(_programs(), user, state, config, backups))
+    files = filled_in(InstallPlaces(_programs(), user, state, config, backups))
     written = []
     try:
         folder.mkdir(parents=True, exist_ok=True)

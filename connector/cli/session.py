@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from connector.atomic_files import wide
-from connector.cli.stopping import interruption
-from connector.cli.terminal import Meter, Terminal
+from connector.cli.stopping import describe_interrupt
+from connector.cli.terminal import ProgressMeter, Terminal
 from connector.errors import ConnectorError, Misused, count_noun
 from connector.log import Masked
 from connector.settings.accounts import ConfiguredAccount, configured_accounts, require_account
@@ -151,7 +151,7 @@ def _perform(terminal: Terminal, call: Callable[[], int], if_interrupted: str) -
         _LOGGER.debug("the command failed", exc_info=True)
         return terminal.fail(error), False
     except KeyboardInterrupt:
-        what, status = interruption()
+        what, status = describe_interrupt()
         said = f"{what} {if_interrupted}".rstrip()
         told = {"code": "interrupted", "message": said, "exit_status": status}
         terminal.print_object({"error": told})
@@ -163,7 +163,7 @@ def _perform(terminal: Terminal, call: Callable[[], int], if_interrupted: str) -
         return 1, False
     except Exception as error:  # a mistake of ours is told in a sentence as well
         _LOGGER.debug("the command failed", exc_info=True)
-        return terminal.fail(ConnectorError(f"an unexpected error: {_place(error)}")), False
+        return terminal.fail(ConnectorError(f"an unexpected error: {error_place(error)}")), False
 
 
 def _load(terminal: Terminal, account: str | None, is_debug: bool, *, creates: bool) -> Settings:
@@ -200,10 +200,10 @@ def _check_alerts(terminal: Terminal, settings: Settings) -> None:
         terminal.warn("the check of alerts was stopped. The next check continues.")
     except Exception as error:
         _LOGGER.debug("checking alerts failed", exc_info=True)
-        terminal.warn(f"alerts could not be checked: an unexpected error: {_place(error)}")
+        terminal.warn(f"alerts could not be checked: an unexpected error: {error_place(error)}")
 
 
-def _place(error: Exception) -> str:
+def error_place(error: Exception) -> str:
     """The error's kind and line, without its text, which may hold anything."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
@@ -214,7 +214,7 @@ def _place(error: Exception) -> str:
     return f"{kind} in {Path(trace.tb_frame.f_code.co_filename).name}, line {trace.tb_lineno}"
 
 
-class _ToTerminal(logging.Handler):
+class _TerminalHandler(logging.Handler):
     """Log handler that says each line on the terminal, which neutralises it."""
 
     def __init__(self, terminal: Terminal) -> None:
@@ -231,7 +231,7 @@ def show_log(terminal: Terminal, *secrets: str) -> None:
 
     The libraries' own logs stay as they are: they would show addresses with what they ask for.
     """
-    speaker = _ToTerminal(terminal)
+    speaker = _TerminalHandler(terminal)
     speaker.setFormatter(Masked(secrets, terminal.form))
     logger = logging.getLogger("connector")
     logger.handlers = [speaker]
@@ -243,10 +243,10 @@ def show_log(terminal: Terminal, *secrets: str) -> None:
 # Who a meter is moved by: what reads records, goes through rows and builds models.
 
 
-class Follower:
+class RunProgress:
     """Meter of a run: moves with records, rows and models, remembers what has ended."""
 
-    def __init__(self, meter: Meter) -> None:
+    def __init__(self, meter: ProgressMeter) -> None:
         self._meter = meter
         self._resource, self._read = "", 0
         self.resources: list[ResourceRun] = []
@@ -298,12 +298,12 @@ class Follower:
 # The arguments and options that several commands take, each described once.
 
 
-def names(text: str) -> tuple[str, ...]:
+def comma_separated(text: str) -> tuple[str, ...]:
     """Names parted by commas, without blanks: the type of an option."""
     return tuple(each.strip() for each in text.split(",") if each.strip())
 
 
-def age(text: str) -> Age:
+def length_of_time(text: str) -> Age:
     """A length of time, such as 26h: the type of an option."""
     try:
         return read_age(text)
@@ -346,12 +346,12 @@ ask_anyway = click.option(
 """`--ignore-quota`: send requests although the quota is reported as used up."""
 
 
-def max_age(about: str) -> Callable[[F], F]:
+def max_age_option(about: str) -> Callable[[F], F]:
     """`--max-age AGE`: how old the last proof may be."""
-    return click.option("--max-age", type=age, metavar="AGE", help=about)
+    return click.option("--max-age", type=length_of_time, metavar="AGE", help=about)
 
 
-def applies(about: str) -> Callable[[F], F]:
+def apply_option(about: str) -> Callable[[F], F]:
     """`--apply`: do it, and do not only say what would be done."""
     return click.option("--apply", "applies", is_flag=True, help=about)
 

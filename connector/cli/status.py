@@ -185,7 +185,7 @@ class AccountStatus:
     help="Print one line per account, and exit with status 1 if a file is damaged or missing, or"
     " if the last verification is older than --max-age (default: alert_max_age).",
 )
-@options.max_age(
+@options.max_age_option(
     "Exit with status 1 if the last verification is older than AGE (26h, 90min, 2d), or if alerts"
     " cannot be delivered."
 )
@@ -210,13 +210,13 @@ def status(session: Session, *, check: bool, max_age: Age | None, is_for_all: bo
         watched = open_alerts(settings)
         proof = proof_of({}, now, max_age) if max_age is not None else None
         nothing = {"folder": settings.folder, "resources": {}, "runs": []}
-        told = {**nothing, "is_lost": warehouse.is_lost, **alerting.as_json(proof, watched)}
+        told = {**nothing, "is_lost": warehouse.is_lost, **alerting.alerts_json(proof, watched)}
         terminal.print_object(told)
         if warehouse.is_lost:
             terminal.warn(f"{LOST}. {LOST_ACTION}")
         else:
             terminal.say(f"No records are loaded in {settings.folder}. {_first_step(settings)}")
-        return alerting.judge(terminal, proof, watched)
+        return alerting.warn_and_judge(terminal, proof, watched)
     # Refuses a file that is somebody else's, and does nothing to one that is up to date.
     warehouse.prepare()
     found = AccountStatus(
@@ -234,10 +234,10 @@ def status(session: Session, *, check: bool, max_age: Age | None, is_for_all: bo
     )
     proven_at = {each.resource: each.proven_at for each in found.resources}
     proof = proof_of(proven_at, now, max_age) if max_age is not None else None
-    terminal.print_object({**_as_json(found), **alerting.as_json(proof, found.watched)})
+    terminal.print_object({**_as_json(found), **alerting.alerts_json(proof, found.watched)})
     if not terminal.is_json:
         _print(terminal, found)
-    return alerting.judge(terminal, proof, found.watched)
+    return alerting.warn_and_judge(terminal, proof, found.watched)
 
 
 def _ledger_status(settings: Settings, now: datetime) -> LedgerStatus | None:
@@ -282,9 +282,9 @@ def _print(terminal: Terminal, found: AccountStatus) -> None:
     terminal.print_table(RUN_COLUMNS, runs)
     terminal.print_line()
     _print_publications(terminal, found)
-    for line in (*_of_month(found), *alerting.lines(found.watched)):
+    for line in (*_month_lines(found), *alerting.alert_lines(found.watched)):
         terminal.print_line(line)
-    for line in (*_first_loads(found.resources), *_next(found)):
+    for line in (*_first_load_lines(found.resources), *_next_steps(found)):
         terminal.say(line)
     for action in dict.fromkeys(each.action for each in found.watched.standing):
         if not any(action in line for line in warnings):
@@ -298,8 +298,8 @@ def _resource_row(each: StreamState, found: AccountStatus) -> Sequence[object]:
         *(each.resource, each.live, each.listed_only, each.deleted, each.pending),
         None if last is None else last.total,
         None if proven_at is None else format_moment(proven_at),
-        None if proven_at is None else age(now - proven_at),
-        None if oldest is None else age(now - oldest),
+        None if proven_at is None else describe_age(now - proven_at),
+        None if oldest is None else describe_age(now - oldest),
         "not started" if each.resource in found.not_started else outcome,
     )
 
@@ -317,25 +317,25 @@ def _print_publications(terminal: Terminal, found: AccountStatus) -> None:
             "Nothing is published yet. The first successful pull publishes recruitment.duckdb."
         )
     else:
-        since = age(found.now - found.published_at)
-        said = _said_of(found.published)
+        since = describe_age(found.now - found.published_at)
+        said = _describe_published(found.published)
         if found.unchanged_at is not None:
             said += f"; no changes until {format_moment(found.unchanged_at)}"
         terminal.print_line(f"Published {since} ago: {found.warehouse.published}{said}")
         if found.published is not None and found.published.unfilled_seeds:
-            terminal.print_line(_unfilled(found.published, found.warehouse.folder))
+            terminal.print_line(_describe_seeds(found.published, found.warehouse.folder))
     row = found.unpublished
     if row is not None:
         terminal.warn(
             "the latest records are not published. The last attempt "
-            f"({age(found.now - (row.ended_at or row.started_at))} ago) was "
+            f"({describe_age(found.now - (row.ended_at or row.started_at))} ago) was "
             f"{row.outcome}: {row.message or ''}. Correct the cause, then run 'connector "
             "publish'."
         )
     shared = found.shared
     if shared is None:
         return
-    since = age(found.now - shared.ended_at)
+    since = describe_age(found.now - shared.ended_at)
     if shared.outcome == "failed":
         terminal.warn(
             f"the latest publication is not in the lakehouse. The last attempt ({since} "
@@ -347,7 +347,7 @@ def _print_publications(terminal: Terminal, found: AccountStatus) -> None:
         terminal.print_line(f"In the lakehouse since {since} ago{snapshot}.")
 
 
-def _said_of(row: Publication | None) -> str:
+def _describe_published(row: Publication | None) -> str:
     """Return sentences on the published file."""
     if row is None or row.true_of is None:
         return ""
@@ -360,7 +360,7 @@ def _said_of(row: Publication | None) -> str:
     return said
 
 
-def _unfilled(row: Publication, folder: Path) -> str:
+def _describe_seeds(row: Publication, folder: Path) -> str:
     """Return a sentence on the seeds without any value of the user."""
     pairs = zip(row.unfilled_seeds, row.unfilled_rows, strict=True)
     seeds = ", ".join(f"{seed}.csv ({count_noun(rows, 'row')})" for seed, rows in pairs)
@@ -370,7 +370,7 @@ def _unfilled(row: Publication, folder: Path) -> str:
     )
 
 
-def _of_month(found: AccountStatus) -> Iterator[str]:
+def _month_lines(found: AccountStatus) -> Iterator[str]:
     """Yield lines on running processes and on the month's requests."""
     standing = found.standing
     if standing is None:
@@ -401,7 +401,7 @@ def _of_month(found: AccountStatus) -> Iterator[str]:
         )
 
 
-def _first_loads(resources: Sequence[StreamState]) -> Iterator[str]:
+def _first_load_lines(resources: Sequence[StreamState]) -> Iterator[str]:
     """Yield a line on the progress of each first load."""
     for each in resources:
         if each.proven_at is not None or not (each.live or each.is_listing):
@@ -416,13 +416,13 @@ def _first_loads(resources: Sequence[StreamState]) -> Iterator[str]:
             )
 
 
-def _next(found: AccountStatus) -> Iterator[str]:
+def _next_steps(found: AccountStatus) -> Iterator[str]:
     """Return the next steps, or that there are none."""
     unread = found.unread
     if unread is not None:
         broken = sum(each.broken for each in found.resources)
         is_repeatable = not found.under_way and broken < unread.records
-        yield _remaining(unread) + (" Run 'connector pull'." if is_repeatable else "")
+        yield _describe_backlog(unread) + (" Run 'connector pull'." if is_repeatable else "")
         return
     if found.under_way:
         return
@@ -431,14 +431,14 @@ def _next(found: AccountStatus) -> Iterator[str]:
     # A proven resource without a time has no list: content items without a content type.
     unproven = [e for e in pulled if e.proven_at is None and e.last and not e.last.proven]
     if proven and not unproven and not found.watched.standing:
-        since = age(found.now - min(proven))
+        since = describe_age(found.now - min(proven))
         yield f"Up to date: all records are loaded and were verified {since} ago."
     never = [each.resource for each in found.resources if each.last is None]
     if never and pulled:
         yield f"Never pulled: {', '.join(never)}."
 
 
-def _remaining(unread: Backlog) -> str:
+def _describe_backlog(unread: Backlog) -> str:
     about = "about" if unread.is_known else "at least"
     records, requests = count_noun(unread.records, "record"), count_noun(unread.requests, "request")
     said = f"{records}, with {about} {requests}"
@@ -501,7 +501,7 @@ def _month_as_json(standing: LedgerStatus, now: datetime) -> dict[str, object]:
     }
 
 
-def age(time: timedelta) -> str:
+def describe_age(time: timedelta) -> str:
     """A length of time in its largest unit, as in "3 h"."""
     seconds = max(0.0, time.total_seconds())
     for unit_seconds, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
@@ -580,7 +580,7 @@ def _account_json(line: AccountLine | ConnectorError) -> dict[str, object]:
     told = _account_values(line)
     if isinstance(line, ConnectorError):
         return {**told, "error": line.as_json()}
-    return {**told, "error": None, **alerting.as_json(line.proof, line.watched)}
+    return {**told, "error": None, **alerting.alerts_json(line.proof, line.watched)}
 
 
 def _account_values(line: AccountLine | ConnectorError) -> dict[str, Any]:

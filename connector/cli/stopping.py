@@ -19,7 +19,7 @@ _received: list[signal.Signals] = []
 
 
 @contextmanager
-def stoppable() -> Iterator[None]:
+def interrupt_on_signals() -> Iterator[None]:
     """Turn the signals into an interrupt. A signal that is ignored, as under nohup, stays so."""
     _received.clear()
     if threading.current_thread() is not threading.main_thread():
@@ -44,7 +44,7 @@ def stoppable() -> Iterator[None]:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
-def interruption() -> tuple[str, int]:
+def describe_interrupt() -> tuple[str, int]:
     """Return the word for what has interrupted the command, and its exit status."""
     if _received:
         return f"Stopped by {_received[0].name}.", Stopped.exit_status

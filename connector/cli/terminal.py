@@ -47,7 +47,7 @@ def _plain(value: Any) -> object:
     return str(value)
 
 
-class Meter:
+class ProgressMeter:
     """Progress of one command: a bar where a person watches, nothing anywhere else."""
 
     def __init__(self, progress: Progress | None, doing: str, total: int | None) -> None:
@@ -162,7 +162,7 @@ class Terminal:
             # Few lines and no frame, which leaves the most room for cells.
             table = Table(header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
             for number in part:
-                is_figures = bool(cells) and all(_is_figure(row[number]) for row in cells)
+                is_figures = bool(cells) and all(_is_number(row[number]) for row in cells)
                 justify: Literal["left", "right"] = "right" if is_figures else "left"
                 table.add_column(Text(columns[number]), justify=justify, overflow="fold")
             for row in cells:
@@ -239,19 +239,21 @@ class Terminal:
         """
         self.failure = error
         if isinstance(error, Stopped):
-            self.warn(_explained(error))
+            self.warn(_explain_error(error))
         elif error is not None and not self.is_json:
             self.fail(error)
         if unpublished is not None and unpublished is not error:
-            self.warn(_explained(unpublished))
+            self.warn(_explain_error(unpublished))
         if unshared is not None:
-            self.warn(f"the file is published, but not in the lakehouse: {_explained(unshared)}")
+            self.warn(
+                f"the file is published, but not in the lakehouse: {_explain_error(unshared)}"
+            )
 
     @contextmanager
-    def progress(self, doing: str, total: int | None = None) -> Iterator[Meter]:
+    def progress(self, doing: str, total: int | None = None) -> Iterator[ProgressMeter]:
         """A meter for the body's duration."""
         if not self.has_watcher or self.form == "json":
-            yield Meter(None, doing, total)
+            yield ProgressMeter(None, doing, total)
             return
         from rich import progress  # noqa: PLC0415
 
@@ -265,7 +267,7 @@ class Terminal:
             redirect_stdout=False,
             redirect_stderr=False,
         ) as bars:
-            yield Meter(bars, doing, total)
+            yield ProgressMeter(bars, doing, total)
 
     def _log_line(self, level: str, text: str, **more: object) -> None:
         line = as_line(level, "connector.cli", text, self.fields | more, datetime.now(UTC))
@@ -288,7 +290,7 @@ class Terminal:
         stream.flush()
 
 
-def _explained(error: ConnectorError) -> str:
+def _explain_error(error: ConnectorError) -> str:
     return f"{str(error).rstrip().removesuffix('.')}. {error.action}"
 
 
@@ -321,11 +323,11 @@ def _parts(widths: Sequence[int], room: int) -> Iterator[list[int]]:
     yield part
 
 
-def _is_figure(cell: str) -> bool:
+def _is_number(cell: str) -> bool:
     return not cell or cell.replace(",", "").replace(".", "", 1).isdigit()
 
 
-def short(value: object, letters_max: int) -> str:
+def shorten(value: object, letters_max: int) -> str:
     """A value in so many letters at most."""
     text = "(empty)" if value is None else str(value)
     return text if len(text) <= letters_max else text[: letters_max - 1] + "…"

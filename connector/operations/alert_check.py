@@ -21,9 +21,15 @@ from connector.errors_api import LeaseHeld
 from connector.ledger.alert_states import AlertRecord, read_alerts, write_alerts
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
-from connector.operations.alerts import Message, decide, messages_of
+from connector.operations.alerts import Message, decide_alerts, messages_of
 from connector.operations.delivery import Sink, sinks_of
-from connector.operations.findings import JobRun, Subject, look, of_files, sight_of
+from connector.operations.findings import (
+    JobRun,
+    Subject,
+    file_problem,
+    find_problems,
+    read_snapshot,
+)
 from connector.pulls.outcome import to_json_value
 from connector.settings.model import Settings
 
@@ -100,7 +106,7 @@ def check_alerts(
             ledger.take_lease(ALERT_LEASE, owner, moment)
             try:
                 before = read_alerts(ledger)
-                alerts = due(settings, _with_unrecorded(settings, before), moment, jobs, met)
+                alerts = due_alerts(settings, _with_unrecorded(settings, before), moment, jobs, met)
                 if alerts != before:
                     write_alerts(ledger, alerts)
                 for each in settings.folder.glob(f"{_UNRECORDED}*"):
@@ -115,7 +121,7 @@ def check_alerts(
             raise
 
 
-def due(
+def due_alerts(
     settings: Settings,
     before: Iterable[AlertRecord],
     now: datetime,
@@ -126,10 +132,10 @@ def due(
     before = tuple(before)
     sight = {
         subject: found and replace(found, action=settings.name_places(found.action))
-        for subject, found in sight_of(look(settings, now, before, jobs, met)).items()
+        for subject, found in find_problems(read_snapshot(settings, now, before, jobs, met)).items()
     }
     zone = ZoneInfo(settings.time_zone.value)
-    return decide(before, sight, now, settings.alert_kinds.value, zone)
+    return decide_alerts(before, sight, now, settings.alert_kinds.value, zone)
 
 
 def open_alerts(settings: Settings) -> AlertCheck:
@@ -145,7 +151,7 @@ def open_alerts(settings: Settings) -> AlertCheck:
 def present_alerts(settings: Settings, now: datetime) -> AlertCheck:
     """Return the alerts that a check would find now, with or without sinks. Nothing is written."""
     recorded = open_alerts(settings)
-    alerts = due(settings, recorded.alerts, now)
+    alerts = due_alerts(settings, recorded.alerts, now)
     changed = tuple(each for each in alerts if each not in recorded.alerts and each.sent_at is None)
     return replace(recorded, alerts=alerts, due=changed)
 
@@ -226,9 +232,9 @@ def _send_unrecorded(
     mark = settings.folder / f"{_UNRECORDED}{error.code}"
     if mark.exists():
         return
-    trouble = of_files(error)
+    trouble = file_problem(error)
     trouble = replace(trouble, action=settings.name_places(trouble.action))
-    alerts = decide((), {Subject(UNUSABLE): trouble}, moment, settings.alert_kinds.value)
+    alerts = decide_alerts((), {Subject(UNUSABLE): trouble}, moment, settings.alert_kinds.value)
     for message, _ in messages_of(alerts, settings.account.value):
         for sink in sinks:
             sink.send(message)

@@ -11,11 +11,11 @@ from datetime import UTC, datetime, tzinfo
 from typing import Literal
 
 from connector.ledger.alert_states import AlertRecord, Change
-from connector.operations.findings import ALERTS, Sight, Subject, Trouble
+from connector.operations.findings import ALERTS, Problem, Sight, Subject
 from connector.settings.values import Kind
 
 
-def decide(
+def decide_alerts(
     before: Iterable[AlertRecord],
     sight: Sight,
     now: datetime,
@@ -41,7 +41,7 @@ def decide(
 
 
 def _with_trouble(
-    alert: AlertRecord | None, subject: Subject, found: Trouble, now: datetime
+    alert: AlertRecord | None, subject: Subject, found: Problem, now: datetime
 ) -> AlertRecord:
     since = min(found.since or now, now)
     known = alert or AlertRecord(*subject, since, now, "opened", now, "", "", "", found.causes)

@@ -54,7 +54,7 @@ _SECRET_BYTES_MAX = 8192
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class BackupResult:
     """A backup that is whole, and the older ones that were removed to keep so many."""
 
     file: Path
@@ -79,7 +79,7 @@ def make_backup(
     *,
     keep: int | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
-) -> Made:
+) -> BackupResult:
     """Back the account's folder up to a new file in the folder `to`, made if missing.
 
     With `keep`, remove the account's older backups there but for so many in all.
@@ -107,16 +107,16 @@ def make_backup(
         removed = _remove(to, settings.account.value, keep) if keep is not None else ()
         if removed and ledger.exists:
             notes.forget(removed)
-    return Made(made.file, made.manifest, removed)
+    return BackupResult(made.file, made.manifest, removed)
 
 
-def _write(settings: Settings, to: Path, made_at: datetime) -> Made:
+def _write(settings: Settings, to: Path, made_at: datetime) -> BackupResult:
     staging = to / f".{prefix_of(settings.account.value)}{os.getpid()}"
     partial = staging.with_suffix(".partial")
     _clear(staging, partial)
     try:
         make_folder(staging)
-        manifest = _staged(settings, staging, made_at)
+        manifest = _stage_files(settings, staging, made_at)
         target = to / manifest.file_name()
         if target.exists():
             raise BackupError(f"{target} already exists", action="Run the command again.")
@@ -128,10 +128,10 @@ def _write(settings: Settings, to: Path, made_at: datetime) -> Made:
         raise naming(to, error) from error
     finally:
         _clear(staging, partial)
-    return Made(target, manifest)
+    return BackupResult(target, manifest)
 
 
-def _staged(settings: Settings, staging: Path, made_at: datetime) -> Manifest:
+def _stage_files(settings: Settings, staging: Path, made_at: datetime) -> Manifest:
     """Copy everything that belongs to a backup of the account to the folder `staging`.
 
     The ledger is copied after the work file, never before it: a ledger that knows more than the
@@ -150,7 +150,7 @@ def _staged(settings: Settings, staging: Path, made_at: datetime) -> Manifest:
     work = copy_whole(warehouse.work, staging / WORK_FILE) if warehouse.exists else None
     ledger = copy_ledger(ledger_path, staging / LEDGER_FILE) if ledger_path.exists() else None
     secrets = tuple(each.encode() for each in settings.secrets())
-    for source in _plain_files(folder):
+    for source in _files_to_back_up(folder):
         with naming_errors(source):
             if not _holds_secret(source, secrets):
                 _copy(source, staging / source.relative_to(folder))
@@ -159,7 +159,7 @@ def _staged(settings: Settings, staging: Path, made_at: datetime) -> Manifest:
     return Manifest(made_at, settings.account.value, program, work, ledger, entries)
 
 
-def _plain_files(folder: Path) -> Iterator[Path]:
+def _files_to_back_up(folder: Path) -> Iterator[Path]:
     """The plain files that belong to a backup; no link is followed."""
     for name in FILES:
         if (folder / name).is_file() and not (folder / name).is_symlink():

@@ -171,8 +171,8 @@ def _read(path: Path, folder: Path | None) -> Manifest:
                 raise BackupDamaged(f"{path} is incomplete: {each.name} is missing")
             if member.name != each.name or not member.isreg() or member.size != each.bytes:
                 raise BackupDamaged(f"{path} contains {member.name!r} instead of {each.name}")
-            with nullcontext() if folder is None else _written(folder / each.name) as target:
-                if _copied(_content(tar, member), target) != (each.bytes, each.sha256):
+            with nullcontext() if folder is None else _parse_time(folder / each.name) as target:
+                if _copy_and_hash(_content(tar, member), target) != (each.bytes, each.sha256):
                     raise BackupDamaged(f"{each.name} in {path} is damaged")
         if tar.next() is not None:
             raise BackupDamaged(f"{path} contains files that its manifest does not list")
@@ -206,7 +206,7 @@ def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
 
 
 @contextmanager
-def _written(path: Path) -> Iterator[IO[bytes]]:
+def _parse_time(path: Path) -> Iterator[IO[bytes]]:
     make_folder(path.parent)
     with create(path) as file:
         yield file
@@ -214,7 +214,7 @@ def _written(path: Path) -> Iterator[IO[bytes]]:
         os.fsync(file.fileno())
 
 
-def _copied(content: IO[bytes], target: IO[bytes] | None) -> tuple[int, str]:
+def _copy_and_hash(content: IO[bytes], target: IO[bytes] | None) -> tuple[int, str]:
     """Read to the end, into `target` if there is one: size and digest."""
     digest, read = hashlib.sha256(), 0
     while piece := content.read(_PIECE_BYTES):

@@ -87,7 +87,7 @@ def headline(message: Message, settings: Settings) -> str:
     return neutralise(f"{settings.account.value or 'connector'}: {end}{about}{message.title}")
 
 
-def text(message: Message, settings: Settings) -> str:
+def as_text(message: Message, settings: Settings) -> str:
     """Return the headline, what happened, since when, the action, the runbook and the code."""
     lines = [headline(message, settings), message.happened]
     if message.change != "test":
@@ -102,7 +102,7 @@ def text(message: Message, settings: Settings) -> str:
     return "\n".join(neutralise(each) for each in lines if each)
 
 
-def generic(message: Message, settings: Settings) -> dict[str, Any]:
+def as_object(message: Message, settings: Settings) -> dict[str, Any]:
     """Return the message as an object. A message that arrives twice has the same `id`."""
     kind = ALERTS.get(message.code)
     return {
@@ -120,7 +120,7 @@ def generic(message: Message, settings: Settings) -> dict[str, Any]:
         "runbook": kind and kind.runbook,
         "host": socket.gethostname(),
         "folder": str(settings.folder),
-        "text": text(message, settings),
+        "text": as_text(message, settings),
     }
 
 
@@ -137,7 +137,7 @@ class Webhook:
 
     def send(self, message: Message) -> None:
         """Post the message. Only 200 to 299 mean that it arrived. Raises `NotDelivered`."""
-        shown: dict[str, Any] = generic(message, self.settings)
+        shown: dict[str, Any] = as_object(message, self.settings)
         if self.settings.alert_webhook_style.value == "slack":
             shown = {"text": html.escape(shown["text"], quote=False)}
         body = json.dumps(shown).encode("ascii")
@@ -240,7 +240,7 @@ class Email:
         # The same for a second sending of the same message, so that programs show it once.
         letter["Message-ID"] = f"<{message.id}@{sender.rpartition('@')[2]}>"
         letter["Auto-Submitted"] = "auto-generated"
-        letter.set_content(text(message, self.settings))
+        letter.set_content(as_text(message, self.settings))
         return letter
 
     @contextmanager

@@ -96,7 +96,7 @@ Clock = Callable[[], datetime]
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class DoctorCheck:
     """Check of one thing: what was found, and what to do where it is not well."""
 
     name: str
@@ -114,7 +114,7 @@ class Examination:
     """Checks of an account, and its settings: names, values as shown, origins."""
 
     settings: tuple[tuple[str, str, str], ...]
-    checks: tuple[Check, ...]
+    checks: tuple[DoctorCheck, ...]
     requests: int
 
     @property
@@ -166,7 +166,7 @@ async def diagnose(
     blocked = next((c.name for c in checks if c.state == "failed" and c.name in _FIRST), None)
     if blocked is not None:
         found = f"fix the check '{blocked}' first"
-        checks += [Check(n, "not checked", found) for n in ("address", "key")]
+        checks += [DoctorCheck(n, "not checked", found) for n in ("address", "key")]
     else:
         with Ledger(settings.folder) as ledger:
             check, meter = await asyncio.to_thread(_count, settings, ledger, now)
@@ -178,7 +178,9 @@ async def diagnose(
     return Examination(tuple(settings.rows()), tuple(checks), requests)
 
 
-def upkeep(settings: Settings, environ: Mapping[str, str], now: datetime) -> Iterator[Check]:
+def check_upkeep(
+    settings: Settings, environ: Mapping[str, str], now: datetime
+) -> Iterator[DoctorCheck]:
     """Checks of what keeps an account well from one night to the next.
 
     Whatever is found is told, and nothing is raised or changed.
@@ -186,16 +188,16 @@ def upkeep(settings: Settings, environ: Mapping[str, str], now: datetime) -> Ite
     return _checks(_upkeep(settings, environ, now))
 
 
-def _checks(looks: Looks) -> Iterator[Check]:
+def _checks(looks: Looks) -> Iterator[DoctorCheck]:
     for name, look in looks:
         try:
-            yield Check(name, *look())
+            yield DoctorCheck(name, *look())
         except ConnectorError as error:
             yield _failed(name, error)
 
 
-def _failed(name: str, error: ConnectorError) -> Check:
-    return Check(name, "failed", str(error), error.action)
+def _failed(name: str, error: ConnectorError) -> DoctorCheck:
+    return DoctorCheck(name, "failed", str(error), error.action)
 
 
 def _ok(found: str, action: str | None = None) -> Verdict:
@@ -332,10 +334,10 @@ def _workspace(settings: Settings) -> Verdict:
     return _ok(f"{settings.folder} belongs to {identity.address}; version {identity.written_by}")
 
 
-async def _moved(settings: Settings, address: str) -> Check:
+async def _moved(settings: Settings, address: str) -> DoctorCheck:
     """Accept that the workspace has moved."""
     try:
-        return Check("moved", "ok", await confirm_move(settings, address))
+        return DoctorCheck("moved", "ok", await confirm_move(settings, address))
     except ConnectorError as error:
         return _failed("moved", error)
 
@@ -516,13 +518,15 @@ def _proxy(settings: Settings, environ: Mapping[str, str]) -> Verdict:
 # -- The API ---------------------------------------------------------------------------------------
 
 
-def _count(settings: Settings, ledger: Ledger, now: Clock) -> tuple[Check, RequestBudget | None]:
+def _count(
+    settings: Settings, ledger: Ledger, now: Clock
+) -> tuple[DoctorCheck, RequestBudget | None]:
     """The month's requests can be counted; with the meter for those of this check.
 
     A person asks, so the reserve may be spent, and a month that the API called spent is looked at.
     """
     if not settings.folder.is_dir():
-        return Check("requests", "ok", "no requests are counted yet"), None
+        return DoctorCheck("requests", "ok", "no requests are counted yet"), None
     terms = allowance_of(settings)
     try:
         month = ledger.status(terms, now()).month
@@ -532,12 +536,12 @@ def _count(settings: Settings, ledger: Ledger, now: Clock) -> tuple[Check, Reque
     if month.limit is not None:
         found += f", of {month.limit:,} until {month.period.ends}"
     spender = RequestSpender("doctor", "doctor", terms, keeps_reserve=False, asks_anyway=True)
-    return Check("requests", "ok", found), RequestBudget(ledger, spender, now=now)
+    return DoctorCheck("requests", "ok", found), RequestBudget(ledger, spender, now=now)
 
 
 async def _check_api(
     settings: Settings, tally: RequestTally, meter: RequestBudget | None, now: Clock
-) -> list[Check]:
+) -> list[DoctorCheck]:
     """Check address, key, scopes, clock and limits, as far as each can be looked at.
 
     It takes one short list for each scope. What has a parent has its parent's scope, and no list of
@@ -547,22 +551,24 @@ async def _check_api(
     address, key = connection.base_url, connection.api_key
     route = connection.route()
     client = Client(address, key, limits=_LIMITS, observer=tally, meter=meter, **route)
-    scopes: list[Check] = []
+    scopes: list[DoctorCheck] = []
     skew: float | None = None
     async with client:
         for resource in (each for each in CATALOG.values() if each.parent is None):
             try:
                 page, check = await _scope(client, resource)
             except ConnectorError as error:
-                return [*_let_in(address, error), *scopes, _limits(client.limiter)]
+                return [*_address_checks(address, error), *scopes, _limits(client.limiter)]
             scopes.append(check)
             if page is not None and page.served_at is not None:
                 skew = (now() - page.served_at).total_seconds()
         scopes += await _known(client, settings)
-    return [*_let_in(address, None), *scopes, _clock(skew), _limits(client.limiter)]
+    return [*_address_checks(address, None), *scopes, _clock(skew), _limits(client.limiter)]
 
 
-async def _scope(client: Client, resource: Declaration) -> tuple[Page[Resource] | None, Check]:
+async def _scope(
+    client: Client, resource: Declaration
+) -> tuple[Page[Resource] | None, DoctorCheck]:
     """Whether the key may read the resource; raises what concerns all the others too."""
     name = f"scope {resource.read_scope()}"
     endpoint: RecordEndpoint[Resource] = RecordEndpoint(client, resource.record)
@@ -570,13 +576,13 @@ async def _scope(client: Client, resource: Declaration) -> tuple[Page[Resource] 
         page = await endpoint.list(page=1, per_page=1)
     except Forbidden as error:
         found = "missing: pulls skip the resources that need this scope"
-        return None, Check(name, "warning", found, error.action)
+        return None, DoctorCheck(name, "warning", found, error.action)
     except ServerFailed as error:
         return None, _failed(name, error)
-    return page, Check(name, "ok", f"{page.total:,} {resource.name.replace('_', ' ')}")
+    return page, DoctorCheck(name, "ok", f"{page.total:,} {resource.name.replace('_', ' ')}")
 
 
-async def _known(client: Client, settings: Settings) -> list[Check]:
+async def _known(client: Client, settings: Settings) -> list[DoctorCheck]:
     """Look for records of the folder in the workspace; no check if the folder has none."""
     warehouse = Warehouse(settings.folder)
     try:
@@ -590,14 +596,14 @@ async def _known(client: Client, settings: Settings) -> list[Check]:
         return [_failed("known records", error)]
     if found is not None:
         return [
-            Check(
+            DoctorCheck(
                 "known records",
                 "ok",
                 f"a loaded record exists in this workspace ({found[0]} {found[1]})",
             )
         ]
     return [
-        Check(
+        DoctorCheck(
             "known records",
             "failed",
             (
@@ -610,37 +616,40 @@ async def _known(client: Client, settings: Settings) -> list[Check]:
     ]
 
 
-def _let_in(base_url: str, error: ConnectorError | None) -> list[Check]:
+def _address_checks(base_url: str, error: ConnectorError | None) -> list[DoctorCheck]:
     """The address and the key, in the light of what ended the look at the scopes."""
-    address = Check("address", "ok", f"{base_url} is the API")
+    address = DoctorCheck("address", "ok", f"{base_url} is the API")
     match error:
         case None | Stopped() | RateLimited():
-            return [address, Check("key", "ok", "the key is accepted")]
+            return [address, DoctorCheck("key", "ok", "the key is accepted")]
         case Unauthorized():
             return [address, _failed("key", error)]
-    return [_failed("address", error), Check("key", "not checked", "fix the check 'address' first")]
+    return [
+        _failed("address", error),
+        DoctorCheck("key", "not checked", "fix the check 'address' first"),
+    ]
 
 
-def _clock(skew: float | None) -> Check:
+def _clock(skew: float | None) -> DoctorCheck:
     """Check this machine's clock against the server's."""
     if skew is None:
-        return Check("clock", "warning", "the server does not report its time")
+        return DoctorCheck("clock", "warning", "the server does not report its time")
     found = f"this machine is {abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} the API"
     if abs(skew) <= SKEW_SECONDS_MAX:
-        return Check("clock", "ok", found)
+        return DoctorCheck("clock", "ok", found)
     action = "Correct this machine's clock. Pulls use the server's clock and are not affected."
-    return Check("clock", "warning", found, action)
+    return DoctorCheck("clock", "warning", found, action)
 
 
-def _limits(limiter: RateLimiter) -> Check:
+def _limits(limiter: RateLimiter) -> DoctorCheck:
     """Check the limits by the last answer (API 8.3)."""
     if limiter.limit is None:
         action = "Nothing to do: pulls start slowly and adapt to the API."
-        return Check("limits", "warning", "the API does not report a rate limit", action)
+        return DoctorCheck("limits", "warning", "the API does not report a rate limit", action)
     found = f"{limiter.limit:,} requests a minute"
     if limiter.remaining is not None:
         found += f", {limiter.remaining:,} left"
     seconds = limiter.resets_in(time.monotonic())
     if seconds is not None:
         found += f", reset in {seconds:.0f} s"
-    return Check("limits", "ok", found)
+    return DoctorCheck("limits", "ok", found)

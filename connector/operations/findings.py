@@ -66,7 +66,7 @@ NO_PUSHES = PushHealth()
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class Problem:
     """A problem: its title, a sentence on it, its start (None: now), and its next action.
 
     Without an action, it is that of the alert's type. `causes` are codes of errors, names of checks
@@ -80,7 +80,7 @@ class Trouble:
     causes: tuple[str, ...] = ()
 
 
-Answer = Trouble | Literal[False] | None
+Answer = Problem | Literal[False] | None
 """Answer of a condition: the problem, False for no problem, None if it could not be checked."""
 
 
@@ -91,7 +91,7 @@ class Subject(NamedTuple):
     about: str = ""
 
 
-Sight = Mapping[Subject, Trouble | None]
+Sight = Mapping[Subject, Problem | None]
 """Result of a check: a problem, or None for no problem. A missing subject could not be checked,
 and keeps its state.
 """
@@ -108,7 +108,7 @@ class JobRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class FileSnapshot:
     """Contents of an account's files that decide about alerts.
 
     `health` has only runs that ended, and nothing if the work file is `unusable`. `quota` is None
@@ -151,17 +151,17 @@ class Snapshot:
         return max((e.opened_at for e in self.alerts if e.code in codes), default=None)
 
 
-def look(
+def read_snapshot(
     settings: Settings,
     now: datetime,
     alerts: Iterable[AlertRecord] = (),
     jobs: Sequence[JobRun] = (),
     met: ConnectorError | None = None,
-) -> Snapshot:
+) -> FileSnapshot:
     """Read the account's files; none is made. Raises the ledger's errors."""
     warehouse, health, unusable = Warehouse(settings.folder), NOTHING, None
     open_now = [each for each in alerts if each.is_open]
-    s = Snapshot(now, settings.alert_max_age.value, alerts=open_now, jobs=jobs, met=met)
+    s = FileSnapshot(now, settings.alert_max_age.value, alerts=open_now, jobs=jobs, met=met)
     running = set[str]()
     with Ledger(settings.folder) as ledger:
         if ledger.exists:
@@ -216,7 +216,7 @@ _BY_SCHEDULE = {
 """What users do who run a command by hand, and what they do if a schedule runs it."""
 
 
-def own_words(message: str | None) -> tuple[str, str]:
+def without_api_words(message: str | None) -> tuple[str, str]:
     """Return a run's message as a sentence without the API's own words, and the API's status.
 
     An alert leaves the machine, and the API's words in an error may name a person. Everything else
@@ -237,20 +237,20 @@ def _failure(
     *,
     action: str = "",
     causes: Iterable[str] = (),
-) -> Trouble:
+) -> Problem:
     """Return the problem that an error makes, with its reason in brackets."""
-    code, (said, status) = ended.error_code, own_words(ended.message)
+    code, (said, status) = ended.error_code, without_api_words(ended.message)
     reason = _REASONS.get(code or "")
     if reason is None:
         reason = f"the API answered {status}" if status else (code or "").replace("_", " ")
     elif status:
         reason = f"{reason}, {status}"
-    action = scheduled(action or action_of(code))
+    action = action_when_scheduled(action or action_of(code))
     title = f"{what} ({reason})" if reason else what
-    return Trouble(title, said, since, action, tuple(sorted(causes)) or (code or "failed",))
+    return Problem(title, said, since, action, tuple(sorted(causes)) or (code or "failed",))
 
 
-def scheduled(action: str) -> str:
+def action_when_scheduled(action: str) -> str:
     """Return the action for a user whose schedule runs the command again."""
     for by_hand, by_schedule in _BY_SCHEDULE.items():
         action = action.replace(by_hand, by_schedule)
@@ -264,7 +264,7 @@ def _has_failed(run: Run | Publication) -> bool:
     return run.outcome in (None, "failed", "interrupted", "refused")
 
 
-def _pull_failed(s: Snapshot) -> Answer:
+def _pull_failed(s: FileSnapshot) -> Answer:
     failed = list(takewhile(_has_failed, s.runs))
     if not failed:
         # A pull that was stopped before its first request has not asked the API anything.
@@ -285,10 +285,10 @@ def _pull_failed(s: Snapshot) -> Answer:
     said = "The pull was stopped before its end, for example by a restart. Loaded records are kept."
     action = "Run 'connector pull', or wait for the next one: it continues. If this happens again, "
     action += "check the machine's log."
-    return Trouble(title, said, since, action, tuple(sorted(causes)))
+    return Problem(title, said, since, action, tuple(sorted(causes)))
 
 
-def _publication_failed(s: Snapshot) -> Answer:
+def _publication_failed(s: FileSnapshot) -> Answer:
     failed = list(takewhile(_has_failed, s.publications))
     if not failed:
         return False if s.publications else None
@@ -302,7 +302,7 @@ def _publication_failed(s: Snapshot) -> Answer:
     return found
 
 
-def _checks_warn(s: Snapshot) -> Answer:
+def _checks_warn(s: FileSnapshot) -> Answer:
     if not s.publications or s.publications[0].outcome != "published":
         return None
     last, said = s.publications[0], list[str]()
@@ -313,17 +313,17 @@ def _checks_warn(s: Snapshot) -> Answer:
         said.append(f"{name}{number}{f' (for example {sample})' if sample else ''}")
     title = f"{count_noun(len(said), 'data check has', 'data checks have')} warnings"
     causes = tuple(sorted(last.failed_checks))
-    return said != [] and Trouble(title, f"{'; '.join(said)}.", last.ended_at, causes=causes)
+    return said != [] and Problem(title, f"{'; '.join(said)}.", last.ended_at, causes=causes)
 
 
-def _lakehouse_behind(s: Snapshot) -> Answer:
+def _lakehouse_behind(s: FileSnapshot) -> Answer:
     last = s.health.shared
     if last is None or last.outcome != "failed":
         return None if s.unusable else False
     return _failure("the lakehouse is not up to date", last.ended_at, last)
 
 
-class _Reached(NamedTuple):
+class _LastWork(NamedTuple):
     """The last run's work on a resource: its outcome, the run, and when the run ended."""
 
     done: ResourceRun
@@ -331,7 +331,7 @@ class _Reached(NamedTuple):
     since: datetime | None
 
 
-def _not_proven(s: Snapshot, reached: _Reached) -> Answer:
+def _not_proven(s: FileSnapshot, reached: _LastWork) -> Answer:
     done, run, since = reached
     if done.proven:
         return False
@@ -346,17 +346,17 @@ def _not_proven(s: Snapshot, reached: _Reached) -> Answer:
     return _failure(what, since, done, action=action_of(done), causes=(cause,))
 
 
-def _deletions_refused(s: Snapshot, reached: _Reached) -> Answer:
+def _deletions_refused(s: FileSnapshot, reached: _LastWork) -> Answer:
     done = reached.done
     if not done.anomalies.get("mass_deletion"):
         return False if done.proven else None
     title, _, samples = (done.message or "many records are missing").partition(", for example ")
     said = f"The pull kept their rows.{f' Examples: {samples}.' if samples else ''}"
     code = done.error_code or "deletions_refused"
-    return Trouble(title, said, reached.since, scheduled(action_of(code)), (code,))
+    return Problem(title, said, reached.since, action_when_scheduled(action_of(code)), (code,))
 
 
-def _anomalies(s: Snapshot, reached: _Reached) -> Answer:
+def _anomalies(s: FileSnapshot, reached: _LastWork) -> Answer:
     events = s.health.events.get(reached.done.resource, ())
     odd = [each for each in events if each.kind not in QUIET_KINDS]
     if not odd:
@@ -365,10 +365,10 @@ def _anomalies(s: Snapshot, reached: _Reached) -> Answer:
     causes = {f"{e.kind} {e.detail}" if e.kind in _FIELD_EVENTS else e.kind for e in odd}
     said = describe_anomalies(reached.done.resource, odd)
     title = "undocumented fields or values"
-    return Trouble(title, said, reached.since, causes=tuple(sorted(causes)))
+    return Problem(title, said, reached.since, causes=tuple(sorted(causes)))
 
 
-def _cost_rising(s: Snapshot) -> Answer:
+def _cost_rising(s: FileSnapshot) -> Answer:
     # Requests of --reverify do not count, and neither do pulls with a limit.
     whole = [e for e in s.runs if e.outcome in ("done", "partial") and e.budget is None]
     if s.quota is None or not whole or whole[0] is not s.runs[0]:
@@ -386,10 +386,10 @@ def _cost_rising(s: Snapshot) -> Answer:
         return False
     title = f"the last pull took {cost:,} requests, usually {usual:,.0f}"
     said = f"If pulls continue like this, the billing cycle needs about {expected:,} requests."
-    return Trouble(title, f"{said} The plan has {month.limit:,}.", last.started_at)
+    return Problem(title, f"{said} The plan has {month.limit:,}.", last.started_at)
 
 
-def _api_slow(s: Snapshot) -> Answer:
+def _api_slow(s: FileSnapshot) -> Answer:
     # Pulls that waited for the rate limit do not count.
     paces = [
         (run, run.seconds / run.requests)
@@ -406,10 +406,10 @@ def _api_slow(s: Snapshot) -> Answer:
         return False
     title = f"the API is slow ({pace:.1f} s per request, usually {usual:.1f} s)"
     said = f"The last pull took {last.seconds:,.0f} s for {requests:,} requests."
-    return Trouble(title, said, last.started_at)
+    return Problem(title, said, last.started_at)
 
 
-def _clock_wrong(s: Snapshot) -> Answer:
+def _clock_wrong(s: FileSnapshot) -> Answer:
     if s.ahead_seconds is None:
         return None
     seconds = abs(s.ahead_seconds)
@@ -419,21 +419,21 @@ def _clock_wrong(s: Snapshot) -> Answer:
     size, unit = next(each for each in sizes if seconds >= each[0])
     where = "ahead of" if s.ahead_seconds > 0 else "behind"
     title = f"this machine's clock is {count_noun(round(seconds / size), unit)} {where} the API's"
-    return Trouble(title, "Ages, schedules and alerts about silence use this machine's clock.")
+    return Problem(title, "Ages, schedules and alerts about silence use this machine's clock.")
 
 
 # -- Pushes ----------------------------------------------------------------------------------------
 # No file's name is repeated, since it may be a person's.
 
 
-def _push_failed(s: Snapshot) -> Answer:
+def _push_failed(s: FileSnapshot) -> Answer:
     if not s.pushes.runs:
         return None
     last = s.pushes.runs[0]
     batch = f"Batch {last.batch}, {last.resource}."
     if last.outcome is None:
         action = "Push the same file again: it continues where it stopped."
-        return Trouble("push interrupted", batch, last.begun_at, action, ("interrupted",))
+        return Problem("push interrupted", batch, last.begun_at, action, ("interrupted",))
     found = _failure("push failed", last.ended_at, last)
     # No schedule sends a file again.
     found = replace(found, happened=f"{batch} {found.happened}".rstrip())
@@ -441,41 +441,41 @@ def _push_failed(s: Snapshot) -> Answer:
     return found if last.outcome == "failed" else False
 
 
-def _rows_rejected(s: Snapshot, push: PushRun) -> Answer:
+def _rows_rejected(s: FileSnapshot, push: PushRun) -> Answer:
     if push.outcome not in ("done", "partial"):
         return None
     title = f"{count_noun(push.refused, 'row')} of the last push not applied"
-    found = Trouble(title, f"Batch {push.batch}.", push.ended_at, causes=(push.batch,))
+    found = Problem(title, f"Batch {push.batch}.", push.ended_at, causes=(push.batch,))
     return found if push.refused else False
 
 
-def _rows_in_doubt(s: Snapshot) -> Answer:
+def _rows_in_doubt(s: FileSnapshot) -> Answer:
     doubts = [each for each in (s.pushes.held, s.pushes.open) if each is not None]
     if s.quota is None or not doubts:
         return None if s.quota is None else False
     rows = count_noun(sum(each.rows for each in doubts), "row")
     said = "The rows were sent, and it is unknown whether the API applied them."
-    return Trouble(f"{rows} in doubt", said, min(each.since for each in doubts))
+    return Problem(f"{rows} in doubt", said, min(each.since for each in doubts))
 
 
 # -- Quota -----------------------------------------------------------------------------------------
 
 
-def _quota_spent(s: Snapshot) -> Answer:
+def _quota_spent(s: FileSnapshot) -> Answer:
     if s.quota is None:
         return None
     month, answer = s.quota.month, s.quota.exhaustion
     if answer is not None:
         said = f"The API reported it. Pulls send no request before {format_moment(answer.until)}."
-        return Trouble("the monthly limit of requests is used up", said, answer.noted_at)
+        return Problem("the monthly limit of requests is used up", said, answer.noted_at)
     if month.limit is None or month.room(keeps_reserve=True):
         return False
     kept = f", and {month.reserve:,} are reserved for pushes" if month.reserve else ""
     said = f"{month.used:,} are used{kept}. The limit resets on {month.period.ends}."
-    return Trouble(f"the monthly limit of {month.limit:,} requests is used up", said)
+    return Problem(f"the monthly limit of {month.limit:,} requests is used up", said)
 
 
-def _quota_forecast(s: Snapshot) -> Answer:
+def _quota_forecast(s: FileSnapshot) -> Answer:
     if s.quota is None or s.quota.month.limit is None:
         return None if s.quota is None else False
     limit, expected, ends = s.quota.month.limit, s.quota.forecast, s.quota.month.period.ends
@@ -483,7 +483,7 @@ def _quota_forecast(s: Snapshot) -> Answer:
         return None
     title = f"the billing cycle needs about {expected:,} of {limit:,} requests"
     said = f"The cycle ends on {ends}. A usual day takes {s.quota.usual_day:,} requests."
-    return Trouble(title, said) if expected > limit else False
+    return Problem(title, said) if expected > limit else False
 
 
 # -- Silence ---------------------------------------------------------------------------------------
@@ -514,7 +514,7 @@ def proof_of(proven_at: Mapping[str, datetime | None], now: datetime, age: Age) 
     return Proof(oldest, behind, said if behind else None)
 
 
-def _silent(s: Snapshot) -> Answer:
+def _silent(s: FileSnapshot) -> Answer:
     if s.unusable is not None:
         return None
     proof = proof_of(s.health.proven_at, s.now, s.max_age)
@@ -525,49 +525,49 @@ def _silent(s: Snapshot) -> Answer:
         return None  # The first pull of all has as long as any other.
     never = "no pull was ever verified"
     title = f"no verified pull for more than {s.max_age}" if proof.oldest else never
-    return Trouble(title, proof.sentence, proof.oldest or first)
+    return Problem(title, proof.sentence, proof.oldest or first)
 
 
 # -- Not recorded by any run -----------------------------------------------------------------------
 
 
-def of_files(error: WarehouseError) -> Trouble:
+def file_problem(error: WarehouseError) -> Problem:
     """Return the problem of a work file or a ledger."""
-    title, (said, _) = "the account's files cannot be used", own_words(str(error))
-    return Trouble(title, said, action=scheduled(error.action), causes=(error.code,))
+    title, (said, _) = "the account's files cannot be used", without_api_words(str(error))
+    return Problem(title, said, action=action_when_scheduled(error.action), causes=(error.code,))
 
 
-def _over_once_recorded(s: Snapshot, code: str) -> Answer:
+def _over_once_recorded(s: FileSnapshot, code: str) -> Answer:
     opened, recorded = s.opened_at(code), s.recorded_at
     is_over = opened is None or (recorded is not None and recorded >= opened)
     return False if is_over else None
 
 
-def _files_unusable(s: Snapshot) -> Answer:
+def _files_unusable(s: FileSnapshot) -> Answer:
     if s.unusable is not None:
-        return of_files(s.unusable)
+        return file_problem(s.unusable)
     recorded = {each.error_code for each in s.runs[:1]}
     recorded |= {each.error_code for each in s.health.publications[:1]}
     is_passing = isinstance(s.met, _PASSING)
     if isinstance(s.met, WarehouseError) and not is_passing and s.met.code not in recorded:
-        return of_files(s.met)
+        return file_problem(s.met)
     return _over_once_recorded(s, "files_unusable")
 
 
-def _settings_wrong(s: Snapshot) -> Answer:
+def _settings_wrong(s: FileSnapshot) -> Answer:
     if s.met is None or not isinstance(s.met, _SETTINGS):
         return _over_once_recorded(s, "settings_wrong")
-    said, _ = own_words(str(s.met))
+    said, _ = without_api_words(str(s.met))
     # The names of all settings are no action: the message suggests the nearest.
     action = "" if isinstance(s.met, UnknownName) else s.met.action
-    return Trouble("settings are invalid", said, action=action, causes=(str(s.met),))
+    return Problem("settings are invalid", said, action=action, causes=(str(s.met),))
 
 
-def _job_failed(s: Snapshot, job: JobRun) -> Answer:
+def _job_failed(s: FileSnapshot, job: JobRun) -> Answer:
     if not job.failed or (s.recorded_at is not None and s.recorded_at >= job.started_at):
         return False
     said = f"Dagster run {job.run_id} failed before the connector recorded anything."
-    return Trouble("job failed", said, job.started_at)
+    return Problem("job failed", said, job.started_at)
 
 
 # -- Every alert -----------------------------------------------------------------------------------
@@ -679,7 +679,7 @@ _ALL = (
 ALERTS: Mapping[str, AlertType] = {each.code: each for each in _ALL}
 
 
-def sight_of(s: Snapshot) -> Sight:
+def find_problems(s: FileSnapshot) -> Sight:
     """Return the problems in the snapshot. One cause is reported once."""
     sight = {subject: answer or None for subject, answer in _answers(s) if answer is not None}
     if sight.get(Subject("silent")) and _is_explained(s, sight):
@@ -687,13 +687,13 @@ def sight_of(s: Snapshot) -> Sight:
     return sight
 
 
-def _answers(s: Snapshot) -> Iterator[tuple[Subject, Answer]]:
+def _answers(s: FileSnapshot) -> Iterator[tuple[Subject, Answer]]:
     ended = {each.run_id: each for each in s.runs}
-    reached, pushes = dict[str, _Reached](), dict[str, PushRun]()
+    reached, pushes = dict[str, _LastWork](), dict[str, PushRun]()
     for resource, (run_id, done) in s.health.resources.items():
         run = ended.get(run_id)
         since = None if run is None else run.ended_at or run.started_at
-        reached[resource] = _Reached(done, run, since)
+        reached[resource] = _LastWork(done, run, since)
     for push in s.pushes.runs:
         pushes.setdefault(push.resource, push)
     # With invalid settings, only some of them could be read.
@@ -714,7 +714,7 @@ def _answers(s: Snapshot) -> Iterator[tuple[Subject, Answer]]:
         yield Subject("job_failed", job.job), _job_failed(s, job)
 
 
-def _is_explained(s: Snapshot, sight: Sight) -> bool:
+def _is_explained(s: FileSnapshot, sight: Sight) -> bool:
     """Return True if a recent pull verified nothing and another alert reports why.
 
     Without a recent pull, the schedule is dead, whatever else is wrong.

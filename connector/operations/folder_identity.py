@@ -67,7 +67,7 @@ def replace_ledger(settings: Settings, now: datetime) -> NewLedger | None:
     Returns None, and changes nothing, if the ledger is in order. Raises a `WarehouseError`.
     """
     folder, warehouse = settings.folder, Warehouse(settings.folder)
-    reason = _fault(folder, warehouse)
+    reason = _ledger_fault(folder, warehouse)
     if reason is None:
         return None
     if warehouse.exists or warehouse.published.exists():
@@ -80,7 +80,11 @@ def replace_ledger(settings: Settings, now: datetime) -> NewLedger | None:
             if known is not None:
                 ledger.write_identity(known)
             ledger.continue_changes(warehouse.read(state.last_copied))
-            forgotten = [*_forgotten_pushes(warehouse), *_taken_back(ledger, warehouse), *forgotten]
+            forgotten = [
+                *_forgotten_pushes(warehouse),
+                *_recount_requests(ledger, warehouse),
+                *forgotten,
+            ]
             # Pushes wait for a pull: rows that were pushed before meet their own records then.
             proven = {each.resource: each.proven_at for each in warehouse.status()}
             note = Restore(now, now, is_ledger_older=True, proven=proven)
@@ -88,7 +92,7 @@ def replace_ledger(settings: Settings, now: datetime) -> NewLedger | None:
     return NewLedger(reason, aside, tuple(forgotten))
 
 
-def _fault(folder: Path, warehouse: Warehouse) -> str | None:
+def _ledger_fault(folder: Path, warehouse: Warehouse) -> str | None:
     """Return why the ledger cannot be used; None if it can."""
     path = folder / LEDGER_FILE
     try:
@@ -129,7 +133,7 @@ def _forgotten_pushes(warehouse: Warehouse) -> Iterator[str]:
         )
 
 
-def _taken_back(ledger: Ledger, warehouse: Warehouse) -> Iterator[str]:
+def _recount_requests(ledger: Ledger, warehouse: Warehouse) -> Iterator[str]:
     """Count the requests recorded in the work file; yield a sentence on the lost ones."""
     uses = warehouse.read(read_quota)
     ledger.count_uses(uses)

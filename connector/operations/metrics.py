@@ -68,7 +68,7 @@ Point = tuple[str, float, Mapping[str, str]]
 """The name of an instrument, a value, and its labels."""
 
 
-def measure(settings: Settings, now: datetime) -> list[Point]:
+def read_metrics(settings: Settings, now: datetime) -> list[Point]:
     """Return every metric of an account."""
     found: list[tuple[str, float | None, dict[str, str]]] = []
     is_up = False
@@ -84,7 +84,7 @@ def measure(settings: Settings, now: datetime) -> list[Point]:
     ]
 
 
-def unreadable(account: str | None) -> Point:
+def unreadable_metric(account: str | None) -> Point:
     """Return the metric of an account whose settings or files cannot be read."""
     return ("up", 0.0, {f"{_PREFIX}account": account or ""})
 

@@ -86,7 +86,7 @@ class RestoreOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class RestoreResult:
     """Result of a restore.
 
     Args:
@@ -135,7 +135,7 @@ def restore(
     options: RestoreOptions = RestoreOptions(),  # it cannot be changed
     *,
     now: Clock = lambda: datetime.now(UTC),
-) -> Restored:
+) -> RestoreResult:
     """Restore the account's folder as it was when the backup was made.
 
     Raises:
@@ -188,13 +188,13 @@ def _check(settings: Settings, manifest: Manifest, source: Path) -> None:
 
 def _carry_out(
     settings: Settings, manifest: Manifest, options: RestoreOptions, staging: Path, now: Clock
-) -> Restored:
+) -> RestoreResult:
     """Put the unpacked files in place, erase people again, and publish."""
     folder, at = settings.folder, now()
     run_id, live = new_id(at), folder / LEDGER_FILE
     is_readable = _is_readable(live)
     keeps = is_readable and _is_newer(live, staging / LEDGER_FILE, takes=options.takes_ledger)
-    placing = _Placing(folder, staging, at)
+    placing = FileSwap(folder, staging, at)
     with ExitStack() as held:
 
         def open_ledger() -> Ledger:
@@ -213,7 +213,7 @@ def _carry_out(
             waiting = placing.put_in_place(keeps_ledger=keeps)
         if not keeps:
             ledger = open_ledger()
-        lost, receipts = _lost(manifest.made_at, keeps_ledger=keeps), tuple[Receipt, ...]()
+        lost, receipts = _describe_lost(manifest.made_at, keeps_ledger=keeps), tuple[Receipt, ...]()
         error: ConnectorError | None = None
         try:
             _note(ledger, manifest, Warehouse(folder), at, is_ledger_older=not keeps)
@@ -240,7 +240,7 @@ def _carry_out(
             _publish(settings, staging / PUBLISHED_FILE, now, is_changed=bool(again))
         except ConnectorError as caught:
             error = caught
-        return Restored(manifest, keeps, tuple(lost), placing.aside, receipts, error, waiting)
+        return RestoreResult(manifest, keeps, tuple(lost), placing.aside, receipts, error, waiting)
 
 
 def _note(
@@ -295,7 +295,7 @@ def _is_newer(live: Path, staged: Path, *, takes: bool) -> bool:
     )
 
 
-def _lost(made_at: datetime, *, keeps_ledger: bool) -> list[str]:
+def _describe_lost(made_at: datetime, *, keeps_ledger: bool) -> list[str]:
     """Sentences about what is not known any more."""
     when = format_moment(made_at)
     history = (
@@ -316,7 +316,7 @@ def _lost(made_at: datetime, *, keeps_ledger: bool) -> list[str]:
 # -- Files -----------------------------------------------------------------------------------------
 
 
-class _Placing:
+class FileSwap:
     """Moves the unpacked files to the account's folder, and existing files aside."""
 
     def __init__(self, folder: Path, staging: Path, at: datetime) -> None:

@@ -20,7 +20,7 @@ _PLAIN = re.compile(r"[\w./+@-]+").fullmatch
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class InstallPlaces:
     """Folders and user of an installation.
 
     Args:
@@ -45,7 +45,7 @@ class Places:
         }
 
 
-def service_files(places: Places) -> dict[str, str]:
+def service_files(places: InstallPlaces) -> dict[str, str]:
     """Return the text of each service file by its name.
 
     Raises:
@@ -66,51 +66,54 @@ def service_files(places: Places) -> dict[str, str]:
     page = f"{places.programs}/dagster-webserver {workspace} --host 127.0.0.1 --port 3000"
     daemon = f"{places.programs}/dagster-daemon run {workspace}"
     return {
-        "connector.service": _job(
+        "connector.service": _job_unit(
             places,
             "pull and publish every account",
             pull,
             # 3: done, but something needs a review. 4: stopped at a limit. Alerts report both.
             more="SuccessExitStatus=3 4\nTimeoutStartSec=6h\n",
         ),
-        "connector.timer": _timer("every night", "*-*-* 02:15:00"),
-        "connector-backup.service": _job(
+        "connector.timer": _timer_unit("every night", "*-*-* 02:15:00"),
+        "connector-backup.service": _job_unit(
             places, "back up every account", backup, more="TimeoutStartSec=1h\n"
         ),
-        "connector-backup.timer": _timer("backup every night", "*-*-* 04:30:00"),
-        "connector-watch.service": _job(
+        "connector-backup.timer": _timer_unit("backup every night", "*-*-* 04:30:00"),
+        "connector-watch.service": _job_unit(
             places,
             "fail if an account was not verified for 26 hours",
             watch,
             unit="OnFailure=connector-alert.service\n",
             more="TimeoutStartSec=5min\n",
         ),
-        "connector-watch.timer": _timer("watch every hour", "hourly"),
-        "connector-alert.service": _job(
+        "connector-watch.timer": _timer_unit("watch every hour", "hourly"),
+        "connector-alert.service": _job_unit(
             places, "send the alerts that are due", alert, more="TimeoutStartSec=5min\n"
         ),
-        "dagster-daemon.service": _server(
+        "dagster-daemon.service": _server_unit(
             places, "Dagster's daemon, which starts the runs", daemon
         ),
-        "dagster-webserver.service": _server(places, "Dagster's page", page),
+        "dagster-webserver.service": _server_unit(places, "Dagster's page", page),
         "dagster.yaml": _DAGSTER,
         "workspace.yaml": _WORKSPACE,
         "crontab": _crontab(places, pull, backup, watch, alert),
     }
 
 
-def _job(places: Places, about: str, command: str, *, unit: str = "", more: str = "") -> str:
+def _job_unit(
+    places: InstallPlaces, about: str, command: str, *, unit: str = "", more: str = ""
+) -> str:
     """A service that runs one command to its end."""
-    return _service(places, about, command, unit, f"Type=oneshot\n{more}")
+    return _service_unit(places, about, command, unit, f"Type=oneshot\n{more}")
 
 
-def _server(places: Places, about: str, command: str) -> str:
+def _server_unit(places: InstallPlaces, about: str, command: str) -> str:
     """A service that is started with the machine and runs until it is stopped."""
     more = "Type=exec\nRestart=on-failure\nRestartSec=10s\nTimeoutStopSec=60s\n"
-    return f"{_service(places, about, command, '', more)}\n[Install]\nWantedBy=multi-user.target\n"
+    unit = _service_unit(places, about, command, "", more)
+    return f"{unit}\n[Install]\nWantedBy=multi-user.target\n"
 
 
-def _service(places: Places, about: str, command: str, unit: str, more: str) -> str:
+def _service_unit(places: InstallPlaces, about: str, command: str, unit: str, more: str) -> str:
     variables = " ".join(f"{name}={value}" for name, value in places.environment().items())
     return f"""\
 [Unit]
@@ -138,7 +141,7 @@ CapabilityBoundingSet=
 """
 
 
-def _timer(about: str, when: str) -> str:
+def _timer_unit(about: str, when: str) -> str:
     """A timer that makes up for a start that the machine slept through."""
     return f"""\
 [Unit]
@@ -154,7 +157,7 @@ WantedBy=timers.target
 """
 
 
-def _crontab(places: Places, pull: str, backup: str, watch: str, alert: str) -> str:
+def _crontab(places: InstallPlaces, pull: str, backup: str, watch: str, alert: str) -> str:
     variables = "".join(f"{name}={value}\n" for name, value in places.environment().items())
     enter = f"{places.user} cd {places.state} &&"
     return f"""\

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from connector.cli.session import Follower
+from connector.cli.session import RunProgress
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
 from connector.operations.alert_check import check_alerts
@@ -148,12 +148,12 @@ def beside_another(a: Account) -> object:
 def interrupted(*words: str) -> Step:
     """The process of a command gets a signal at its first answer."""
 
-    def cut(self: Follower, progress: object) -> None:
+    def cut(self: RunProgress, progress: object) -> None:
         raise KeyboardInterrupt
 
     def run(a: Account) -> None:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Follower, "__call__", cut)
+            patch.setattr(RunProgress, "__call__", cut)
             assert 130 == a.call(*words).status
 
     return run

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connector.ledger.alert_states import AlertRecord
-from connector.operations.alerts import Message, decide, messages_of
-from connector.operations.findings import Sight, Subject, Trouble
+from connector.operations.alerts import Message, decide_alerts, messages_of
+from connector.operations.findings import Problem, Sight, Subject
 from connector.settings.values import KINDS, Kind
 
 START = datetime(2026, 11, 21, tzinfo=UTC)
@@ -23,7 +23,7 @@ SUBJECTS = (
     Subject("quota_spent"),
     Subject("silent"),
 )
-BAD = Trouble("a problem", "It happened.", action="Do something.")
+BAD = Problem("a problem", "It happened.", action="Do something.")
 Alerts = tuple[AlertRecord, ...]
 
 looks = st.dictionaries(st.sampled_from(SUBJECTS), st.sampled_from([BAD, None]))
@@ -39,7 +39,7 @@ def sent(alerts: Iterable[AlertRecord]) -> tuple[list[Message], Alerts]:
 
 def check(before: Alerts, sight: Sight, hour: float = 0.0) -> tuple[list[Message], Alerts]:
     """Decide so many hours after the start, and deliver what is due."""
-    return sent(decide(before, sight, START + timedelta(hours=hour), KINDS))
+    return sent(decide_alerts(before, sight, START + timedelta(hours=hour), KINDS))
 
 
 def test_one_outage_is_one_message_and_its_end_is_another() -> None:
@@ -73,9 +73,9 @@ def test_a_new_cause_is_reported_while_the_alert_is_open() -> None:
 
 
 def test_an_outage_that_ended_before_anybody_heard_of_it_is_one_message() -> None:
-    opened = decide((), {SUBJECTS[0]: BAD}, START, KINDS)
-    ended = decide(opened, {SUBJECTS[0]: None}, START + timedelta(hours=1), KINDS)
-    unheard = decide(ended, {SUBJECTS[0]: None}, START + timedelta(hours=2), KINDS)
+    opened = decide_alerts((), {SUBJECTS[0]: BAD}, START, KINDS)
+    ended = decide_alerts(opened, {SUBJECTS[0]: None}, START + timedelta(hours=1), KINDS)
+    unheard = decide_alerts(ended, {SUBJECTS[0]: None}, START + timedelta(hours=2), KINDS)
 
     assert ended == unheard
     assert [("ended", START, "the pull succeeded at 01:00")] == told(sent(unheard)[0])
@@ -107,11 +107,11 @@ def test_a_subject_that_could_not_be_checked_keeps_its_state() -> None:
 def test_unwanted_kinds_open_nothing_and_end_without_a_message() -> None:
     silent: tuple[Kind, ...] = ("silent",)
     _, alerts = check((), dict.fromkeys(SUBJECTS, BAD))
-    left = decide(alerts, dict.fromkeys(SUBJECTS, BAD), START, silent)
+    left = decide_alerts(alerts, dict.fromkeys(SUBJECTS, BAD), START, silent)
 
     assert ["silent"] == [each.code for each in left]
     assert [] == messages_of(left, None)
-    assert () == decide((), {SUBJECTS[0]: BAD}, START, silent)
+    assert () == decide_alerts((), {SUBJECTS[0]: BAD}, START, silent)
 
 
 @settings(max_examples=100)

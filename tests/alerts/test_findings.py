@@ -18,13 +18,13 @@ from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger, LedgerStatus
 from connector.ledger.quota import MonthUse, Period
 from connector.operations.findings import (
+    FileSnapshot,
     JobRun,
-    Snapshot,
-    Trouble,
-    look,
-    own_words,
-    scheduled,
-    sight_of,
+    Problem,
+    action_when_scheduled,
+    find_problems,
+    read_snapshot,
+    without_api_words,
 )
 from connector.settings.values import read_age
 from connector.warehouse.runs import Publication, ResourceRun, Run, RunHealth
@@ -58,10 +58,10 @@ def month_of(limit: int | None, used: int = 500, forecast: int | None = None) ->
     return LedgerStatus(MonthUse(period, used, limit, 50), 30, forecast, None, None, ())
 
 
-def seen(found: RunHealth | None = None, **snapshot: Any) -> dict[str, Trouble | None]:
+def seen(found: RunHealth | None = None, **snapshot: Any) -> dict[str, Problem | None]:
     """The problems and their absences, by the names of their subjects."""
-    made = Snapshot(START, AGE, found or health(), **snapshot)
-    return {":".join(filter(None, subject)): each for subject, each in sight_of(made).items()}
+    made = FileSnapshot(START, AGE, found or health(), **snapshot)
+    return {":".join(filter(None, subject)): each for subject, each in find_problems(made).items()}
 
 
 def bad(found: RunHealth | None = None, **snapshot: Any) -> list[str]:
@@ -95,7 +95,7 @@ def test_a_pull_fails_since_the_first_of_those_in_a_row() -> None:
     ],
 )
 def test_the_apis_own_words_are_left_out(message: str | None, expected: tuple[str, str]) -> None:
-    assert expected == own_words(message)
+    assert expected == without_api_words(message)
 
 
 def test_a_run_under_way_says_nothing_and_one_that_was_cut_off_does(tmp_path: Path) -> None:
@@ -106,9 +106,9 @@ def test_a_run_under_way_says_nothing_and_one_that_was_cut_off_does(tmp_path: Pa
         cut = replace(health(), runs=(replace(begun, outcome=None),))
         patch.setattr("connector.warehouse.warehouse.Warehouse.health", lambda _: cut)
         ledger.take_lease("pull", owner, clock.now)
-        under_way = look(settings, clock.now)
+        under_way = read_snapshot(settings, clock.now)
         ledger.release_lease("pull", begun.run_id)
-        found = dict(sight_of(look(settings, clock.now)))[("pull_failed", "")]  # type: ignore[index]
+        found = dict(find_problems(read_snapshot(settings, clock.now)))[("pull_failed", "")]  # type: ignore[index]
 
     assert () == under_way.runs
     assert found is not None
@@ -310,7 +310,10 @@ def test_a_file_that_cannot_be_read_is_reported_and_the_rest_stays_unknown(tmp_p
     settings.make_folder()
     (settings.folder / "work.duckdb").write_bytes(b"not a database" * 1000)
 
-    sight = {subject.code: found for subject, found in sight_of(look(settings, START)).items()}
+    sight = {
+        subject.code: found
+        for subject, found in find_problems(read_snapshot(settings, START)).items()
+    }
 
     assert {"files_unusable", "settings_wrong"} == set(sight)
     assert None is sight["settings_wrong"]
@@ -321,8 +324,8 @@ def test_a_file_that_cannot_be_read_is_reported_and_the_rest_stays_unknown(tmp_p
 def test_no_action_asks_to_run_the_command_that_a_schedule_runs() -> None:
     for action in (TryAgain.action, Unreachable.action, AnswerBroken.action, DiskFull.action):
         assert "ommand again" in action
-        assert "ommand again" not in scheduled(action)
-        assert "next pull" in scheduled(action)
+        assert "ommand again" not in action_when_scheduled(action)
+        assert "next pull" in action_when_scheduled(action)
 
 
 def test_a_job_is_reported_only_if_the_connector_recorded_nothing() -> None:

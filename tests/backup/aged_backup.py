@@ -7,7 +7,7 @@ import csv
 from datetime import UTC, datetime
 from pathlib import Path
 
-from connector.operations.backup import Made, make_backup
+from connector.operations.backup import BackupResult, make_backup
 from connector.pushes.dry_run import PushFile
 from connector.pushes.push import PushReport, PushRunOptions, push
 from connector.sandbox.server import Sandbox
@@ -41,7 +41,7 @@ class Agency:
         report = pulled(self.sandbox, self.folder)
         assert "done" == report.outcome, report.as_json()
 
-    def back_up(self, **options: int) -> Made:
+    def back_up(self, **options: int) -> BackupResult:
         """Back the folder up, as of yesterday."""
         return make_backup(self.settings, self.backups, now=lambda: YESTERDAY, **options)
 

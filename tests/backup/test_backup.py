@@ -29,7 +29,7 @@ from connector.errors_api import LeaseHeld
 from connector.ledger.erasures import Backups
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
-from connector.operations.backup import Made, make_backup
+from connector.operations.backup import BackupResult, make_backup
 from connector.operations.backup_file import check_backup, is_backup_of, newest_backup
 from connector.operations.restore import RestoreOptions, restore
 from connector.settings.model import Settings, load_settings
@@ -69,7 +69,7 @@ def settings(tmp_path: Path) -> Settings:
     return settings
 
 
-def made_of(settings: Settings, hours: int = 0) -> Made:
+def made_of(settings: Settings, hours: int = 0) -> BackupResult:
     """A backup beside the data folder."""
     to = settings.data_dir.value.parent / "backups"
     return make_backup(settings, to, now=lambda: AT + timedelta(hours=hours))
@@ -249,7 +249,7 @@ def test_the_newer_ledger_wins(settings: Settings) -> None:
         other.execute("INSERT INTO erasures (erasure, begun_at) VALUES ('e1', '2026')")
     later = made_of(settings, 1)
 
-    def restored(made: Made, *, takes_ledger: bool = False) -> bool:
+    def restored(made: BackupResult, *, takes_ledger: bool = False) -> bool:
         options = RestoreOptions(replaces=True, takes_ledger=takes_ledger)
         done = restore(settings, made.file, options)
         assert None is done.error

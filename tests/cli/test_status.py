@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.cli.status import age
+from connector.cli.status import describe_age
 from connector.client import client
 from connector.sandbox.faults import Status
 from connector.sandbox.server import Sandbox
@@ -130,7 +130,7 @@ def test_status_works_while_a_pull_runs(tmp_path: Path) -> None:
     [(-5, "0 s"), (59, "59 s"), (90, "2 min"), (7200, "2 h"), (200_000, "2 d")],
 )
 def test_age_is_in_its_largest_unit(seconds: int, expected: str) -> None:
-    assert expected == age(timedelta(seconds=seconds))
+    assert expected == describe_age(timedelta(seconds=seconds))
 
 
 def test_status_says_that_nothing_is_to_do(tmp_path: Path) -> None:

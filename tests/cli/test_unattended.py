@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from connector.cli.session import Follower
-from connector.cli.terminal import Meter
+from connector.cli.session import RunProgress
+from connector.cli.terminal import ProgressMeter
 from connector.pulls.outcome import Progress
 from connector.sandbox.server import Sandbox
 from tests.cli.calling import COUNTS, KEY, Called, call, variables
@@ -48,7 +48,7 @@ def test_log_lines_have_the_run_as_fields(pulls: dict[str, Called]) -> None:
     assert any(line["message"].startswith("No changes") and line["requests"] for line in lines)
 
 
-class Bar(Meter):
+class Bar(ProgressMeter):
     """A meter that keeps how far each phase came."""
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Bar(Meter):
 
 def test_each_phase_has_a_bar_that_never_passes_its_end() -> None:
     bar = Bar()
-    follow = Follower(bar)
+    follow = RunProgress(bar)
     for name, count in (("jobs", 40), ("candidates", 300)):
         follow(Progress(name))
         for read in range(0, count + 1, 20):

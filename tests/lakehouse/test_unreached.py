@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from connector.cli import main
 from connector.errors import LakehouseError, LakehouseOffline, SettingsError
-from connector.operations.alert_check import due
+from connector.operations.alert_check import due_alerts
 from connector.operations.doctor import diagnose
 from connector.publishing import lakehouse_connection
 from connector.publishing.lakehouse_publication import publish_to_lakehouse
@@ -27,7 +27,7 @@ WRONG = "wrong-pass-word"
 
 def alerts_of(settings: Settings) -> list[str]:
     """The alerts that would stand."""
-    alerts = due(settings, (), datetime.now(UTC))
+    alerts = due_alerts(settings, (), datetime.now(UTC))
     return [each.code for each in alerts if each.code == "lakehouse_behind"]
 
 

@@ -6,14 +6,14 @@ import logging
 
 import pytest
 
-from pipelines.landing import SECONDS_BETWEEN, NowAndThen
+from pipelines.landing import SECONDS_BETWEEN, ThrottledLog
 
 
 def test_a_log_is_told_now_and_then(caplog: pytest.LogCaptureFixture) -> None:
     seconds = 0.0
     log = logging.getLogger("a run")
     with caplog.at_level(logging.DEBUG, "a run"):
-        progress = NowAndThen(log, lambda: seconds)
+        progress = ThrottledLog(log, lambda: seconds)
         for done in range(1_001):
             seconds = done * 0.06
             progress.tell(f"{seconds:.2f}")

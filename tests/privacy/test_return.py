@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from connector.cli.pull import reasons
+from connector.cli.pull import failure_lines
 from connector.privacy.erase import erase, release
 from connector.privacy.whereis import locate_person
 from connector.pulls.outcome import PullReport
@@ -93,7 +93,7 @@ def test_quiet_pull_finds_nothing_new(agency: Agency) -> None:
     assert [] != agency.held
     assert [] == list(traces(agency.data, EMAIL, PHONE, NAME))
     assert 0 == sum(each.new + each.changed for each in report.resources.values())
-    assert [] == list(reasons(report))
+    assert [] == list(failure_lines(report))
 
 
 def test_changed_record_lands_stripped(agency: Agency) -> None:
@@ -106,7 +106,7 @@ def test_changed_record_lands_stripped(agency: Agency) -> None:
     assert "fair" == row["source"]
     assert row["email"] is row["mobile"] is row["last_name"] is None
     assert {"suppressed": 1} == report.resources["candidates"].anomalies
-    (told,) = reasons(report)
+    (told,) = failure_lines(report)
     assert told.startswith("candidates: 1 record of erased people")
     assert [] == list(traces(agency.data, EMAIL, PHONE, NAME))
 

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from connector.cli import main
-from connector.operations.service_files import Places, service_files
+from connector.operations.service_files import InstallPlaces, service_files
 from connector.settings.layers import CONFIG_VARIABLE
 from connector.settings.model import ENVIRONMENT
 from tests.cli.calling import call
@@ -25,7 +25,9 @@ from tests.repository import ROOT
 
 FOLDER = ROOT / "docs" / "service"
 BIN = Path(sys.executable).parent
-PLACES = Places(BIN, "connector", Path("/srv/state"), Path("/etc/connector"), Path("/srv/backups"))
+PLACES = InstallPlaces(
+    BIN, "connector", Path("/srv/state"), Path("/etc/connector"), Path("/srv/backups")
+)
 WRITTEN = service_files(PLACES)
 SERVICES = [name for name in WRITTEN if name.endswith(".service")]
 TEXTS = WRITTEN | {p.name: p.read_text(encoding="utf-8") for p in FOLDER.iterdir() if p.is_file()}

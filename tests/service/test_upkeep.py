@@ -17,7 +17,7 @@ from connector.ledger.erasures import Erasures
 from connector.ledger.ledger import Ledger
 from connector.ledger.person import Person
 from connector.operations.backup import make_backup
-from connector.operations.doctor import Check, upkeep
+from connector.operations.doctor import DoctorCheck, check_upkeep
 from connector.operations.restore import RestoreOptions, restore
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.bookmark import Bookmark, Stream
@@ -35,9 +35,9 @@ def settings_of(folder: Path, **more: str) -> Settings:
     return load_settings({}, {**variables(ADDRESS, folder / "data"), **more}, folder)
 
 
-def looked(settings: Settings, now: datetime = NOW, **environ: str) -> dict[str, Check]:
+def looked(settings: Settings, now: datetime = NOW, **environ: str) -> dict[str, DoctorCheck]:
     """Every check by its name."""
-    return {each.name: each for each in upkeep(settings, environ, now)}
+    return {each.name: each for each in check_upkeep(settings, environ, now)}
 
 
 def land(settings: Settings, proven_at: datetime) -> None:

@@ -143,7 +143,7 @@ def _asset(project: Project, about: str) -> dg.AssetKey:
     if about in project.parents:
         return key_of(project, about)
     readers = (m for m in project.models.values() if about in project.sources_of(m))
-    return key_of(project, next((each.name for each in readers), project.order[0]))
+    return key_of(project, next((each.name for each in readers), project.build_order[0]))
 
 
 # -- Figures ---------------------------------------------------------------------------------------
@@ -253,7 +253,7 @@ PROJECT = load_project()
 CHECKS = checks_of(PROJECT)
 """Their tests and audits."""
 
-MODEL_KEYS = {name: key_of(PROJECT, name) for name in PROJECT.order}
+MODEL_KEYS = {name: key_of(PROJECT, name) for name in PROJECT.build_order}
 """The asset of each seed and model."""
 
 LAST_KEYS = tuple(
@@ -275,7 +275,7 @@ def models_of(accounts: Accounts) -> dg.AssetsDefinition:
         " the published file.",
         specs=[
             spec_of(PROJECT, name).replace_attributes(partitions_def=accounts.partitions)
-            for name in PROJECT.order
+            for name in PROJECT.build_order
         ],
         check_specs=[each.spec(accounts) for each in CHECKS.values()],
         can_subset=True,
@@ -291,8 +291,8 @@ def models_of(accounts: Accounts) -> dg.AssetsDefinition:
         Raises `dagster.Failure` with file and line if a model cannot be built.
         """
         wanted = keys_asked(context)
-        selected = tuple(name for name in PROJECT.order if MODEL_KEYS[name] in wanted)
-        chosen = () if len(selected) == len(PROJECT.order) else selected
+        selected = tuple(name for name in PROJECT.build_order if MODEL_KEYS[name] in wanted)
+        chosen = () if len(selected) == len(PROJECT.build_order) else selected
         settings = account.settings(account_of(context))
         try:
             made = prepare_draft(settings, select=chosen, watch=BuildLog(context.log))
@@ -366,7 +366,7 @@ def lineage_of(project: Project, shown: ModelDescription) -> dg.TableColumnLinea
 
     A column of `history` is the API's field of the same name, so it leads to the landed one.
     """
-    tables = {project.node(name).table: key_of(project, name) for name in project.order}
+    tables = {project.node(name).table: key_of(project, name) for name in project.build_order}
     deps: dict[str, list[dg.TableColumnDep]] = {}
     for column in shown.columns:
         for table, name in column.parents:

@@ -89,10 +89,14 @@ def content_values(value: Any) -> Mapping[str, Any]:
 
 def differing_keys(sent: Any, shown: Any) -> list[str]:
     """The keys of content values sent that are shown otherwise."""
-    return [key for key, value in content_values(sent).items() if not _is_value(value, shown, key)]
+    return [
+        key
+        for key, value in content_values(sent).items()
+        if not _is_same_content_value(value, shown, key)
+    ]
 
 
-def _is_value(value: Any, shown: Any, key: str) -> bool:
+def _is_same_content_value(value: Any, shown: Any, key: str) -> bool:
     other = content_values(shown).get(key)
     blanks = (_is_blank(value) or value == [], _is_blank(other) or other == [])
     if any(blanks):

@@ -123,14 +123,14 @@ class AccountStatus:
         return newest.true_of if newest is not None and newest.outcome == "unchanged" else None
 
     @property
-    def under_way(self) -> tuple[Lease, ...]:
+    def running_leases(self) -> tuple[Lease, ...]:
         """The leases of running runs."""
         leases = self.standing.leases if self.standing is not None else ()
         return tuple(each for each in leases if not each.is_over(self.now))
 
     def outcome_of(self, run: Run) -> str:
         """Return the run's outcome; a run without a process was interrupted."""
-        is_under_way = run.run_id in {each.owner.run_id for each in self.under_way}
+        is_under_way = run.run_id in {each.owner.run_id for each in self.running_leases}
         return run.outcome or ("running" if is_under_way else "interrupted")
 
     @property
@@ -161,7 +161,7 @@ class AccountStatus:
     def _per_minute(self) -> float | None:
         """Requests a minute: of the current run, the last run, or the API's limit."""
         paces = [
-            (each.requests, (self.now - each.since).total_seconds()) for each in self.under_way
+            (each.requests, (self.now - each.since).total_seconds()) for each in self.running_leases
         ]
         paces += [(each.requests or 0, each.seconds or 0.0) for each in self.runs]
         for requests, seconds in paces:
@@ -375,7 +375,7 @@ def _month_lines(found: AccountStatus) -> Iterator[str]:
     standing = found.standing
     if standing is None:
         return
-    for each in found.under_way:
+    for each in found.running_leases:
         owner = each.owner
         yield (
             f"Running: {each.name} since {format_moment(each.since)}, process {owner.pid} "
@@ -421,10 +421,10 @@ def _next_steps(found: AccountStatus) -> Iterator[str]:
     unread = found.unread
     if unread is not None:
         broken = sum(each.broken for each in found.resources)
-        is_repeatable = not found.under_way and broken < unread.records
+        is_repeatable = not found.running_leases and broken < unread.records
         yield _describe_backlog(unread) + (" Run 'connector pull'." if is_repeatable else "")
         return
-    if found.under_way:
+    if found.running_leases:
         return
     pulled = [each for each in found.resources if each.last is not None]
     proven = [each.proven_at for each in pulled if each.proven_at is not None]

@@ -192,7 +192,7 @@ class Terminal:
         if self.form == "json":
             self._log_line("warning", text, **more)
         else:
-            self._mark("Warning:", "yellow", text)
+            self._style_line("Warning:", "yellow", text)
 
     def relay(self, account: str, line: str) -> None:
         """Print a line that the process of an account printed on standard error."""
@@ -222,7 +222,7 @@ class Terminal:
             del told["message"]
             self._log_line("error", str(error), **told)
         else:
-            self._mark("Error:", "red", f"{error} [{error.code}]")
+            self._style_line("Error:", "red", f"{error} [{error.code}]")
             self._write(self._err, f"  {neutralise(action)}\n")
         return error.exit_status
 
@@ -273,7 +273,7 @@ class Terminal:
         line = as_line(level, "connector.cli", text, self.fields | more, datetime.now(UTC))
         self._write(self._err, f"{line}\n")
 
-    def _mark(self, mark: str, style: str, text: str) -> None:
+    def _style_line(self, mark: str, style: str, text: str) -> None:
         if not self.has_watcher:
             self._write(self._err, f"{mark} {neutralise(text)}\n")
             return

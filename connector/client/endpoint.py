@@ -15,12 +15,12 @@ from connector.catalog.page import PER_PAGE_MAX, Order, Page
 from connector.catalog.resource import Resource
 from connector.client.request import (
     Request,
-    convert_request,
-    create_request,
-    delete_request,
-    get_request,
-    list_request,
-    update_request,
+    build_convert_request,
+    build_create_request,
+    build_delete_request,
+    build_get_request,
+    build_list_request,
+    build_update_request,
 )
 from connector.client.response import Response, served_at
 from connector.client.response_parsing import read_deleted, read_list, read_record, read_written
@@ -82,7 +82,7 @@ class RecordEndpoint(Generic[R]):
         filters: Mapping[str, Any] | None = None,
     ) -> Page[R]:
         """One page from 1, of at most 100 items; by default newest created first."""
-        request = list_request(
+        request = build_list_request(
             self._resource,
             self._parent,
             page=page,
@@ -134,7 +134,7 @@ class RecordEndpoint(Generic[R]):
 
     async def get(self, id: str) -> R:
         """The record with all its fields. Raises `NotFound`."""
-        request = get_request(self._resource, id, self._parent)
+        request = build_get_request(self._resource, id, self._parent)
         return await self._sender.read(request, self._detail)
 
     def _detail(self, request: Request, answer: Response) -> R:
@@ -142,20 +142,20 @@ class RecordEndpoint(Generic[R]):
 
     async def create(self, fields: Mapping[str, Any]) -> WriteResult[R]:
         """Create a record. Raises `ValidationFailed` with messages by field."""
-        return await self._write(create_request(self._resource, fields, self._parent))
+        return await self._write(build_create_request(self._resource, fields, self._parent))
 
     async def update(self, id: str, fields: Mapping[str, Any]) -> WriteResult[R]:
         """Change the fields that are given, and no others. Raises `ValidationFailed`."""
-        return await self._write(update_request(self._resource, id, fields, self._parent))
+        return await self._write(build_update_request(self._resource, id, fields, self._parent))
 
     async def delete(self, id: str) -> str | None:
         """Delete the record; the API's message, if it gave one (API 4.8)."""
-        request = delete_request(self._resource, id, self._parent)
+        request = build_delete_request(self._resource, id, self._parent)
         return read_deleted(request, await self._sender.send(request))
 
     async def convert(self, id: str) -> WriteResult[R]:
         """Convert a lead into an active customer (API 4.6). It cannot be undone."""
-        return await self._write(convert_request(self._resource, id))
+        return await self._write(build_convert_request(self._resource, id))
 
     async def _write(self, request: Request) -> WriteResult[R]:
         answer = await self._sender.send(request)

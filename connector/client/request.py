@@ -59,7 +59,7 @@ class Request:
         return self.method == "GET"
 
 
-def list_request(
+def build_list_request(
     resource: Declaration,
     parent: str | None = None,
     *,
@@ -97,12 +97,12 @@ def list_request(
     return _request(resource, "list", parent, query=query)
 
 
-def get_request(resource: Declaration, id: str, parent: str | None = None) -> Request:
+def build_get_request(resource: Declaration, id: str, parent: str | None = None) -> Request:
     """Request for a record's detail."""
     return _request(resource, "get", parent, id=id)
 
 
-def create_request(
+def build_create_request(
     resource: Declaration, fields: Mapping[str, Any], parent: str | None = None
 ) -> Request:
     """Request to create. Raises `UnknownName` for a field that a create does not take."""
@@ -110,20 +110,20 @@ def create_request(
     return _request(resource, "create", parent, body=as_body(fields))
 
 
-def update_request(
+def build_update_request(
     resource: Declaration, id: str, fields: Mapping[str, Any], parent: str | None = None
 ) -> Request:
-    """Request to update the given fields alone. Raises as `create_request`."""
+    """Request to update the given fields alone. Raises as `build_create_request`."""
     _check_names(resource, "update", fields)
     return _request(resource, "update", parent, id=id, body=as_body(fields))
 
 
-def delete_request(resource: Declaration, id: str, parent: str | None = None) -> Request:
+def build_delete_request(resource: Declaration, id: str, parent: str | None = None) -> Request:
     """Request to delete a record."""
     return _request(resource, "delete", parent, id=id)
 
 
-def convert_request(resource: Declaration, id: str) -> Request:
+def build_convert_request(resource: Declaration, id: str) -> Request:
     """Request to convert a lead (API 4.6); it has no body."""
     return _request(resource, "convert", None, id=id)
 

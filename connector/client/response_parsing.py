@@ -267,14 +267,14 @@ def _record(request: Request, answer: Response, document: dict[str, Any]) -> dic
     record = document.get("data")
     if not isinstance(record, dict) or not _has_id(record):
         raise UnreadableAnswer(request.path_of, "answered without a record in 'data'")
-    if (reason := _misfit(request, answer, record)) is not None:
+    if (reason := _describe_mismatch(request, answer, record)) is not None:
         is_same_word = str(request.record_id).casefold() == record["id"].casefold()
         action = f"Write the id as the API does: {record['id']}" if is_same_word else None
         raise UnreadableAnswer(request.path_of, f"answered with {reason}", action=action)
     return record
 
 
-def _misfit(request: Request, answer: Response, record: Mapping[str, Any]) -> str | None:
+def _describe_mismatch(request: Request, answer: Response, record: Mapping[str, Any]) -> str | None:
     if request.record_id is not None:
         return misfit_of_id(request.record_id, record)
     moment = served_at(answer)

@@ -264,8 +264,8 @@ class Backups:
             connection.execute("DELETE FROM backups WHERE file = ?", (str(backup.file),))
             insert(connection, "backups", values_of(backup))
 
-    def forget(self, files: Iterable[Path]) -> None:
-        """Forget backups that were removed."""
+    def delete_entries(self, files: Iterable[Path]) -> None:
+        """Delete the entries of removed backup files."""
         with self._ledger.writing() as connection:
             connection.executemany("DELETE FROM backups WHERE file = ?", [(str(f),) for f in files])
 

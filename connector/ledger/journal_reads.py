@@ -394,17 +394,17 @@ def changes(connection: sqlite3.Connection, since: int) -> Iterator[Changes]:
     ((last,),) = connection.execute("SELECT last FROM push_changes").fetchall()
     since = since if since <= _whole(last) else 0
     yield Changes(last, batches=batch_records(connection, _SINCE, (since,)))
-    for span in _spans(connection, "push_rows", _ROWS_SINCE, (since, since)):
+    for span in _portions(connection, "push_rows", _ROWS_SINCE, (since, since)):
         where = f"{_ROWS_SINCE} AND {WITHIN}"
         yield Changes(last, rows=row_records(connection, where, (since, since, *span)))
     where = f"{_SINCE} AND {WITHIN}"
-    for span in _spans(connection, "push_attempts", _SINCE, (since,)):
+    for span in _portions(connection, "push_attempts", _SINCE, (since,)):
         yield Changes(last, attempts=attempt_records(connection, where, (since, *span)))
-    for span in _spans(connection, "push_before", _SINCE, (since,)):
+    for span in _portions(connection, "push_before", _SINCE, (since,)):
         yield Changes(last, before_images=before_images(connection, where, (since, *span)))
 
 
-def _spans(
+def _portions(
     connection: sqlite3.Connection, table: str, where: str, parameters: tuple[Any, ...]
 ) -> Iterator[tuple[str, int, int]]:
     """Portions of a table: batch, number behind which it begins, last number."""
@@ -548,13 +548,13 @@ def read_push_health(ledger: Ledger) -> PushHealth:
     """The health of pushes as it is written down. Raises a `WarehouseError`."""
     with ledger.reading() as connection:
         return PushHealth(
-            runs=_runs(connection),
-            held=_doubt(connection, FOR_A_PERSON),
-            open=_doubt(connection, IN_DOUBT - FOR_A_PERSON),
+            runs=_read_push_runs(connection),
+            held=_read_unknown_rows(connection, FOR_A_PERSON),
+            open=_read_unknown_rows(connection, IN_DOUBT - FOR_A_PERSON),
         )
 
 
-def _runs(connection: sqlite3.Connection) -> tuple[PushRun, ...]:
+def _read_push_runs(connection: sqlite3.Connection) -> tuple[PushRun, ...]:
     return tuple(
         read_records(
             connection,
@@ -570,7 +570,9 @@ def _runs(connection: sqlite3.Connection) -> tuple[PushRun, ...]:
     )
 
 
-def _doubt(connection: sqlite3.Connection, states: frozenset[State]) -> UnknownRows | None:
+def _read_unknown_rows(
+    connection: sqlite3.Connection, states: frozenset[State]
+) -> UnknownRows | None:
     ((rows, since),) = connection.execute(
         f"SELECT count(*), min(moved_at) FROM push_rows WHERE state IN ({sql_list(states)})"
     ).fetchall()

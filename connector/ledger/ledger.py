@@ -58,7 +58,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class QuotaExhaustion:
-    """A month that the API called spent `until` then, which it told if `is_told`."""
+    """Used-up monthly quota. `until` is the time of the reset, `is_told` whether the API reported it."""
 
     noted_at: datetime
     until: datetime

@@ -106,7 +106,7 @@ def make_backup(
             notes.note(Backup(made.manifest.made_at, made.file, made.file.stat().st_size))
         removed = _remove(to, settings.account.value, keep) if keep is not None else ()
         if removed and ledger.exists:
-            notes.forget(removed)
+            notes.delete_entries(removed)
     return BackupResult(made.file, made.manifest, removed)
 
 

@@ -158,7 +158,7 @@ async def diagnose(
     its workspace. What was changed is reported as a check.
     """
     asked = {"repairs": repairs, "renews_ledger": renews_ledger}
-    moved = [] if moved_to is None else [await _moved(settings, moved_to)]
+    moved = [] if moved_to is None else [await _accept_move(settings, moved_to)]
     local = (*_needs(settings, now, **asked), *_upkeep(settings, os.environ, now()))
     checks = await asyncio.to_thread(lambda: list(_checks(local)))
     checks[2:2] = moved
@@ -213,26 +213,26 @@ def _warning(found: str, action: str | None) -> Verdict:
 
 def _needs(settings: Settings, now: Clock, *, repairs: bool, renews_ledger: bool) -> Looks:
     warehouse = Warehouse(settings.folder)
-    yield "settings", lambda: _settings(settings)
-    yield "data folder", lambda: _folder(settings)
+    yield "settings", lambda: _check_settings(settings)
+    yield "data folder", lambda: _check_folder(settings)
     if repairs:
         yield "repair", lambda: _repair(warehouse, now)
         yield "receipts", lambda: _repair_receipts(settings)
     if renews_ledger:
         yield "new ledger", lambda: _new_ledger(settings, now)
-    yield "warehouse", lambda: _warehouse(warehouse)
-    yield "ledger", lambda: _ledger(settings)
-    yield WORKSPACE, lambda: _workspace(settings)
+    yield "warehouse", lambda: _check_warehouse(warehouse)
+    yield "ledger", lambda: _check_ledger(settings)
+    yield WORKSPACE, lambda: _check_workspace(settings)
     if settings.lakehouse.value is not None:
-        yield "lakehouse", lambda: _lakehouse(settings)
+        yield "lakehouse", lambda: _check_lakehouse(settings)
 
 
-def _settings(settings: Settings) -> Verdict:
+def _check_settings(settings: Settings) -> Verdict:
     settings.connection()
     return _ok("the address and the key are set")
 
 
-def _folder(settings: Settings) -> Verdict:
+def _check_folder(settings: Settings) -> Verdict:
     """The data folder can be written to, or can be made."""
     folder = settings.folder
     existing = next(each for each in (folder, *folder.parents) if each.exists())
@@ -287,7 +287,7 @@ def _proven(warehouse: Warehouse) -> str:
     return f"Verified until (UTC): {', '.join(proven)}."
 
 
-def _warehouse(warehouse: Warehouse) -> Verdict:
+def _check_warehouse(warehouse: Warehouse) -> Verdict:
     """The work file is one of ours and can be read."""
     if warehouse.is_lost:
         return _warning(LOST, LOST_ACTION)
@@ -310,7 +310,7 @@ def _new_ledger(settings: Settings, now: Clock) -> Verdict:
     )
 
 
-def _ledger(settings: Settings) -> Verdict:
+def _check_ledger(settings: Settings) -> Verdict:
     """The ledger can be read, and belongs to the same folder as the work file."""
     path = settings.folder / LEDGER_FILE
     check_files(settings)
@@ -320,7 +320,7 @@ def _ledger(settings: Settings) -> Verdict:
     return _ok(f"{path} belongs to this folder")
 
 
-def _workspace(settings: Settings) -> Verdict:
+def _check_workspace(settings: Settings) -> Verdict:
     """The folder's records are of the configured address."""
     address = settings.base_url.value
     try:
@@ -334,7 +334,7 @@ def _workspace(settings: Settings) -> Verdict:
     return _ok(f"{settings.folder} belongs to {identity.address}; version {identity.written_by}")
 
 
-async def _moved(settings: Settings, address: str) -> DoctorCheck:
+async def _accept_move(settings: Settings, address: str) -> DoctorCheck:
     """Accept that the workspace has moved."""
     try:
         return DoctorCheck("moved", "ok", await confirm_move(settings, address))
@@ -342,7 +342,7 @@ async def _moved(settings: Settings, address: str) -> DoctorCheck:
         return _failed("moved", error)
 
 
-def _lakehouse(settings: Settings) -> Verdict:
+def _check_lakehouse(settings: Settings) -> Verdict:
     """The lakehouse can be reached. A pull works without it, and publishes."""
     try:
         found = read_status(settings)
@@ -359,15 +359,15 @@ def _lakehouse(settings: Settings) -> Verdict:
 def _upkeep(settings: Settings, environ: Mapping[str, str], now: datetime) -> Looks:
     return (
         ("versions", _versions),
-        ("room", lambda: _room(settings)),
-        ("permissions", lambda: _permissions(settings)),
-        ("backup", lambda: _backup(settings, now)),
-        (FOLDERS, lambda: _folders(settings, environ)),
-        ("leftovers", lambda: _leftovers(settings)),
-        ("erasures", lambda: _erasures(settings)),
-        ("alerts", lambda: _alerts(settings)),
-        ("schedules", lambda: _schedules(settings)),
-        ("proxy", lambda: _proxy(settings, environ)),
+        ("room", lambda: _check_disk_space(settings)),
+        ("permissions", lambda: _check_permissions(settings)),
+        ("backup", lambda: _check_backup(settings, now)),
+        (FOLDERS, lambda: _check_folders(settings, environ)),
+        ("leftovers", lambda: _check_leftovers(settings)),
+        ("erasures", lambda: _check_erasures(settings)),
+        ("alerts", lambda: _check_alert_channels(settings)),
+        ("schedules", lambda: _check_schedules(settings)),
+        ("proxy", lambda: _check_proxy(settings, environ)),
     )
 
 
@@ -378,7 +378,7 @@ def _versions() -> Verdict:
     )
 
 
-def _room(settings: Settings) -> Verdict:
+def _check_disk_space(settings: Settings) -> Verdict:
     """Check that the disk has room for a run, and is not nearly full."""
     folder = settings.folder
     existing = next(each for each in (folder, *folder.parents) if each.exists())
@@ -395,7 +395,7 @@ def _room(settings: Settings) -> Verdict:
     return _ok(found)
 
 
-def _permissions(settings: Settings) -> Verdict:
+def _check_permissions(settings: Settings) -> Verdict:
     """Check that others cannot open the account's files or the files of its secrets."""
     found = list(wide(settings.folder))
     keys = [each for each in settings.warnings if OPEN_TO_OTHERS in each]
@@ -408,7 +408,7 @@ def _permissions(settings: Settings) -> Verdict:
     return _warning(said, found[0].action)
 
 
-def _backup(settings: Settings, now: datetime) -> Verdict:
+def _check_backup(settings: Settings, now: datetime) -> Verdict:
     """The last backup is young enough, and still there."""
     if not Warehouse(settings.folder).exists:
         return _ok("no records are loaded yet")
@@ -425,7 +425,7 @@ def _backup(settings: Settings, now: datetime) -> Verdict:
     return _ok(found)
 
 
-def _folders(settings: Settings, environ: Mapping[str, str]) -> Verdict:
+def _check_folders(settings: Settings, environ: Mapping[str, str]) -> Verdict:
     """Every folder in the data folder belongs to an account."""
     found = unclaimed_folders(settings)
     if not found:
@@ -436,7 +436,7 @@ def _folders(settings: Settings, environ: Mapping[str, str]) -> Verdict:
     return _warning(told, " ".join(dict.fromkeys(each.action for each in unclaimed)))
 
 
-def _leftovers(settings: Settings) -> Verdict:
+def _check_leftovers(settings: Settings) -> Verdict:
     """No copies of the account lie about, which nobody who is erased leaves."""
     found = leftovers(settings.folder)
     if not found:
@@ -448,7 +448,7 @@ def _leftovers(settings: Settings) -> Verdict:
     return _warning(f"replaced files of a restore: {', '.join(map(str, found))}", action)
 
 
-def _erasures(settings: Settings) -> Verdict:
+def _check_erasures(settings: Settings) -> Verdict:
     """Erasures are complete: none half done, all people known."""
     with Ledger(settings.folder) as ledger:
         erasures = Erasures(ledger)
@@ -469,7 +469,7 @@ def _erasures(settings: Settings) -> Verdict:
     return _ok("no interrupted erasures")
 
 
-def _alerts(settings: Settings) -> Verdict:
+def _check_alert_channels(settings: Settings) -> Verdict:
     """Check that a channel is configured and accepts connections. Nothing is sent."""
     sinks = sinks_of(settings)
     if not sinks:
@@ -487,7 +487,7 @@ def _alerts(settings: Settings) -> Verdict:
     return _ok("the webhook or mail server accepts connections; nothing was sent")
 
 
-def _schedules(settings: Settings) -> Verdict:
+def _check_schedules(settings: Settings) -> Verdict:
     """Check that something runs on a schedule."""
     crons = {
         "nightly": settings.nightly_cron.value,
@@ -501,7 +501,7 @@ def _schedules(settings: Settings) -> Verdict:
     return _ok(f"{', '.join(on)} ({zone}), if Dagster runs and the schedules are switched on")
 
 
-def _proxy(settings: Settings, environ: Mapping[str, str]) -> Verdict:
+def _check_proxy(settings: Settings, environ: Mapping[str, str]) -> Verdict:
     """Which proxy is used, and which are there and are not."""
     if settings.proxy.value is not None:
         return _ok(f"{settings.proxy.value}, from {settings.proxy.origin}")
@@ -556,17 +556,22 @@ async def _check_api(
     async with client:
         for resource in (each for each in CATALOG.values() if each.parent is None):
             try:
-                page, check = await _scope(client, resource)
+                page, check = await _check_scope(client, resource)
             except ConnectorError as error:
-                return [*_address_checks(address, error), *scopes, _limits(client.limiter)]
+                return [*_address_checks(address, error), *scopes, _check_limits(client.limiter)]
             scopes.append(check)
             if page is not None and page.served_at is not None:
                 skew = (now() - page.served_at).total_seconds()
-        scopes += await _known(client, settings)
-    return [*_address_checks(address, None), *scopes, _clock(skew), _limits(client.limiter)]
+        scopes += await _check_known_records(client, settings)
+    return [
+        *_address_checks(address, None),
+        *scopes,
+        _check_clock(skew),
+        _check_limits(client.limiter),
+    ]
 
 
-async def _scope(
+async def _check_scope(
     client: Client, resource: Declaration
 ) -> tuple[Page[Resource] | None, DoctorCheck]:
     """Whether the key may read the resource; raises what concerns all the others too."""
@@ -582,7 +587,7 @@ async def _scope(
     return page, DoctorCheck(name, "ok", f"{page.total:,} {resource.name.replace('_', ' ')}")
 
 
-async def _known(client: Client, settings: Settings) -> list[DoctorCheck]:
+async def _check_known_records(client: Client, settings: Settings) -> list[DoctorCheck]:
     """Look for records of the folder in the workspace; no check if the folder has none."""
     warehouse = Warehouse(settings.folder)
     try:
@@ -630,7 +635,7 @@ def _address_checks(base_url: str, error: ConnectorError | None) -> list[DoctorC
     ]
 
 
-def _clock(skew: float | None) -> DoctorCheck:
+def _check_clock(skew: float | None) -> DoctorCheck:
     """Check this machine's clock against the server's."""
     if skew is None:
         return DoctorCheck("clock", "warning", "the server does not report its time")
@@ -641,7 +646,7 @@ def _clock(skew: float | None) -> DoctorCheck:
     return DoctorCheck("clock", "warning", found, action)
 
 
-def _limits(limiter: RateLimiter) -> DoctorCheck:
+def _check_limits(limiter: RateLimiter) -> DoctorCheck:
     """Check the limits by the last answer (API 8.3)."""
     if limiter.limit is None:
         action = "Nothing to do: pulls start slowly and adapt to the API."

@@ -179,7 +179,7 @@ class ImportPage(PreparingScreens):
             response = redirect("/")
             self.door.set_cookie(response, self.access.login(name, password))
         except AccessDenied as error:
-            told = " ".join(language.error(error))
+            told = " ".join(language.describe_error(error))
             shown = render("login.html", language, session=None, message=told)
             return HTMLResponse(shown, 403)
         except ConnectorError as error:

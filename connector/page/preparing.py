@@ -138,7 +138,7 @@ class PreparingScreens:
         error = self.reader.opened(draft).future.exception()
         if isinstance(error, SpreadsheetError) and error.code not in screens.TABLE_ERRORS:
             self._erase(draft.id)
-            return self._home(call, " ".join(words.error(error)))
+            return self._home(call, " ".join(words.describe_error(error)))
         return redirect(f"/imports/{draft.id}")
 
     def template(self, call: PageCall) -> Response:
@@ -253,7 +253,7 @@ class PreparingScreens:
             draft,
             opened=opened,
             error=error,
-            told=call.language.error(error) if error else (),
+            told=call.language.describe_error(error) if error else (),
             table_errors=screens.TABLE_ERRORS,
             beginnings=self.reader.sheets(draft, error.names)
             if isinstance(error, SheetUnknown)
@@ -351,7 +351,7 @@ class PreparingScreens:
         try:
             self.reader.columns(draft, self.opened(draft))
         except ConnectorError as error:
-            return self._columns(call, draft, " ".join(call.language.error(error)))
+            return self._columns(call, draft, " ".join(call.language.describe_error(error)))
         return redirect(f"/imports/{call.id}")
 
     # -- Values -----------------------------------------------------------------------------------
@@ -401,7 +401,7 @@ class PreparingScreens:
         if kind is None:
             asked = screens.value_questions(checked)
         else:
-            group = screens.group_answer(checked, kind)
+            group = screens.group_question(checked, kind)
             asked = [group.values] if group is not None and group.values is not None else []
         saved, wrong = screens.answered_map(
             call.form, asked, checked.preview.columns, checked.preview.asked.mode
@@ -425,7 +425,7 @@ class PreparingScreens:
         chosen = kinds[place] if kinds else None
         twins = checked.rows.twins.get(chosen.kind, {}) if chosen else {}
         found = checked.rows.page(chosen.kind, call.page()) if chosen and not twins else []
-        group = screens.group_answer(checked, chosen.kind) if chosen and not twins else None
+        group = screens.group_question(checked, chosen.kind) if chosen and not twins else None
         return self.render_draft(
             call,
             "rows.html",
@@ -510,7 +510,7 @@ class PreparingScreens:
         """Take one answer for all rows of a kind."""
         kind = kind_of(call.form.get("kind", ""))
         _, checked = self._last_checked(call)
-        group = screens.group_answer(checked, kind) if kind is not None else None
+        group = screens.group_question(checked, kind) if kind is not None else None
         if kind is None or group is None:
             raise PageError("This column does not exist.")
         with self.preparing(call) as draft:

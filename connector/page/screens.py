@@ -528,8 +528,8 @@ def all_kinds(rows: RowIndex, edits: Mapping[str, Any]) -> list[ProblemKind]:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupAnswer:
-    """One answer for all rows of a kind.
+class GroupQuestion:
+    """Question about all rows with the same kind of problem, and its possible answers.
 
     `allowed` are the values of a choice. `may_be_filled` says that one value can be right for all
     of the rows, and `may_be_empty` that rows are imported without the
@@ -544,7 +544,7 @@ class GroupAnswer:
     values: ValueQuestion | None
 
 
-def group_answer(checked: CheckedFile, kind: Kind) -> GroupAnswer | None:
+def group_question(checked: CheckedFile, kind: Kind) -> GroupQuestion | None:
     """Return the one answer that a kind can have; None for a kind without a column."""
     preview = checked.preview
     column = next((each for each in preview.columns.columns if each.heading == kind[2]), None)
@@ -555,7 +555,7 @@ def group_answer(checked: CheckedFile, kind: Kind) -> GroupAnswer | None:
     keys |= {*preview.asked.match, "id", WHOLE_NAME}
     is_needed = target.create.required and mode in ("create", "upsert")
     may_be_empty = kind[1] not in ("required", "match_missing") and not is_needed
-    return GroupAnswer(
+    return GroupQuestion(
         column.heading,
         column.index,
         ("yes", "no") if target.field.kind is FieldKind.BOOL else target.accepts(mode),

@@ -200,7 +200,7 @@ def error_page(
 ) -> Response:
     """Page with an error and its action."""
     found = error.status if isinstance(error, PageError) else 400
-    message, action = language.error(error)
+    message, action = language.describe_error(error)
     link = error.link if isinstance(error, PageError) else None
     shown = render(
         "message.html", language, session=session, message=message, action=action, link=link

@@ -344,7 +344,7 @@ class PageLanguage:
         fix = fix_of(problem.code) or problem.fix
         return self.gettext(fix) if fix else ""
 
-    def error(self, error: ConnectorError) -> tuple[str, str]:
+    def describe_error(self, error: ConnectorError) -> tuple[str, str]:
         """Text of an error and its action."""
         if not isinstance(error, PageError):
             return self.note(error_note(error))

@@ -59,11 +59,13 @@ def find_locations(settings: Settings, located: LocatedPerson) -> PersonLocation
         lakehouse = LakehouseMatches()
         not_reached.append(f"{LAKEHOUSE} ({error})")
     places = [
-        *_places(WORK_FILE, work.rows),
-        *_places(LEDGER_FILE, +journal.counts),
-        *_places(PUBLISHED_FILE, known_rows(published, person) if published.exists() else {}),
+        *_count_by_place(WORK_FILE, work.rows),
+        *_count_by_place(LEDGER_FILE, +journal.counts),
+        *_count_by_place(
+            PUBLISHED_FILE, known_rows(published, person) if published.exists() else {}
+        ),
         *files.places(folder),
-        *_places(LAKEHOUSE, dict(sorted(lakehouse.rows.items()))),
+        *_count_by_place(LAKEHOUSE, dict(sorted(lakehouse.rows.items()))),
     ]
     return PersonLocations(
         records=tuple(
@@ -71,7 +73,7 @@ def find_locations(settings: Settings, located: LocatedPerson) -> PersonLocation
         ),
         places=tuple(places),
         batches=tuple(sorted(journal.batches)),
-        by_hand=tuple(_by_hand(folder, person, journal, files)),
+        by_hand=tuple(_places_to_clean_by_hand(folder, person, journal, files)),
         not_searched=(
             *(relative_path(each, folder) for each in files.not_searched),
             *lakehouse.unreadable,
@@ -84,7 +86,7 @@ def find_locations(settings: Settings, located: LocatedPerson) -> PersonLocation
     )
 
 
-def _places(file: str, counts: Mapping[str, int]) -> Iterator[PersonPlace]:
+def _count_by_place(file: str, counts: Mapping[str, int]) -> Iterator[PersonPlace]:
     return (PersonPlace(file, table, rows) for table, rows in counts.items())
 
 
@@ -96,7 +98,7 @@ def _in_work(folder: Path, person: Person) -> PersonRows:
         return remove_person(connection, person, None)
 
 
-def _by_hand(
+def _places_to_clean_by_hand(
     folder: Path, person: Person, journal: JournalMatches, files: FileMatches
 ) -> Iterator[str]:
     for path in files.by_hand:
@@ -143,7 +145,7 @@ def find_returned(settings: Settings) -> list[Person]:
                 found |= noticing.met
         except SpreadsheetError:
             continue  # Not a table after all: it is searched like any other file.
-    return _persons(settings, suppressed, found)
+    return _group_by_person(settings, suppressed, found)
 
 
 def _every_record(settings: Settings) -> Iterable[tuple[str, dict[str, object]]]:
@@ -157,7 +159,7 @@ def _every_record(settings: Settings) -> Iterable[tuple[str, dict[str, object]]]
         yield from journal_contents(journal)
 
 
-def _persons(
+def _group_by_person(
     settings: Settings, suppressed: SuppressionList, found: Iterable[Identifier]
 ) -> list[Person]:
     """Group the findings by the person that they were listed with."""

@@ -59,7 +59,7 @@ def build(
     `WarehouseError` for a file that cannot be used.
     """
     selected = project.selected(select)
-    names = project.order if earlier else selected
+    names = project.build_order if earlier else selected
     with (
         open_file(file, memory=BUILD_MEMORY_MAX) as connection,
         _writing_fast(connection),

@@ -118,7 +118,7 @@ def reading(place: LakehouseAccount) -> Iterator[duckdb.DuckDBPyConnection]:
 
     Raises `NothingPublished` if there is no lakehouse yet, and `LakehouseError` and its kinds.
     """
-    with _loaded(place) as connection:
+    with _connect_with_extensions(place) as connection:
         attach(connection, place, reads_only=True)
         yield connection
 
@@ -131,7 +131,7 @@ def open_for_change(
 
     The file `published` is attached as `published`. Raises `LakehouseError` and its kinds.
     """
-    with _loaded(place) as connection:
+    with _connect_with_extensions(place) as connection:
         folder = None if place.data.startswith(OBJECT_STORAGE) else Path(place.data)
         if folder is not None and not folder.exists():
             # An existing folder keeps its mode: its owner may share it with analysts.
@@ -143,15 +143,15 @@ def open_for_change(
 
 
 @contextmanager
-def _loaded(place: LakehouseAccount) -> Iterator[duckdb.DuckDBPyConnection]:
+def _connect_with_extensions(place: LakehouseAccount) -> Iterator[duckdb.DuckDBPyConnection]:
     is_storage = place.data.startswith(OBJECT_STORAGE)
     extensions = (*EXTENSIONS, STORAGE_EXTENSION) if is_storage else EXTENSIONS
-    with _naming_errors(place), connect_with_extensions(extensions) as connection:
+    with _convert_errors(place), connect_with_extensions(extensions) as connection:
         yield connection
 
 
 def connect_with_extensions(extensions: Sequence[str]) -> duckdb.DuckDBPyConnection:
-    """Open a database in memory that has the extensions. Raises `LakehouseError`."""
+    """Open a database in memory with the extensions. Raises `LakehouseError`."""
     config: dict[str, str | bool | int | float | list[str]] = {
         "autoinstall_known_extensions": "false"
     }
@@ -265,20 +265,20 @@ def retry_conflicts(act: Callable[[], T]) -> T:
 
 
 @contextmanager
-def _naming_errors(place: LakehouseAccount) -> Iterator[None]:
+def _convert_errors(place: LakehouseAccount) -> Iterator[None]:
     """Turn errors of DuckDB and of the file system into those of the lakehouse."""
     try:
         yield
     except ConnectorError:
         raise
     except duckdb.Error as error:
-        raise _named(place, str(error)) from None
+        raise _to_lakehouse_error(place, str(error)) from None
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise LakehouseOffline(f"{place.data} cannot be used: {reason}") from None
 
 
-def _named(place: LakehouseAccount, message: str) -> LakehouseError:
+def _to_lakehouse_error(place: LakehouseAccount, message: str) -> LakehouseError:
     shown = _without_secrets(place, message)
     _, refused, reason = shown.rpartition('Unable to connect to Postgres at "[catalog]": ')
     if refused and not _REACHED.search(reason):

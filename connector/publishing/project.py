@@ -402,7 +402,7 @@ class Project:
         return {name: made_of[name] for name in order}
 
     @property
-    def order(self) -> tuple[str, ...]:
+    def build_order(self) -> tuple[str, ...]:
         """Seeds and models, each after what it is made of."""
         return tuple(self.parents)
 

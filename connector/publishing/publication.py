@@ -58,7 +58,7 @@ WAIT_SECONDS = 900.0
 
 @contextmanager
 def publication_lock(folder: Path, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
-    """Publish in the folder while nobody else does.
+    """Hold the folder's exclusive lock for publications.
 
     Raises `WarehouseBusy` after `wait_seconds`, and another `WarehouseError` where the folder
     cannot be written to.

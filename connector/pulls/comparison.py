@@ -152,7 +152,7 @@ class PullCost:
         return self.lists + self.details
 
 
-def price_pull(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
+def estimate_pull_cost(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
     """Find out what a pull of the stream would cost, by a few requests of its own."""
     return (yield from with_checked_totals(_price(resource, bookmark), bookmark))
 
@@ -165,7 +165,7 @@ def _price(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
     return (yield from _RankSearch(resource, bookmark).search_and_price())
 
 
-def listed_ids(resource: Declaration) -> Steps[tuple[str, ...]]:
+def read_listed_ids(resource: Declaration) -> Steps[tuple[str, ...]]:
     """Ids of a whole list: of the parents whose children are to be priced."""
     ids: dict[str, None] = {}
 
@@ -233,7 +233,7 @@ class _RankSearch:
         """Search, and work out what the pull would send."""
         first = yield from self._page(1)
         self._future = future_of(first.dated_at, self._bookmark)
-        changed = yield from self._changed(first)
+        changed = yield from self._count_changed(first)
         live = yield from CountLive()
         queued = yield from CountQueued()
         pages = max(1, ceil(first.total / first.per_page))
@@ -266,8 +266,8 @@ class _RankSearch:
             self._unknown += sum(item.id not in known for item in page.items)
         return self._pages[number]
 
-    def _changed(self, first: Page[Resource]) -> Steps[int]:
-        """The rank of the first clean record: as many as that have changed."""
+    def _count_changed(self, first: Page[Resource]) -> Steps[int]:
+        """Count the changed records: the rank of the first unchanged one."""
         known = yield from read_landed_rows(first.items)
         rows = [
             LandedRow(item.updated_at) if self._lists_cursor else known.get(item.id)

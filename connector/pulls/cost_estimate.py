@@ -18,7 +18,7 @@ from connector.catalog.resource import Declaration
 from connector.client.client import Client
 from connector.errors_api import Forbidden
 from connector.ledger.quota import MonthUse, midnight
-from connector.pulls.comparison import PullCost, listed_ids, price_pull
+from connector.pulls.comparison import PullCost, estimate_pull_cost, read_listed_ids
 from connector.pulls.outcome import Progress, Watch, to_json_value
 from connector.pulls.pull_executor import PullExecutor
 from connector.pulls.run_context import PLAN_LEASE, RunContext, open_run, select_resources
@@ -134,7 +134,7 @@ async def _price(context: RunContext, name: str) -> PullCost:
     whole = PullCost(0, 0, 0, 0, 0, 0)
     for stream in await _streams(context, declaration(name)):
         bookmark = await context.bookmark(stream)
-        steps = price_pull(stream.resource, bookmark)
+        steps = estimate_pull_cost(stream.resource, bookmark)
         each = await PullExecutor(context, stream).run(steps)
         whole = PullCost(
             total=whole.total + each.total,
@@ -153,7 +153,7 @@ async def _streams(context: RunContext, resource: Declaration) -> tuple[Stream, 
     if resource.parent is None:
         return (Stream(resource),)
     parents = Stream(declaration(resource.parent))
-    ids = await PullExecutor(context, parents).run(listed_ids(parents.resource))
+    ids = await PullExecutor(context, parents).run(read_listed_ids(parents.resource))
     return tuple(Stream(resource, id) for id in ids)
 
 

@@ -205,7 +205,12 @@ class IncrementalScan:
     def _checks(self, listing: Listing) -> OrderChecks:
         limit = self._opened_at - self._lateness
         return OrderChecks(
-            listing, self._details, self._above, limit, self._future, self._lists_cursor
+            listing,
+            self._details,
+            self._above,
+            limit,
+            self._latest_accepted_time,
+            self._lists_cursor,
         )
 
     # -- the list --------------------------------------------------------------------------------
@@ -246,7 +251,7 @@ class IncrementalScan:
         return opened_at
 
     @property
-    def _future(self) -> datetime:
+    def _latest_accepted_time(self) -> datetime:
         return future_of(self._opened_at, self._details.bookmark)
 
     @property
@@ -288,7 +293,7 @@ class IncrementalScan:
             LandedRow(item.updated_at) if self._lists_cursor else self._details.known.get(item.id)
             for item in listing.order
         ]
-        return predicted_boundary(rows, self._floor, self._future)
+        return predicted_boundary(rows, self._floor, self._latest_accepted_time)
 
     def _is_below_floor(self, updated_at: datetime | None) -> bool:
         return updated_at is not None and updated_at <= self._floor
@@ -323,7 +328,7 @@ class IncrementalScan:
         return item.id in self._details.by_id and self._is_odd(self._details.updated_at(item.id))
 
     def _is_odd(self, updated_at: datetime | None) -> bool:
-        return updated_at is None or updated_at > self._future
+        return updated_at is None or updated_at > self._latest_accepted_time
 
     def _may_be_stale(self) -> bool:
         """Whether answers of this server were seen to be older than their `Date`.

@@ -120,7 +120,7 @@ def _pull(resource: Declaration, bookmark: Bookmark, options: PullOptions) -> St
     return (yield from _scan(resource, bookmark, guard, options))
 
 
-def pull_vanished(*, accepts_deletes: bool = False) -> Steps[PullResult]:
+def mark_stream_deleted(*, accepts_deletes: bool = False) -> Steps[PullResult]:
     """Mark the records of a stream as deleted, because its parent is.
 
     The list's own 404 is the proof for all of them. Many deletions at once are kept back until a
@@ -149,7 +149,7 @@ def pull_vanished(*, accepts_deletes: bool = False) -> Steps[PullResult]:
     return (yield from _finish(PullResult(False, message, 0), guard))
 
 
-def pull_ids(bookmark: Bookmark, ids: tuple[str, ...]) -> Steps[PullResult]:
+def read_ids(bookmark: Bookmark, ids: tuple[str, ...]) -> Steps[PullResult]:
     """Read these records alone; one that is gone becomes a tombstone at once."""
     live, unread = (yield from CountLive()), dict[str, Unread]()
     guard = MassDeletionGuard(live, bookmark.listed, accepts=True)

@@ -324,7 +324,7 @@ class _PullRun:
 
     async def _mark_stream_deleted(self, stream: Stream, tally: ResourceTally) -> PullResult:
         """Mark the records of a stream as deleted whose parent is."""
-        steps = engine.pull_vanished(accepts_deletes=self._options.accepts_deletes)
+        steps = engine.mark_stream_deleted(accepts_deletes=self._options.accepts_deletes)
         return await PullExecutor(self._context, stream, tally).run(steps)
 
     async def _pull_ids(self, name: str, streams: tuple[Stream, ...], tally: ResourceTally) -> None:
@@ -340,7 +340,7 @@ class _PullRun:
                 ids = tuple(id for id in ids if id in landed)
             unknown -= set(ids)
             if ids:
-                steps = engine.pull_ids(await self._context.bookmark(stream), ids)
+                steps = engine.read_ids(await self._context.bookmark(stream), ids)
                 pulled = await PullExecutor(self._context, stream, tally).run(steps)
                 tally.add(pulled)
                 if pulled.reason is not None and pulled.reason != engine.ONLY_THESE:

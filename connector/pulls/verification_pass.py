@@ -140,7 +140,7 @@ def read_windows(
     # A whole round proves the list, so it must continue without a gap. To show that costs a window,
     # which a verification pass of a few windows does not spend.
     is_strict = windows is None and bookmark.scrubbed_to is not None
-    compare = partial(_compare, done, guard, reads_all=reads_all)
+    compare = partial(_compare_windows, done, guard, reads_all=reads_all)
     while not done.is_over:
         if windows is not None and done.requests >= windows:
             break
@@ -213,7 +213,9 @@ def _starts_after(page: Page[Resource], bookmark: Bookmark) -> bool:
     return bookmark.scrubbed_to is not None and first is not None and first > bookmark.scrubbed_to
 
 
-def _compare(done: VerificationRound, guard: MassDeletionGuard, *, reads_all: bool) -> Steps[None]:
+def _compare_windows(
+    done: VerificationRound, guard: MassDeletionGuard, *, reads_all: bool
+) -> Steps[None]:
     """Compare the windows read since the verified moment with the rows; commit."""
     if not done.batch.pages:
         return

@@ -91,7 +91,7 @@ class WriteLanding:
         if self._due is None:
             self._due = asyncio.ensure_future(self._land_if_due())
 
-    async def add_deleted(self, task: Task, id: str, gone: Gone) -> None:
+    async def queue_deletion(self, task: Task, id: str, gone: Gone) -> None:
         """Land the record as deleted, with the others at the latest."""
         if (pending := await self._pending_of(task)) is not None:
             pending.records.pop(id, None)

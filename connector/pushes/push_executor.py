@@ -9,7 +9,12 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from connector.catalog import declaration
-from connector.client.request import Request, convert_request, create_request, update_request
+from connector.client.request import (
+    Request,
+    build_convert_request,
+    build_create_request,
+    build_update_request,
+)
 from connector.client.response import served_at
 from connector.client.response_parsing import read_written
 from connector.errors import ConnectorError, Misused
@@ -110,11 +115,11 @@ class RowExecutor:
         try:
             match wanted.operation:
                 case "create":
-                    request = create_request(resource, fields, task.parent)
+                    request = build_create_request(resource, fields, task.parent)
                 case "update":
-                    request = update_request(resource, id or "", fields, task.parent)
+                    request = build_update_request(resource, id or "", fields, task.parent)
                 case "convert":
-                    request = convert_request(resource, id or "")
+                    request = build_convert_request(resource, id or "")
         except Misused as error:
             return InvalidBody(str(error))
         self.request = request

@@ -240,7 +240,7 @@ class _UndoRun:
     ) -> Gone:
         """The record is gone, by this undo or before."""
         if self._applies:
-            await self._landing.add_deleted(row.task, row.deed.record_id, gone)
+            await self._landing.queue_deletion(row.task, row.deed.record_id, gone)
         self._record_row_end(row.report_row(outcome), row.key)
         return gone
 

@@ -136,7 +136,7 @@ class FigureTable:
             return share
         return days if "days" in column else count
 
-    def is_figure(self, column: str) -> bool:
+    def is_numeric_column(self, column: str) -> bool:
         """Whether its values are aligned as figures."""
         return self.writer(column) in _FIGURES
 

@@ -42,7 +42,7 @@ _TITLE = "Recruitment report"
 
 @dataclass(frozen=True, slots=True)
 class ReportPage:
-    """Page of the report: the document, and the page of one sheet that it opens with."""
+    """Report as an HTML document. Its first page, on one sheet, is the page that it opens with."""
 
     html: str
     as_of: datetime | None

@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo
 from connector.errors import MartsMissing, NothingPublished
 from connector.log import neutralise
 from connector.warehouse.duckdb_file import from_microseconds
-from connector.warehouse.published_file import ABSENT, QueryResult, open_queries
+from connector.warehouse.published_file import ABSENT, QueryResult, open_snapshot
 
 Row = Mapping[str, Any]
 
@@ -181,7 +181,7 @@ def open_published(path: Path) -> Iterator[PublishedFile]:
     """
     if not path.exists():
         raise NothingPublished(f"{path} is not there: nothing was published yet")
-    with open_queries(path) as ask:
+    with open_snapshot(path) as ask:
         published = PublishedFile(ask)
         if not published.marts:
             raise MartsMissing(f"{path} has no table in the schema {MARTS}")

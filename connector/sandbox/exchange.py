@@ -299,6 +299,6 @@ class Rejection(Exception):
                 assert_never(other)
 
 
-def invalid(errors: Mapping[str, Sequence[str]]) -> Rejection:
+def validation_rejection(errors: Mapping[str, Sequence[str]]) -> Rejection:
     """The 422 for these messages by field (API 7.1)."""
     return Rejection(422, "The given data was invalid.", errors)

@@ -237,7 +237,7 @@ class DateSkew:
     seconds: float
 
     async def perform(self, exchange: HttpExchange) -> None:
-        """Serve, with another date."""
+        """Serve the request with a changed `Date` header."""
         claimed = exchange.now() + timedelta(seconds=self.seconds)
         date = format_datetime(claimed, usegmt=True).encode()
         reply = await exchange.serve()
@@ -451,8 +451,8 @@ class Faults:
             return False
         return matcher.probability >= 1 or self._random.random() < matcher.probability
 
-    def release(self) -> int:
-        """Let all effects happen that a `Drop(effect="later")` put off; says how many."""
+    def apply_delayed_effects(self) -> int:
+        """Apply the effects that `Drop(effect="later")` delayed; returns their number."""
         return self._release()
 
     def bind(self, release: Callable[[], int]) -> None:

@@ -13,7 +13,7 @@ from connector.catalog.field import Filter
 from connector.catalog.resource import Declaration
 from connector.catalog.value import Kind
 from connector.sandbox.behaviour import Behaviours
-from connector.sandbox.exchange import Rejection, invalid
+from connector.sandbox.exchange import Rejection, validation_rejection
 from connector.sandbox.shelf import RowCondition, read_date
 
 PER_PAGE_DEFAULT = 20
@@ -68,7 +68,7 @@ def read_listing(
         known |= {"sort", "order"}
         errors |= {name: ["is not a parameter"] for name in query if name not in known}
     if errors:
-        raise invalid(errors)
+        raise validation_rejection(errors)
     return ListQuery(where, sort, is_descending, page, per_page)
 
 

@@ -17,7 +17,7 @@ from connector.catalog import CATALOG
 from connector.catalog import declaration as declared
 from connector.catalog.resource import Declaration, Operation
 from connector.sandbox.direct import DirectStore
-from connector.sandbox.exchange import ApiAnswer, Body, Rejection, invalid
+from connector.sandbox.exchange import ApiAnswer, Body, Rejection, validation_rejection
 from connector.sandbox.list_query import ListQuery, read_listing
 from connector.sandbox.shelf import RowCondition, Stored, StoredRow, stored_moment
 from connector.sandbox.validation import (
@@ -156,11 +156,11 @@ class Store(DirectStore):
             converted_at = record.get("_converted_at")
             if converted_at is None:
                 if self.behaviours.convertible == "prospect" and record["status"] != "prospect":
-                    raise invalid({"status": ["must be prospect before converting"]})
+                    raise validation_rejection({"status": ["must be prospect before converting"]})
                 converted_at = self._stamp(at)
                 self._convert(resource, row, record, converted_at)
             elif self.behaviours.second_convert == "refused":
-                raise invalid({"status": ["is converted already"]})
+                raise validation_rejection({"status": ["is converted already"]})
             status = declaration.converted_status
             shown = {**record, "status": status, "converted_at": converted_at}
             detail = self._detail(resource, shown)
@@ -246,7 +246,7 @@ class Store(DirectStore):
         given = body.get("fields", {})
         values, errors = check_content(fields, given, operation, self.behaviours)
         if errors:
-            raise invalid(errors)
+            raise validation_rejection(errors)
         merges = self.behaviours.content_update == "merged"
         return {**kept, **values} if merges else values
 
@@ -264,7 +264,7 @@ class Store(DirectStore):
             if parent is not None:
                 others = others.narrowed("t.parent = ?", parent)
             if shelf.has(others):
-                raise invalid({name: ["is taken"]})
+                raise validation_rejection({name: ["is taken"]})
 
     def _changed(
         self,

@@ -20,7 +20,7 @@ from connector.catalog.field import AcceptedWhen, AtLeastOneOf, Field, FieldInpu
 from connector.catalog.resource import Declaration
 from connector.catalog.value import Kind, read_datetime
 from connector.sandbox.behaviour import Behaviours
-from connector.sandbox.exchange import Body, invalid
+from connector.sandbox.exchange import Body, validation_rejection
 from connector.sandbox.shelf import Stored, read_date, stored_moment, truncate_moment
 
 Messages = dict[str, list[str]]
@@ -71,7 +71,7 @@ def check_body(
             if values.get(name) is not None and not exists(target, values[name]):
                 errors[name] = [f"is no record of {target}"]
     if errors:
-        raise invalid(errors)
+        raise validation_rejection(errors)
     return values
 
 
@@ -285,7 +285,7 @@ def check_transition(
     wanted = values.get("status", state)
     is_final = state in FINAL.get(declaration.name, ())
     if behaviours.transitions == "restricted" and is_final and wanted != state:
-        raise invalid({"status": [f"cannot leave {state}"]})
+        raise validation_rejection({"status": [f"cannot leave {state}"]})
 
 
 def set_server_values(

@@ -79,7 +79,7 @@ def declared_format(said: str | None) -> DateFormat | None:
 
 
 def check_date_format(said: str) -> None:
-    """Raise `ValueError` for what is neither an order nor a form."""
+    """Raise `ValueError` unless the text is an order of day, month and year, or a date format."""
     declared_format(said)
 
 

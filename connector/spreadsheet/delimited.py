@@ -116,7 +116,7 @@ def detect_encoding(source: SourceFile, given: str | None) -> TextEncoding:
     codec = marked or patterned or "utf-8" if given is None else _codec_given(source, given, marked)
     decoding = _FileDecoding(source, codec)
     try:
-        decoding.run()
+        decoding.decode_all()
     except UnicodeDecodeError as error:
         known = given or marked
         if known is None and codec == "utf-8" and (found := _encoding_by_words(source)) is not None:
@@ -163,7 +163,7 @@ def _offer_encoding(source: SourceFile, offered: str, reason: str) -> EncodingUn
     """The error that offers an encoding, if it fits the whole file."""
     decoding = _FileDecoding(source, offered)
     try:
-        decoding.run()
+        decoding.decode_all()
     except UnicodeDecodeError:
         return EncodingUnknown(source.path, f"{reason}, and the file's encoding is not certain")
     return EncodingUnknown(
@@ -233,7 +233,7 @@ def _encoding_by_words(source: SourceFile) -> TextEncoding | None:
     codec = next(iter(fitting))
     decoding = _FileDecoding(source, codec)
     try:
-        decoding.run()
+        decoding.decode_all()
     except UnicodeDecodeError:
         return None
     samples = tuple(decoding.samples)
@@ -299,7 +299,7 @@ class _FileDecoding:
         self._tried = 0
         self._newlines = io.IncrementalNewlineDecoder(None, translate=True)
 
-    def run(self) -> None:
+    def decode_all(self) -> None:
         """Raises `UnicodeDecodeError` at the first byte that does not fit."""
         decoder = codecs.getincrementaldecoder(self._codec)()
         with self._source.open() as file:
@@ -474,7 +474,7 @@ class _QuoteReader:
         taken = self._taken
         while True:
             reader = csv.reader(
-                self._lines(),
+                self._read_lines(),
                 delimiter=self._delimiter,
                 strict=True,
                 skipinitialspace=self._is_spaced,
@@ -500,7 +500,7 @@ class _QuoteReader:
                     raise _damaged(self._source, self._line, str(error)) from error
                 yield self._repair_row(str(error))
 
-    def _lines(self) -> Iterator[str]:
+    def _read_lines(self) -> Iterator[str]:
         """The file's lines, those that were returned first."""
         while self._returned:
             self._taken.append(self._returned.popleft())

@@ -33,7 +33,7 @@ from connector.ledger.person import (
 )
 from connector.ledger.suppression import SuppressionFilter, SuppressionList
 from connector.warehouse.duckdb_file import literal, quoted
-from connector.warehouse.published_file import open_queries
+from connector.warehouse.published_file import open_snapshot
 from connector.warehouse.queries import staged_table
 from connector.warehouse.rows import as_json
 
@@ -96,7 +96,7 @@ def find_by_name(connection: duckdb.DuckDBPyConnection, name: str) -> Iterator[R
 def known_rows(path: Path, person: Person) -> Counter[str]:
     """Rows with an identifier of the person, by published table. Raises a `WarehouseError`."""
     found: Counter[str] = Counter()
-    with open_queries(path) as ask:
+    with open_snapshot(path) as ask:
         columns: dict[str, list[str]] = {}
         for schema, table, column in ask(
             "SELECT schema_name, table_name, column_name FROM duckdb_columns() "

@@ -49,7 +49,7 @@ def query(path: Path, sql: str) -> QueryResult:
 
 
 @contextmanager
-def open_queries(path: Path) -> Iterator[Callable[[str], QueryResult]]:
+def open_snapshot(path: Path) -> Iterator[Callable[[str], QueryResult]]:
     """Queries of the file, all as of one moment: later publications are not seen.
 
     Raises a `WarehouseError` for a file that is not there or cannot be read.

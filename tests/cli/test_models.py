@@ -59,7 +59,7 @@ def test_a_list_needs_no_data(tmp_path: Path) -> None:
     (job_id,) = (c for c in shown["stg_jobs"]["columns"] if c["name"] == "job_id")
 
     assert 0 == listed.status
-    assert list(load_project().order) == list(shown)
+    assert list(load_project().build_order) == list(shown)
     assert "one row per live job" == shown["stg_jobs"]["grain"]
     assert ["landing.jobs.id"] == job_id["origins"]
     assert not list(tmp_path.iterdir())

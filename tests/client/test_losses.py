@@ -134,12 +134,12 @@ def test_a_write_is_never_sent_twice(call: str, fault: str) -> None:
 @pytest.mark.parametrize("call", ["create", "update", "convert"])
 @pytest.mark.parametrize("data", [None, {}, [], {"title": "A"}, {"id": None}])
 def test_a_write_without_a_record_in_its_answer_is_in_doubt(call: str, data: object) -> None:
-    assert (InDoubt, 1) == kind(*ends(call, answers(201, {"data": data, "message": "Made."})))
+    assert (InDoubt, 1) == outcome_of(*ends(call, answers(201, {"data": data, "message": "Made."})))
 
 
 @pytest.mark.parametrize("call", ["create", "update", "convert"])
 def test_a_204_is_no_answer_to_a_write_with_a_record(call: str) -> None:
-    assert (InDoubt, 1) == kind(*ends(call, sends(http(204))))
+    assert (InDoubt, 1) == outcome_of(*ends(call, sends(http(204))))
     assert (None, 1) == ends("delete", sends(http(204)))
 
 
@@ -148,7 +148,7 @@ def test_a_204_is_no_answer_to_a_write_with_a_record(call: str) -> None:
 def test_a_refusal_in_the_apis_words_is_no_doubt(call: str, status: int) -> None:
     reply = answers(status, {"error": "no", "message": "That cannot be."})
 
-    assert (REFUSED[status], 1) == kind(*ends(call, reply))
+    assert (REFUSED[status], 1) == outcome_of(*ends(call, reply))
 
 
 @pytest.mark.parametrize("call", [*READS, *WRITES])
@@ -181,8 +181,8 @@ def test_a_read_is_repeated_a_bounded_number_of_times(fault: str) -> None:
     expected = NoAnswer if fault in LOST else ServerFailed
     reply = {**LOST, **FAILED}[fault]
 
-    assert (expected, 3) == kind(*ends("get", reply, limits=Limits(attempts_max=3)))
-    assert (expected, 1) == kind(*ends("get", reply, limits=Limits(attempts_max=1)))
+    assert (expected, 3) == outcome_of(*ends("get", reply, limits=Limits(attempts_max=3)))
+    assert (expected, 1) == outcome_of(*ends("get", reply, limits=Limits(attempts_max=1)))
 
 
 def test_repeats_wait_longer_each_time_and_not_beyond_their_bound() -> None:
@@ -210,7 +210,7 @@ def test_a_read_that_was_answered_by_something_else_is_repeated_if_that_may_help
     reply, expected = UNREADABLE[fault]
     requests = FEW_ATTEMPTS_MAX if expected is UnreadableAnswer else 1
 
-    assert (expected, requests) == kind(*ends("get", reply))
+    assert (expected, requests) == outcome_of(*ends("get", reply))
 
 
 @pytest.mark.parametrize(
@@ -224,16 +224,16 @@ def test_a_read_that_was_answered_by_something_else_is_repeated_if_that_may_help
     ],
 )
 def test_a_read_of_another_shape_is_refused(document: object, call: str) -> None:
-    assert (UnreadableAnswer, FEW_ATTEMPTS_MAX) == kind(*ends(call, answers(200, document)))
+    assert (UnreadableAnswer, FEW_ATTEMPTS_MAX) == outcome_of(*ends(call, answers(200, document)))
 
 
 @pytest.mark.parametrize("status", [402, 405, 418])
 def test_an_undocumented_status_is_said_to_be(status: int) -> None:
     reply = answers(status, {"message": "What?"})
 
-    assert (UnexpectedStatus, 1) == kind(*ends("get", reply))
-    assert (InDoubt, 1) == kind(*ends("create", reply))
-    assert (InDoubt, 1) == kind(*ends("create", sends(http(status, HTML))))
+    assert (UnexpectedStatus, 1) == outcome_of(*ends("get", reply))
+    assert (InDoubt, 1) == outcome_of(*ends("create", reply))
+    assert (InDoubt, 1) == outcome_of(*ends("create", sends(http(status, HTML))))
 
 
 @pytest.mark.parametrize("call", [*READS, *WRITES])
@@ -268,6 +268,8 @@ def test_what_could_not_connect_succeeds_once_somebody_listens(call: str) -> Non
     assert 1 == asyncio.run(act())
 
 
-def kind(error: ConnectorError | None, requests: int) -> tuple[type[ConnectorError] | None, int]:
+def outcome_of(
+    error: ConnectorError | None, requests: int
+) -> tuple[type[ConnectorError] | None, int]:
     """How a call ended, by the error's kind."""
     return None if error is None else type(error), requests

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from connector.catalog import CATALOG
-from connector.client.request import Request, get_request, list_request
+from connector.client.request import Request, build_get_request, build_list_request
 from connector.ledger.ledger import Ledger, RequestSpender
 from connector.ledger.quota import Allowance, day_of
 from connector.ledger.request_budget import RequestBudget
@@ -17,8 +17,8 @@ from connector.ledger.request_budget import RequestBudget
 ROOT = Path(__file__).parents[2]
 START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
-LIST = list_request(CATALOG["jobs"])
-DETAIL = get_request(CATALOG["jobs"], "5d1c")
+LIST = build_list_request(CATALOG["jobs"])
+DETAIL = build_get_request(CATALOG["jobs"], "5d1c")
 
 
 class Clock:

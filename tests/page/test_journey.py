@@ -50,7 +50,7 @@ class Recruiter:
         self.page.on("console", lambda said: self.complaints.append(said.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
 
-    def fits(self) -> None:
+    def assert_page_fits(self) -> None:
         """Nothing is wider than the screen, and there is one heading."""
         for width in WIDTHS:
             self.page.set_viewport_size({"width": width, "height": 900})
@@ -60,7 +60,7 @@ class Recruiter:
 
     def go_on(self, name: str = "Continue") -> None:
         """Press the button that leads on."""
-        self.fits()
+        self.assert_page_fits()
         self.page.get_by_role("button", name=name).click()
 
     def choose(self, heading: str, field: str) -> None:
@@ -100,7 +100,7 @@ def mend(recruiter: Recruiter) -> int:
                 # Whoever works by keyboard is where Tab has led, though the row is another one.
                 assert page.evaluate("document.activeElement.id").startswith("o")
                 mended += 1
-        recruiter.fits()
+        recruiter.assert_page_fits()
     return mended
 
 

@@ -87,7 +87,7 @@ def test_no_error_is_in_english(code: str) -> None:
     for each in errors():
         error = each.__new__(each)
         ConnectorError.__init__(error, "POST /api was not sent", action="Try --ask-anyway.")
-        told = " ".join(spoken.error(error))
+        told = " ".join(spoken.describe_error(error))
         assert not english_in(told, code), (each.code, told)
         assert "--" not in told
 

@@ -103,7 +103,7 @@ def test_catalogue_has_everything(code: str) -> None:
     ],
 )
 def test_errors_are_told_in_the_language(code: str, kind: str, error: ConnectorError) -> None:
-    message, action = language(code).error(error)
+    message, action = language(code).describe_error(error)
     assert str(error) not in message
     assert language(code).gettext(ERRORS[kind])[1:] in message
     assert action in {language(code).gettext(each) for each in ACTIONS.values()}

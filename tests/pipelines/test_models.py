@@ -57,7 +57,7 @@ def deps(name: str) -> set[dg.AssetKey]:
 
 
 def test_each_model_is_an_asset_made_of_its_refs() -> None:
-    assert {key_of(PROJECT, name) for name in PROJECT.order} == set(models.keys)
+    assert {key_of(PROJECT, name) for name in PROJECT.build_order} == set(models.keys)
     assert {KEYS["jobs"]} == deps("stg_jobs") == deps("stg_job_versions")
     assert {KEYS["content_types"]} == deps("content_columns")
     assert set(KEYS.values()) == deps("as_of")

@@ -56,7 +56,7 @@ def store(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def pushed(
+def run_push_job(
     account: Account, instance: dg.DagsterInstance, asked: dg.RunRequest | dict[str, Any]
 ) -> dg.ExecuteInProcessResult:
     """Run the job as it is configured, or as the sensor asks; nothing is raised."""
@@ -73,13 +73,13 @@ def pushed(
     )
 
 
-def told(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
+def read_metadata(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
     """The metadata of a run that succeeded."""
     (event,) = [each for each in result.all_events if each.is_successful_output]
     return {name: value.value for name, value in event.step_output_data.metadata.items()}
 
 
-def reason(result: dg.ExecuteInProcessResult) -> str:
+def failure_reason(result: dg.ExecuteInProcessResult) -> str:
     """Why a run failed."""
     (event,) = result.get_step_failure_events()
     failure = event.step_failure_data.user_failure_data
@@ -93,7 +93,7 @@ def logged(instance: dg.DagsterInstance, result: dg.ExecuteInProcessResult) -> s
     return f"{kept} {[str(each) for each in instance.all_logs(result.run_id)]}"
 
 
-def look(
+def look_into_inbox(
     account: Account, instance: dg.DagsterInstance, cursor: str | None
 ) -> tuple[dg.RunRequest | None, str, str | None]:
     """What the sensor asks for, why not, and its cursor."""
@@ -110,10 +110,12 @@ def look(
     return (requests[0] if requests else None), str(skipped), result.cursor
 
 
-def settled(account: Account, instance: dg.DagsterInstance) -> tuple[dg.RunRequest | None, str]:
+def requested_at_second_look(
+    account: Account, instance: dg.DagsterInstance
+) -> tuple[dg.RunRequest | None, str]:
     """What the sensor asks for at the second of two looks."""
-    *_, cursor = look(account, instance, None)
-    asked, skipped, _ = look(account, instance, cursor)
+    *_, cursor = look_into_inbox(account, instance, None)
+    asked, skipped, _ = look_into_inbox(account, instance, cursor)
     return asked, skipped
 
 
@@ -129,13 +131,13 @@ def test_rejected_rows_are_told_and_fail_nothing(
         "pull": False,
     }
     with dg.DagsterInstance.ephemeral() as instance:
-        ran = pushed(account(sandbox.base_url, store), instance, config)
+        ran = run_push_job(account(sandbox.base_url, store), instance, config)
         kept = logged(instance, ran)
     shown_on = capfd.readouterr()
     kept = f"{kept} {shown_on.out} {shown_on.err}"
 
     assert ran.success
-    shown = told(ran)
+    shown = read_metadata(ran)
     assert ("partial", 2, 1, 1) == tuple(
         shown[name] for name in ("outcome", "rows", "rows/created", "rows/invalid")
     )
@@ -157,7 +159,7 @@ def test_rejected_rows_are_told_and_fail_nothing(
 def test_preview_sends_nothing(sandbox: Sandbox, instance: dg.DagsterInstance, store: Path) -> None:
     (store / "people.csv").write_text(GOOD, encoding="utf-8")
     config = {"resource": "candidates", "file": "people.csv", "mode": "create"}
-    shown = told(pushed(account(sandbox.base_url, store), instance, config))
+    shown = read_metadata(run_push_job(account(sandbox.base_url, store), instance, config))
 
     assert ("previewed", 1, 0, 2) == tuple(
         shown[name] for name in ("outcome", "rows/create", "requests", "requests_planned")
@@ -179,9 +181,9 @@ def test_what_cannot_be_meant_fails_with_a_sentence(
     }
     asked = {"resource": "candidates", "file": "people.csv", "mode": "create"}
     for expected, config in wrong.items():
-        ran = pushed(account(sandbox.base_url, store), instance, {**asked, **config})
+        ran = run_push_job(account(sandbox.base_url, store), instance, {**asked, **config})
         assert not ran.success
-        assert expected in reason(ran)
+        assert expected in failure_reason(ran)
     assert [] == sandbox.log
 
 
@@ -191,18 +193,20 @@ def test_refused_key_fails_without_being_shown(
     wrong = "planted-wrong-key-5b1d"
     (store / "people.csv").write_text(GOOD, encoding="utf-8")
     config = {"resource": "candidates", "file": "people.csv", "mode": "create", "apply": True}
-    ran = pushed(account(sandbox.base_url, store, wrong), instance, config)
+    ran = run_push_job(account(sandbox.base_url, store, wrong), instance, config)
 
     assert not ran.success
-    assert "401" in reason(ran)
-    assert "generate a new key" in reason(ran)
+    assert "401" in failure_reason(ran)
+    assert "generate a new key" in failure_reason(ran)
     assert wrong not in logged(instance, ran)
     assert [] == files_with(wrong, store.parent)
 
 
 def test_sensor_is_off_and_needs_no_settings(instance: dg.DagsterInstance) -> None:
     assert dg.DefaultSensorStatus.STOPPED == inbox_sensor.default_status
-    asked, skipped, _ = look(Account(environ={"CONNECTOR_ACCOUNT": "UPPER"}), instance, None)
+    asked, skipped, _ = look_into_inbox(
+        Account(environ={"CONNECTOR_ACCOUNT": "UPPER"}), instance, None
+    )
     assert asked is None
     assert "CONNECTOR_ACCOUNT" in skipped
 
@@ -215,19 +219,19 @@ def test_settled_file_is_pushed_once_and_put_away(
     (folder / "people.csv").write_text(GOOD, encoding="utf-8")
     (folder / "link.csv").symlink_to(folder / "people.csv")
 
-    first, skipped, cursor = look(here, instance, None)
-    asked, _, cursor = look(here, instance, cursor)
-    same, _, cursor = look(here, instance, cursor)
+    first, skipped, cursor = look_into_inbox(here, instance, None)
+    asked, _, cursor = look_into_inbox(here, instance, cursor)
+    same, _, cursor = look_into_inbox(here, instance, cursor)
     assert asked is not None
     other = instance.create_run_for_job(
         definitions.resolve_job_def(NAME),
         run_config=dict(asked.run_config),
         status=dg.DagsterRunStatus.STARTED,
     )
-    meanwhile, under_way, cursor = look(here, instance, cursor)
+    meanwhile, under_way, cursor = look_into_inbox(here, instance, cursor)
     instance.report_run_canceled(other)
-    ran = pushed(here, instance, asked)
-    after, nothing, _ = look(here, instance, cursor)
+    ran = run_push_job(here, instance, asked)
+    after, nothing, _ = look_into_inbox(here, instance, cursor)
 
     assert [None, None, None] == [first, meanwhile, after]
     assert ("'link.csv' is not a regular file" in skipped, other.run_id in under_way) == (
@@ -237,7 +241,7 @@ def test_settled_file_is_pushed_once_and_put_away(
     assert nothing.startswith("No new files.")
     assert same is not None
     assert asked.run_key == same.run_key
-    assert ("done", 1) == (told(ran)["outcome"], told(ran)["rows/created"])
+    assert ("done", 1) == (read_metadata(ran)["outcome"], read_metadata(ran)["rows/created"])
     observed = {
         each.asset_key: each.asset_observation_data.asset_observation.metadata
         for each in ran.all_events
@@ -247,7 +251,7 @@ def test_settled_file_is_pushed_once_and_put_away(
     assert 1 == observed[API_KEYS["candidates"]]["rows/created"].value
     assert 1 == len(sandbox.store.records("candidates"))
     assert {"push.toml", "link.csv", "done"} == {each.name for each in folder.iterdir()}
-    kept = [Path(told(ran)[name]) for name in ("put_away", "report")]
+    kept = [Path(read_metadata(ran)[name]) for name in ("put_away", "report")]
     assert sorted(kept) == sorted((folder / "done").iterdir())
 
 
@@ -257,22 +261,22 @@ def test_run_that_failed_is_repeated_later(
     file = store / "inbox" / "candidates" / "people.csv"
     file.write_text(GOOD, encoding="utf-8")
     here = account(sandbox.base_url, store)
-    asked, _ = settled(here, instance)
+    asked, _ = requested_at_second_look(here, instance)
     assert asked is not None
     file.rename(store / "away.csv")
-    failed = pushed(here, instance, asked)
+    failed = run_push_job(here, instance, asked)
     (store / "away.csv").rename(file)
-    resting, skipped = settled(here, instance)
+    resting, skipped = requested_at_second_look(here, instance)
     monkeypatch.setattr(sensors, "RETRY_SECONDS", 0)
-    again, _ = settled(here, instance)
+    again, _ = requested_at_second_look(here, instance)
     assert again is not None
-    done = pushed(here, instance, again)
+    done = run_push_job(here, instance, again)
 
     assert not failed.success
-    assert "no longer exists" in reason(failed)
+    assert "no longer exists" in failure_reason(failed)
     assert resting is None
     assert "Files that wait after a failed run: 1." in skipped
     assert asked.run_key != again.run_key
-    assert "previewed" == told(done)["outcome"]
+    assert "previewed" == read_metadata(done)["outcome"]
     assert ["done"] == [each.name for each in file.parent.iterdir()]
     assert [] == sandbox.log

@@ -16,7 +16,7 @@ from connector.privacy.receipt import PersonLocations
 from connector.privacy.whereis import locate_person
 from connector.publishing.publication import publish
 from connector.report.page import REPORT_FILE
-from connector.warehouse.published_file import open_queries, tables
+from connector.warehouse.published_file import open_snapshot, tables
 from tests.privacy.populated_agency import (
     EMAIL,
     FIRST,
@@ -57,7 +57,7 @@ def figures(published: Path) -> Mapping[str, Any]:
     """Of every mart its rows and the sums of its figures, but for what candidates earn."""
     found: dict[str, Any] = {}
     marts = [each for each in tables(published) if each.startswith("marts.")]
-    with open_queries(published) as ask:
+    with open_snapshot(published) as ask:
         for table in marts:
             columns = ask(f"SELECT column_name, column_type FROM (DESCRIBE {table})").rows
             sums = [

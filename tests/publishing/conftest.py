@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.publishing.agency import Agency
-from tests.publishing.small import Small
+from tests.publishing.small import SmallProject
 
 
 @pytest.fixture
@@ -20,6 +20,6 @@ def agency(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Agency:
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> Small:
+def small(tmp_path: Path) -> SmallProject:
     """The small project and its file, whole."""
-    return Small(tmp_path)
+    return SmallProject(tmp_path)

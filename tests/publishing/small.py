@@ -123,7 +123,7 @@ JOBS = (
 Row = tuple[Any, ...]
 
 
-class Small:
+class SmallProject:
     """The project and a file to build it in, both of which a test may spoil first."""
 
     def __init__(self, folder: Path, rows: tuple[Row, ...] = JOBS) -> None:

@@ -10,7 +10,7 @@ import pytest
 from connector.errors import ModelFailed, ModelInvalid
 from connector.publishing.build import check
 from connector.publishing.project import BuildResult, CheckResult
-from tests.publishing.small import JOBS, Follower, Small
+from tests.publishing.small import JOBS, Follower, SmallProject
 
 
 def found(built: BuildResult, name: str) -> CheckResult:
@@ -19,7 +19,7 @@ def found(built: BuildResult, name: str) -> CheckResult:
     return one
 
 
-def test_everything_stands_in_its_schema(small: Small) -> None:
+def test_everything_stands_in_its_schema(small: SmallProject) -> None:
     built = small.build()
     kinds = small.rows(
         "SELECT table_schema, table_name, table_type FROM information_schema.tables "
@@ -42,7 +42,7 @@ def test_everything_stands_in_its_schema(small: Small) -> None:
     assert (10, (), ()) == (len(built.checks), built.blocking, built.warnings)
 
 
-def test_texts_reach_the_comments(small: Small) -> None:
+def test_texts_reach_the_comments(small: SmallProject) -> None:
     small.build()
     told: dict[str, str] = dict(
         small.rows(
@@ -62,14 +62,14 @@ def test_texts_reach_the_comments(small: Small) -> None:
     )
 
 
-def test_views_survive_another_name_of_the_file(small: Small) -> None:
+def test_views_survive_another_name_of_the_file(small: SmallProject) -> None:
     small.build()
     small.file = small.file.rename(small.file.with_name("recruitment.duckdb"))
 
     assert [(3,)] == small.rows("SELECT count(*) FROM staging.stg_jobs")
 
 
-def test_what_is_built_again_is_the_same(small: Small) -> None:
+def test_what_is_built_again_is_the_same(small: SmallProject) -> None:
     first = small.build()
     view = small.replace("staging/stg_jobs.sql", "materialized='view'", "materialized='table'")
     assert [3] == [each.rows for each in small.build().models if each.name == "stg_jobs"]
@@ -93,7 +93,7 @@ FAULTS = {
 @pytest.mark.parametrize("name", FAULTS)
 def test_each_kind_of_check_finds_its_fault(tmp_path: Path, name: str) -> None:
     row, examples = FAULTS[name]
-    built = Small(tmp_path, (*JOBS, row)).build()
+    built = SmallProject(tmp_path, (*JOBS, row)).build()
 
     assert (1, examples, "error") == (
         found(built, name).failing,
@@ -104,7 +104,7 @@ def test_each_kind_of_check_finds_its_fault(tmp_path: Path, name: str) -> None:
 
 
 def test_a_warning_does_not_block(tmp_path: Path) -> None:
-    built = Small(tmp_path, (*JOBS, ("j4", "Cook", None, "p1"))).build()
+    built = SmallProject(tmp_path, (*JOBS, ("j4", "Cook", None, "p1"))).build()
 
     assert ["not_null_sum_jobs_status"] == [each.name for each in built.warnings]
     assert () == built.blocking
@@ -123,7 +123,7 @@ SQL_FAULTS = {
 
 
 @pytest.mark.parametrize("name", SQL_FAULTS)
-def test_broken_sql_names_file_and_line(small: Small, name: str) -> None:
+def test_broken_sql_names_file_and_line(small: SmallProject, name: str) -> None:
     old, new, place, problem = SQL_FAULTS[name]
     path = small.replace("marts/fct_jobs.sql", old, new)
 
@@ -135,7 +135,7 @@ def test_broken_sql_names_file_and_line(small: Small, name: str) -> None:
 
 
 def test_no_data_is_in_what_is_told(tmp_path: Path) -> None:
-    small = Small(tmp_path, (*JOBS, ("j4", "Ada Lovelace", "open", None)))
+    small = SmallProject(tmp_path, (*JOBS, ("j4", "Ada Lovelace", "open", None)))
     small.replace("marts/sum_jobs.sql", "count(*) as jobs", "sum(title::int) as jobs")
 
     with pytest.raises(ModelFailed, match=r"sum_jobs\.sql:5:25: .*Could not convert") as caught:
@@ -146,7 +146,7 @@ def test_no_data_is_in_what_is_told(tmp_path: Path) -> None:
     assert "Ada" not in told
 
 
-def test_a_failure_leaves_what_stood_before(small: Small) -> None:
+def test_a_failure_leaves_what_stood_before(small: SmallProject) -> None:
     small.build()
     small.replace("marts/sum_jobs.sql", "count(*)", "cuont(*)")
 
@@ -156,7 +156,7 @@ def test_a_failure_leaves_what_stood_before(small: Small) -> None:
     assert [("closed", 1), ("open", 2)] == small.rows("SELECT * FROM marts.sum_jobs ORDER BY 1")
 
 
-def test_a_test_on_a_missing_column_is_refused(small: Small) -> None:
+def test_a_test_on_a_missing_column_is_refused(small: SmallProject) -> None:
     for old, new in (
         ("name: job_id", "name: jbo_id"),
         ("field: id", "field: idd"),
@@ -169,7 +169,7 @@ def test_a_test_on_a_missing_column_is_refused(small: Small) -> None:
         assert path == caught.value.path
 
 
-def test_only_what_is_selected_is_built(small: Small) -> None:
+def test_only_what_is_selected_is_built(small: SmallProject) -> None:
     small.build()
     before = small.rows("SELECT count(*) FROM marts.fct_jobs")
     with duckdb.connect(str(small.file)) as connection:
@@ -181,7 +181,7 @@ def test_only_what_is_selected_is_built(small: Small) -> None:
     assert ["not_null_sum_jobs_status"] == [each.name for each in built.checks]
 
 
-def test_a_selection_without_what_it_needs_says_so(small: Small) -> None:
+def test_a_selection_without_what_it_needs_says_so(small: SmallProject) -> None:
     with pytest.raises(ModelFailed) as caught:
         small.build("sum_jobs")
 
@@ -191,7 +191,7 @@ def test_a_selection_without_what_it_needs_says_so(small: Small) -> None:
     )
 
 
-def test_the_rest_is_copied_over(small: Small) -> None:
+def test_the_rest_is_copied_over(small: SmallProject) -> None:
     earlier = small.set_aside()
     with duckdb.connect(str(small.file)) as connection:
         connection.execute("DELETE FROM landing.jobs WHERE id = 'j3'")
@@ -204,7 +204,7 @@ def test_the_rest_is_copied_over(small: Small) -> None:
     assert "unique_fct_jobs_job_id" in [each.name for each in built.checks]
 
 
-def test_a_table_of_another_shape_is_not_copied(small: Small) -> None:
+def test_a_table_of_another_shape_is_not_copied(small: SmallProject) -> None:
     """A table whose file has changed its columns since is built, and one that was never there."""
     earlier = small.set_aside("+fct_jobs")
     small.replace("marts/fct_jobs.sql", "people.name as", "people.since, people.name as")
@@ -214,7 +214,7 @@ def test_a_table_of_another_shape_is_not_copied(small: Small) -> None:
     assert ("fct_jobs", "sum_jobs") == tuple(each.name for each in built.models)[-2:]
 
 
-def test_checks_run_on_a_file_that_was_built(small: Small) -> None:
+def test_checks_run_on_a_file_that_was_built(small: SmallProject) -> None:
     built = small.build()
     before = small.file.read_bytes()
 
@@ -225,7 +225,7 @@ def test_checks_run_on_a_file_that_was_built(small: Small) -> None:
     assert before == small.file.read_bytes()
 
 
-def test_a_build_tells_how_it_goes_on(small: Small) -> None:
+def test_a_build_tells_how_it_goes_on(small: SmallProject) -> None:
     follower = Follower()
     built = small.build(watch=follower)
     models, checks = (tuple(each.name for each in some) for some in (built.models, built.checks))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from connector.errors import ModelInvalid, ModelsCircular, ModelTwice, ReferenceUnknown, UnknownName
-from tests.publishing.small import FCT_JOBS, FILES, PROJECT, Small
+from tests.publishing.small import FCT_JOBS, FILES, PROJECT, SmallProject
 
 
-def test_models_are_ordered_by_what_they_are_made_of(small: Small) -> None:
-    assert ("people", "stg_jobs", "fct_jobs", "sum_jobs") == small.project().order
+def test_models_are_ordered_by_what_they_are_made_of(small: SmallProject) -> None:
+    assert ("people", "stg_jobs", "fct_jobs", "sum_jobs") == small.project().build_order
 
 
 BROKEN = (
@@ -25,7 +25,7 @@ BROKEN = (
 
 
 @pytest.mark.parametrize("braces", BROKEN)
-def test_only_three_words_may_stand_in_braces(small: Small, braces: str) -> None:
+def test_only_three_words_may_stand_in_braces(small: SmallProject, braces: str) -> None:
     sql = f"{FCT_JOBS.partition('from')[0]}from {braces}\n"
     path = small.write("marts/fct_jobs.sql", sql)
 
@@ -37,7 +37,7 @@ def test_only_three_words_may_stand_in_braces(small: Small, braces: str) -> None
     assert "{{ ref('model') }}" in caught.value.action
 
 
-def test_refused_braces_are_shown_whole_behind_a_long_line(small: Small) -> None:
+def test_refused_braces_are_shown_whole_behind_a_long_line(small: SmallProject) -> None:
     before = f"select job_id, '{'x' * 100}' as filler, {{{{ ref('stg_jobs') }}}}.title\nfrom "
     sql = f"{before}{{{{ ref('stg_jobs') }}}} as a, {{{{ref('b')|upper}}}} as c\n"
     path = small.write("marts/fct_jobs.sql", FCT_JOBS.partition("select")[0] + sql)
@@ -104,7 +104,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_not_understood_is_refused_where_it_stands(small: Small, name: str) -> None:
+def test_what_is_not_understood_is_refused_where_it_stands(small: SmallProject, name: str) -> None:
     file, old, new, line, problem = WRONG[name]
     path = small.replace(file, old, new)
 
@@ -115,7 +115,7 @@ def test_what_is_not_understood_is_refused_where_it_stands(small: Small, name: s
     assert problem in str(caught.value)
 
 
-def test_unknown_references_name_the_nearest(small: Small) -> None:
+def test_unknown_references_name_the_nearest(small: SmallProject) -> None:
     cases = (
         ("marts/fct_jobs.sql", "ref('stg_jobs')", "ref('stg_job')", 8, "stg_jobs"),
         ("staging/stg_jobs.sql", "'landing', 'jobs'", "'landing', 'jbos'", 7, "landing.jobs"),
@@ -132,7 +132,7 @@ def test_unknown_references_name_the_nearest(small: Small) -> None:
         assert f"Did you mean {nearest}" in str(caught.value)
 
 
-def test_a_ring_is_named_whole(small: Small) -> None:
+def test_a_ring_is_named_whole(small: SmallProject) -> None:
     small.replace(
         "staging/stg_jobs.sql", "{{ source('landing', 'jobs') }}", "{{ ref('sum_jobs') }}"
     )
@@ -141,7 +141,7 @@ def test_a_ring_is_named_whole(small: Small) -> None:
         small.project()
 
 
-def test_a_name_is_one_thing(small: Small) -> None:
+def test_a_name_is_one_thing(small: SmallProject) -> None:
     small.write("staging/fct_jobs.sql", FCT_JOBS)
     with pytest.raises(ModelTwice, match=r"fct_jobs is also .*fct_jobs\.sql"):
         small.project()
@@ -152,7 +152,7 @@ def test_a_name_is_one_thing(small: Small) -> None:
         small.project()
 
 
-def test_content_views_keep_their_names_to_themselves(small: Small) -> None:
+def test_content_views_keep_their_names_to_themselves(small: SmallProject) -> None:
     small.write("dbt_project.yml", PROJECT + 'on-run-end: "{{ make_content_views() }}"\n')
     small.write("marts/content_jobs.sql", FCT_JOBS.replace("fct_jobs", "content_jobs"))
 
@@ -160,19 +160,19 @@ def test_content_views_keep_their_names_to_themselves(small: Small) -> None:
         small.project()
 
 
-def test_a_selection_means_names_folders_and_lines(small: Small) -> None:
+def test_a_selection_means_names_folders_and_lines(small: SmallProject) -> None:
     project = small.project()
 
     assert ("stg_jobs",) == project.selected(["stg_jobs"])
     assert ("fct_jobs", "sum_jobs") == project.selected(["marts"])
     assert ("people", "stg_jobs", "fct_jobs") == project.selected(["+fct_jobs"])
     assert ("stg_jobs", "fct_jobs", "sum_jobs") == project.selected(["stg_jobs+"])
-    assert project.order == project.selected(["+fct_jobs+"]) == project.selected()
+    assert project.build_order == project.selected(["+fct_jobs+"]) == project.selected()
     with pytest.raises(UnknownName, match="Did you mean 'fct_jobs'"):
         project.selected(["fct_job"])
 
 
-def test_a_folder_that_is_none_is_told(small: Small) -> None:
+def test_a_folder_that_is_none_is_told(small: SmallProject) -> None:
     (small.folder / "dbt_project.yml").unlink()
 
     with pytest.raises(ModelInvalid, match=r"dbt_project\.yml: cannot be read"):

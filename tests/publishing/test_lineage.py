@@ -7,7 +7,7 @@ import pytest
 from connector.publishing.columns import Shapes
 from connector.publishing.lineage import Lineage
 from connector.publishing.project import ColumnType
-from tests.publishing.small import FCT_JOBS, Small
+from tests.publishing.small import FCT_JOBS, SmallProject
 
 JOB_COLUMNS = ("id", "title", "status", "assigned_to")
 
@@ -64,7 +64,7 @@ def shapes_of(**more: tuple[str, ...]) -> Shapes:
 
 
 @pytest.mark.parametrize("name", QUERIES)
-def test_a_column_leads_to_the_columns_it_is_computed_from(small: Small, name: str) -> None:
+def test_a_column_leads_to_the_columns_it_is_computed_from(small: SmallProject, name: str) -> None:
     sql, columns = QUERIES[name]
     head = FCT_JOBS.partition("\n\n")[0]
     jobs = "{{ source('landing', 'jobs') }}"
@@ -75,7 +75,7 @@ def test_a_column_leads_to_the_columns_it_is_computed_from(small: Small, name: s
     assert parents == traced.parents("marts.fct_jobs", "x")
 
 
-def test_lineage_is_stitched_down_to_what_landed(small: Small) -> None:
+def test_lineage_is_stitched_down_to_what_landed(small: SmallProject) -> None:
     traced = Lineage(small.project(), shapes_of())
 
     assert (("marts.fct_jobs", "status"),) == traced.parents("marts.sum_jobs", "status")

@@ -9,7 +9,7 @@ import pytest
 from connector.errors import SeedInvalid
 from connector.publishing.build import build
 from connector.publishing.seeds import UnmappedValues, write_copies
-from tests.publishing.small import Small
+from tests.publishing.small import SmallProject
 
 ROWS = "SELECT id, name, since::VARCHAR FROM seeds.people ORDER BY id"
 
@@ -22,7 +22,7 @@ def own(tmp_path: Path) -> Path:
     return folder
 
 
-def built_with(small: Small, own: Path, content: bytes) -> list[tuple[object, ...]]:
+def built_with(small: SmallProject, own: Path, content: bytes) -> list[tuple[object, ...]]:
     """The rows of the seed, with a person's file of that content."""
     (own / "people.csv").write_bytes(content)
     build(small.file, small.project(seeds=own), select=["people"])
@@ -45,7 +45,7 @@ READ = {
 
 
 @pytest.mark.parametrize("name", READ)
-def test_a_persons_file_is_read_as_it_is(small: Small, own: Path, name: str) -> None:
+def test_a_persons_file_is_read_as_it_is(small: SmallProject, own: Path, name: str) -> None:
     content, rows = READ[name]
     assert rows == built_with(small, own, content)
 
@@ -60,7 +60,9 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_is_told_with_its_line_and_no_value(small: Small, own: Path, name: str) -> None:
+def test_a_fault_is_told_with_its_line_and_no_value(
+    small: SmallProject, own: Path, name: str
+) -> None:
     content, line, problem = FAULTS[name]
     with pytest.raises(SeedInvalid, match=problem) as caught:
         built_with(small, own, content)
@@ -69,12 +71,12 @@ def test_a_fault_is_told_with_its_line_and_no_value(small: Small, own: Path, nam
     assert not [each for each in ("Ada", "Grace", "1.2.24") if each in str(caught.value)]
 
 
-def missing(small: Small, own: Path, *values: str) -> list[UnmappedValues]:
+def missing(small: SmallProject, own: Path, *values: str) -> list[UnmappedValues]:
     """The values as unmapped ones of the seed."""
     return [UnmappedValues(small.project(seeds=own).seeds["people"], "unmapped_people", values)]
 
 
-def test_a_copy_is_the_shipped_file_with_rows_to_fill_in(small: Small, own: Path) -> None:
+def test_a_copy_is_the_shipped_file_with_rows_to_fill_in(small: SmallProject, own: Path) -> None:
     project = small.project(seeds=own)
     (done,) = write_copies(own, missing(small, own, "p3", "a,b"), project)
 
@@ -85,7 +87,7 @@ def test_a_copy_is_the_shipped_file_with_rows_to_fill_in(small: Small, own: Path
     ]
 
 
-def test_a_persons_file_is_only_appended_to(small: Small, own: Path) -> None:
+def test_a_persons_file_is_only_appended_to(small: SmallProject, own: Path) -> None:
     held = "\ufeffid;name;since\r\nx;Ada;2024-01-31\r\nwaits;;".encode()
     (own / "people.csv").write_bytes(held)
     values = missing(small, own, "waits", "p3", "x")
@@ -99,14 +101,14 @@ def test_a_persons_file_is_only_appended_to(small: Small, own: Path) -> None:
     assert ["people.csv"] == [each.name for each in own.iterdir()]
 
 
-def test_no_formula_is_written(small: Small, own: Path) -> None:
+def test_no_formula_is_written(small: SmallProject, own: Path) -> None:
     (done,) = write_copies(own, missing(small, own, "=1+1", "@x", "ok"), small.project(seeds=own))
 
     assert (("ok",), ("=1+1", "@x")) == (done.appended, done.left_out)
     assert "=1+1" not in done.path.read_text()
 
 
-def test_only_what_lacks_something_is_copied_unasked(small: Small, own: Path) -> None:
+def test_only_what_lacks_something_is_copied_unasked(small: SmallProject, own: Path) -> None:
     project = small.project(seeds=own)
 
     assert () == write_copies(own, missing(small, own), project)

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from connector.catalog import CATALOG
-from connector.client.request import list_request
+from connector.client.request import build_list_request
 from connector.pulls.outcome import RequestTally
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
@@ -60,7 +60,7 @@ def test_anomalies_are_counted_by_kind(tmp_path: Path) -> None:
 
 
 def test_requests_are_told_apart_by_purpose() -> None:
-    tally, request = RequestTally(), list_request(CATALOG["jobs"])
+    tally, request = RequestTally(), build_list_request(CATALOG["jobs"])
     tally.before_send(request)
     tally.purpose = "scrub"
     tally.before_send(request)

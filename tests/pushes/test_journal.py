@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from connector.catalog import CATALOG
-from connector.client.request import create_request
+from connector.client.request import build_create_request
 from connector.errors import UnknownName
 from connector.errors_api import LeaseLost
 from connector.ledger import journal_reads
@@ -39,7 +39,7 @@ def journal_of(ledger: Ledger, run_id: str) -> Iterator[Journal]:
 
 def intend(journal: Journal, key: RowKey, task: Task) -> None:
     """Write an attempt down."""
-    request = create_request(CATALOG["candidates"], task.fields)
+    request = build_create_request(CATALOG["candidates"], task.fields)
     journal.record_attempt(key, request, before=None, sent_after=START)
 
 
@@ -104,7 +104,10 @@ def test_an_attempt_is_kept_with_its_very_bytes(tmp_path: Path) -> None:
         intend(journal, (batch, 2), task)
         (attempt,) = journal.attempts(batch)
 
-    assert create_request(CATALOG["candidates"], task.fields).body == (attempt.body or "").encode()
+    assert (
+        build_create_request(CATALOG["candidates"], task.fields).body
+        == (attempt.body or "").encode()
+    )
     assert ("POST", "/api/v1/candidates", START, None) == (
         attempt.method,
         attempt.path,

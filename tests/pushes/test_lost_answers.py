@@ -137,7 +137,7 @@ def test_a_late_commit_is_found_before_the_settle_time(tmp_path: Path) -> None:
 
         def release(progress: Progress) -> None:
             if progress.until is not None:
-                sandbox.faults.release()
+                sandbox.faults.apply_delayed_effects()
 
         report = pusher.push(creates(2), watch=release)
 
@@ -150,7 +150,7 @@ def test_a_commit_after_the_settle_time_makes_no_second_one(tmp_path: Path) -> N
         pusher = pusher_of(sandbox, tmp_path)
         sandbox.faults.add(Drop("later"), method="POST", path=CANDIDATES)
         first = pusher.push(creates(1))
-        sandbox.faults.release()
+        sandbox.faults.apply_delayed_effects()
         second = pusher.push(creates(1))
         third = pusher.resolve(first.batch, 2, "look")
         fourth = pusher.push(creates(1))

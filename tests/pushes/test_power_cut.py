@@ -42,7 +42,7 @@ from connector.ledger.push_plan import PushPlan, PushPolicy
 from connector.ledger.push_states import Task
 from connector.ledger.ledger import Ledger; from connector.ledger.lease import LeaseOwner
 from connector.ledger.journal import PUSH_LEASE, Journal
-from connector.client.request import create_request
+from connector.client.request import build_create_request
 
 folder, rows = Path(sys.argv[1]), int(sys.argv[2])
 said = os.open(folder / "said", os.O_CREAT | os.O_WRONLY)
@@ -55,7 +55,7 @@ with Ledger(folder) as ledger:
     plan = PushPlan("candidates", "create", "people.csv", "0" * 64, tasks)
     batch = journal.create_batch(plan, PushPolicy())
     for task in tasks:
-        request = create_request(CATALOG["candidates"], task.fields)
+        request = build_create_request(CATALOG["candidates"], task.fields)
         key, now = (batch, task.number), datetime.now(UTC)
         journal.record_attempt(key, request, before=None, sent_after=now)
         os.write(said, b"%d" % task.number)

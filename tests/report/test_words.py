@@ -24,8 +24,8 @@ def test_values_are_written_by_their_type_and_name() -> None:
         *(words.NOTHING, "0", words.NOTHING, "50%", "2.5", "1,234"),
         *("yes", "May 2026", "7 May 2026"),
     ] == [text for _, text in table.cells()[0]]
-    assert table.is_figure("fee")
-    assert not table.is_figure("on")
+    assert table.is_numeric_column("fee")
+    assert not table.is_numeric_column("on")
 
 
 def test_part_of_nothing_has_no_share() -> None:

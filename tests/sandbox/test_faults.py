@@ -103,10 +103,10 @@ def test_dropped_connection_leaves_the_effect_open(
 
     assert expected == jobs(world)
     assert (int(effect == "later"), 3 if effect != "none" else 2) == (
-        world.sandbox.faults.release(),
+        world.sandbox.faults.apply_delayed_effects(),
         jobs(world),
     )
-    assert 0 == world.sandbox.faults.release()
+    assert 0 == world.sandbox.faults.apply_delayed_effects()
     assert None is world.sandbox.log[-1].status
 
 
@@ -118,7 +118,7 @@ def test_late_effect_is_dated_when_it_comes(world: World) -> None:
         create(world)
     clock.advance(90)
 
-    world.sandbox.faults.release()
+    world.sandbox.faults.apply_delayed_effects()
 
     assert "2026-03-04T05:07:37.654321Z" == world.get("/jobs").json()["data"][0]["created_at"]
 

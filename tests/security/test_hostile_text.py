@@ -16,7 +16,7 @@ import openpyxl
 import pytest
 
 from connector.catalog import CATALOG
-from connector.client.request import get_request
+from connector.client.request import build_get_request
 from connector.client.response import Response
 from connector.client.response_parsing import error_of
 from connector.errors_api import ValidationFailed
@@ -175,7 +175,7 @@ def test_no_file_has_them_raw_and_no_path_is_theirs(left: Left) -> None:
 
 def test_the_apis_own_words_of_an_error_are_visible() -> None:
     body = b'{"message": "\\u001b[2J\\nforged", "errors": {"a\\u0007b": ["c\\u202ed"]}}'
-    error = error_of(get_request(CATALOG["jobs"], "5d1c"), Response(422, {}, body))
+    error = error_of(build_get_request(CATALOG["jobs"], "5d1c"), Response(422, {}, body))
 
     assert isinstance(error, ValidationFailed)
     assert "\\x1b[2J\\nforged" in str(error)

@@ -33,7 +33,7 @@ from connector.pushes.push import PushReport, PushRunOptions, push
 from connector.pushes.undo import LAST, undo
 from connector.sandbox.server import Sandbox
 from tests.pulls.landed import reading, settings_of
-from tests.simulation.agency import MARK, PERSONAL, RESOURCES, Agency, Someone
+from tests.simulation.agency import MARK, PERSONAL, RESOURCES, Agency, ErasablePerson
 
 STEPS = 12
 LEDGER = "ledger.sqlite"
@@ -58,8 +58,8 @@ class Account:
         self.agency = Agency(sandbox, self.chance)
         self.settings = settings_of(sandbox, folder)
         self.sandbox, self.folder, self.data = sandbox, folder, self.settings.folder
-        self.erased: dict[str, Someone] = {}
-        self.released: dict[str, Someone] = {}
+        self.erased: dict[str, ErasablePerson] = {}
+        self.released: dict[str, ErasablePerson] = {}
         self.notes: dict[str, set[str | None]] = {}
         self.backups: list[Path] = []
         self.requests = 0
@@ -226,7 +226,7 @@ class Account:
                 if found := emails & {str(value).lower() for value in record.values()}:
                     raise Wrong(f"{file} holds {found} of somebody who was erased: {record}")
 
-    def _check_others(self, before: set[Version], who: Someone) -> None:
+    def _check_others(self, before: set[Version], who: ErasablePerson) -> None:
         """Erasing one changed nothing of others but their bookings."""
         after = self._versions("work.duckdb")
         if {each[:2] for each in after} != {each[:2] for each in before}:
@@ -241,7 +241,7 @@ class Account:
                 raise Wrong(f"erasing {who.id} changed {resource} {id}: {text}")
 
     def _is_left(
-        self, resource: str, record: Mapping[str, Any], left: Mapping[str, Any], who: Someone
+        self, resource: str, record: Mapping[str, Any], left: Mapping[str, Any], who: ErasablePerson
     ) -> bool:
         """Whether `left` is what an erasure of this one leaves of somebody else's record."""
         is_theirs = resource == "bookings" and record.get("candidate_id") == who.id

@@ -44,7 +44,7 @@ PERSONAL = {
 
 
 @dataclass(frozen=True)
-class Someone:
+class ErasablePerson:
     """A person who may be erased: a record's id and what only they have."""
 
     resource: str
@@ -59,7 +59,7 @@ class Agency:
 
     sandbox: Sandbox
     chance: random.Random
-    people: dict[str, Someone] = field(default_factory=dict)
+    people: dict[str, ErasablePerson] = field(default_factory=dict)
     stayers: set[str] = field(default_factory=set)
     number: int = 0
 
@@ -95,7 +95,7 @@ class Agency:
         own += [name] if (body.get("first_name"), body.get("last_name")) != SHARED_NAME else []
         own += [each for each in (body.get("phone"),) if each and each != SWITCHBOARD]
         own += [each for each in (body.get("network_url"),) if each]
-        self.people[id] = Someone(resource, id, body["email"], tuple(own))
+        self.people[id] = ErasablePerson(resource, id, body["email"], tuple(own))
 
     def body(self, resource: str, *, stays: bool = False) -> dict[str, Any]:
         """What a new person's record says."""

@@ -33,7 +33,7 @@ def small_batches() -> Iterator[None]:
         yield
 
 
-def _world(kind: str, seed: int) -> Mirror:
+def _build_mirror(kind: str, seed: int) -> Mirror:
     """A first load, or a landing after which a dozen things have happened."""
     resource = "content_items" if kind.startswith("content") else "candidates"
     world = World(seed, replace(_QUIET, resource=resource, churn=_CHURN, lateness_seconds=10.0))
@@ -49,7 +49,7 @@ def _world(kind: str, seed: int) -> Mirror:
 
 
 def _steps_and_requests(kind: str, seed: int) -> tuple[int, int]:
-    mirror = _world(kind, seed)
+    mirror = _build_mirror(kind, seed)
     mirror.pull()
     assert {} == differences(mirror)
     return mirror.steps, mirror.world.requests
@@ -65,7 +65,7 @@ def test_a_kill_at_any_step_costs_one_batch_and_two_requests(
         steps, least = _steps_and_requests(kind, 0)
         dear = {}
         for step in range(1, steps + 1, max(1, steps // points)):
-            mirror = _world(kind, 0)
+            mirror = _build_mirror(kind, 0)
             mirror.kill = Kill(step, is_after)
             assert mirror.pull().pulled is None
             mirror.kill = None

@@ -11,11 +11,11 @@ import pytest
 from connector.catalog import CATALOG
 from connector.catalog.value import read_datetime
 from connector.client.request import (
-    convert_request,
-    create_request,
-    delete_request,
-    get_request,
-    update_request,
+    build_convert_request,
+    build_create_request,
+    build_delete_request,
+    build_get_request,
+    build_update_request,
 )
 from connector.client.response import Response
 from connector.client.response_parsing import read_deleted, read_record, read_written
@@ -45,25 +45,25 @@ def answer(record: dict[str, Any], *, date: str | None = NOW, seconds: float = 0
 def created(**shown: Any) -> str:
     """The id of the record that a create of `SENT` is answered with."""
     record = {"id": "a1", "created_at": NOW, **SENT, **shown}
-    found, _ = read_written(create_request(CANDIDATES, SENT), answer(record))
+    found, _ = read_written(build_create_request(CANDIDATES, SENT), answer(record))
     return str(found["id"])
 
 
 def test_an_id_in_another_letter_case_is_named() -> None:
     with pytest.raises(UnreadableAnswer) as caught:
-        read_record(get_request(CANDIDATES, "A1"), answer({"id": "a1"}))
+        read_record(build_get_request(CANDIDATES, "A1"), answer({"id": "a1"}))
     assert "Write the id as the API does: a1" == caught.value.action
 
 
 @pytest.mark.parametrize("id", ["b2", "A1", "a1 "])
 def test_a_record_of_another_id_does_not_fit(id: str) -> None:
     with pytest.raises(UnreadableAnswer, match="was answered with a record with another id"):
-        read_record(get_request(CANDIDATES, "a1"), answer({"id": id}))
-    for request in (update_request(CANDIDATES, "a1", {}), convert_request(LEADS, "a1")):
+        read_record(build_get_request(CANDIDATES, "a1"), answer({"id": id}))
+    for request in (build_update_request(CANDIDATES, "a1", {}), build_convert_request(LEADS, "a1")):
         with pytest.raises(InDoubt, match="a record with another id"):
             read_written(request, answer({"id": id}))
     with pytest.raises(InDoubt, match="a record with another id"):
-        read_deleted(delete_request(CANDIDATES, "a1"), answer({"id": id}))
+        read_deleted(build_delete_request(CANDIDATES, "a1"), answer({"id": id}))
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_another_record_does_not_fit_a_create(shown: dict[str, Any], reason: str
 
 def test_a_slow_answer_may_show_a_record_made_at_its_beginning() -> None:
     record = {"id": "a1", **SENT, "created_at": "2026-03-02T08:59:30Z"}
-    request = create_request(CANDIDATES, SENT)
+    request = build_create_request(CANDIDATES, SENT)
 
     assert record == read_written(request, answer(record, seconds=30))[0]
     with pytest.raises(InDoubt, match="a record that was created before the request"):
@@ -119,4 +119,6 @@ def test_a_slow_answer_may_show_a_record_made_at_its_beginning() -> None:
 def test_without_the_servers_time_the_age_is_not_compared() -> None:
     record = {"id": "a1", **SENT, "created_at": "2020-01-01T00:00:00Z"}
 
-    assert record == read_written(create_request(CANDIDATES, SENT), answer(record, date=None))[0]
+    assert (
+        record == read_written(build_create_request(CANDIDATES, SENT), answer(record, date=None))[0]
+    )

@@ -15,10 +15,10 @@ from connector.catalog import CATALOG
 from connector.client.rate_limiter import RateHeaders
 from connector.client.request import (
     Request,
-    create_request,
-    delete_request,
-    get_request,
-    list_request,
+    build_create_request,
+    build_delete_request,
+    build_get_request,
+    build_list_request,
 )
 from connector.client.response import Response, rate_headers, served_at
 from connector.client.response_parsing import read_deleted, read_list, read_record, read_written
@@ -26,10 +26,10 @@ from connector.errors import ConnectorError
 from connector.errors_api import InDoubt, UnreadableAnswer
 
 JOBS = CATALOG["jobs"]
-LIST = list_request(JOBS, page=2)
-GET = get_request(JOBS, "5d1c")
-CREATE = create_request(JOBS, {"title": "A"})
-DELETE = delete_request(JOBS, "5d1c")
+LIST = build_list_request(JOBS, page=2)
+GET = build_get_request(JOBS, "5d1c")
+CREATE = build_create_request(JOBS, {"title": "A"})
+DELETE = build_delete_request(JOBS, "5d1c")
 RECORD = {
     "id": "5d1c",
     "title": "A",

@@ -10,12 +10,12 @@ import pytest
 from connector.catalog import CATALOG
 from connector.client.request import (
     Request,
-    convert_request,
-    create_request,
-    delete_request,
-    get_request,
-    list_request,
-    update_request,
+    build_convert_request,
+    build_create_request,
+    build_delete_request,
+    build_get_request,
+    build_list_request,
+    build_update_request,
 )
 from connector.client.response import Response
 from connector.client.response_parsing import error_of
@@ -33,12 +33,12 @@ from connector.errors_api import (
     ValidationFailed,
 )
 
-GET = get_request(CATALOG["jobs"], "5d1c")
+GET = build_get_request(CATALOG["jobs"], "5d1c")
 WRITES = (
-    create_request(CATALOG["jobs"], {"title": "A"}),
-    update_request(CATALOG["jobs"], "5d1c", {"title": "A"}),
-    delete_request(CATALOG["jobs"], "5d1c"),
-    convert_request(CATALOG["leads"], "5d1c"),
+    build_create_request(CATALOG["jobs"], {"title": "A"}),
+    build_update_request(CATALOG["jobs"], "5d1c", {"title": "A"}),
+    build_delete_request(CATALOG["jobs"], "5d1c"),
+    build_convert_request(CATALOG["leads"], "5d1c"),
 )
 HTML = b"<!doctype html><h1>Error</h1>"
 SAID = {"error": "not_so", "message": "That cannot be."}
@@ -187,7 +187,7 @@ def test_a_redirect_names_its_target(location: str, shown: str) -> None:
 
 
 def test_errors_hold_no_query_and_no_email() -> None:
-    searching = list_request(CATALOG["leads"], search="anna@example.com")
+    searching = build_list_request(CATALOG["leads"], search="anna@example.com")
     said = {"message": "Nobody is called 'anna@example.com' <bob.b+c@mail.example.co.uk>."}
     for status in (400, 401, 403, 404, 422, 429, 500):
         error = refusal_of(searching, status, said)

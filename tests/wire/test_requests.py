@@ -15,12 +15,12 @@ from connector.catalog import CATALOG
 from connector.catalog.resource import Declaration, Operation
 from connector.client.request import (
     Request,
-    convert_request,
-    create_request,
-    delete_request,
-    get_request,
-    list_request,
-    update_request,
+    build_convert_request,
+    build_create_request,
+    build_delete_request,
+    build_get_request,
+    build_list_request,
+    build_update_request,
 )
 from connector.errors import Misused, UnknownName
 from tests.catalog.document import API_DOCUMENT, read_tables
@@ -40,12 +40,12 @@ def builders(resource: Declaration) -> dict[Operation, Callable[[], Request]]:
     parent = parent_of(resource)
     body = {next((field.name for field, _ in resource.bodies("create")), "title"): "A"}
     return {
-        "list": lambda: list_request(resource, parent),
-        "get": lambda: get_request(resource, ID, parent),
-        "create": lambda: create_request(resource, body, parent),
-        "update": lambda: update_request(resource, ID, body, parent),
-        "delete": lambda: delete_request(resource, ID, parent),
-        "convert": lambda: convert_request(resource, ID),
+        "list": lambda: build_list_request(resource, parent),
+        "get": lambda: build_get_request(resource, ID, parent),
+        "create": lambda: build_create_request(resource, body, parent),
+        "update": lambda: build_update_request(resource, ID, body, parent),
+        "delete": lambda: build_delete_request(resource, ID, parent),
+        "convert": lambda: build_convert_request(resource, ID),
     }
 
 
@@ -88,9 +88,9 @@ def test_only_writes_with_fields_have_a_body(name: str) -> None:
 
 def test_an_unknown_field_of_a_body_is_refused_with_the_nearest() -> None:
     with pytest.raises(UnknownName, match=r"create of jobs takes\. Did you mean 'title'"):
-        create_request(CATALOG["jobs"], {"titel": "A"})
+        build_create_request(CATALOG["jobs"], {"titel": "A"})
     with pytest.raises(UnknownName, match=r"update of jobs takes\. Did you mean 'title'"):
-        update_request(CATALOG["jobs"], ID, {"titel": "A"})
+        build_update_request(CATALOG["jobs"], ID, {"titel": "A"})
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -104,7 +104,7 @@ def test_operations_that_a_resource_lacks_are_refused(name: str) -> None:
 
 
 def test_a_list_is_asked_for_with_all_that_was_given() -> None:
-    request = list_request(
+    request = build_list_request(
         CATALOG["bookings"],
         page=3,
         per_page=50,
@@ -129,8 +129,10 @@ def test_a_list_is_asked_for_with_all_that_was_given() -> None:
 def test_a_sort_says_its_order_and_an_order_may_stand_alone() -> None:
     jobs = CATALOG["jobs"]
 
-    assert "desc" == list_request(jobs, sort="title").query["order"]
-    assert {"page": "1", "per_page": "100", "order": "asc"} == list_request(jobs, order="asc").query
+    assert "desc" == build_list_request(jobs, sort="title").query["order"]
+    assert {"page": "1", "per_page": "100", "order": "asc"} == build_list_request(
+        jobs, order="asc"
+    ).query
 
 
 @pytest.mark.parametrize(
@@ -150,7 +152,7 @@ def test_names_that_a_list_does_not_take_are_refused(
     name: str, terms: dict[str, Any], named: str
 ) -> None:
     with pytest.raises(UnknownName, match=named):
-        list_request(CATALOG[name], **terms)
+        build_list_request(CATALOG[name], **terms)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +168,7 @@ def test_names_that_a_list_does_not_take_are_refused(
 )
 def test_values_that_cannot_be_meant_are_refused(terms: dict[str, Any]) -> None:
     with pytest.raises(Misused) as caught:
-        list_request(CATALOG["bookings"], **terms)
+        build_list_request(CATALOG["bookings"], **terms)
 
     assert caught.value.action.startswith(("Use ", "Give "))
 
@@ -180,10 +182,10 @@ def test_values_that_cannot_be_meant_are_refused(terms: dict[str, Any]) -> None:
 )
 def test_what_could_lead_elsewhere_is_no_segment(segment: Any) -> None:
     builds: tuple[Callable[[], Request], ...] = (
-        lambda: get_request(CATALOG["jobs"], segment),
-        lambda: delete_request(CATALOG["content_items"], segment, SLUG),
-        lambda: list_request(CATALOG["content_items"], segment),
-        lambda: convert_request(CATALOG["leads"], segment),
+        lambda: build_get_request(CATALOG["jobs"], segment),
+        lambda: build_delete_request(CATALOG["content_items"], segment, SLUG),
+        lambda: build_list_request(CATALOG["content_items"], segment),
+        lambda: build_convert_request(CATALOG["leads"], segment),
     )
     for build in builds:
         with pytest.raises(Misused) as caught:
@@ -194,13 +196,13 @@ def test_what_could_lead_elsewhere_is_no_segment(segment: Any) -> None:
 
 @pytest.mark.parametrize("segment", ["5", "A-b_c.d", "_news", "-", "x" * 200])
 def test_ids_and_slugs_stand_in_the_path_as_they_are(segment: str) -> None:
-    assert f"/api/v1/jobs/{segment}" == get_request(CATALOG["jobs"], segment).path
+    assert f"/api/v1/jobs/{segment}" == build_get_request(CATALOG["jobs"], segment).path
 
 
 @given(st.text(max_size=30))
 def test_no_text_leaves_its_segment(text: str) -> None:
     try:
-        path = get_request(CATALOG["jobs"], text).path
+        path = build_get_request(CATALOG["jobs"], text).path
     except Misused:
         return
 
@@ -219,7 +221,7 @@ def test_fields_are_sent_as_they_are() -> None:
         "start_date": date(2026, 3, 4),
         "published_at": datetime(2026, 3, 4, 13, 5, 6, 789, paris),
     }
-    body = create_request(CATALOG["jobs"], fields).body
+    body = build_create_request(CATALOG["jobs"], fields).body
 
     assert {
         **fields,
@@ -249,12 +251,12 @@ def endless() -> dict[str, Any]:
 )
 def test_what_json_does_not_have_is_refused(value: Any, named: str) -> None:
     with pytest.raises(Misused, match=named):
-        update_request(CATALOG["jobs"], ID, {"title": value})
+        build_update_request(CATALOG["jobs"], ID, {"title": value})
 
 
 def test_requests_do_not_show_what_they_carry() -> None:
-    searching = list_request(CATALOG["leads"], search="anna@example.com")
-    creating = create_request(CATALOG["leads"], {"email": "anna@example.com"})
+    searching = build_list_request(CATALOG["leads"], search="anna@example.com")
+    creating = build_create_request(CATALOG["leads"], {"email": "anna@example.com"})
 
     assert "GET /api/v1/leads" == searching.path_of
     assert "anna" not in repr(searching) + repr(creating)

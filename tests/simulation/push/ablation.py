@@ -178,7 +178,7 @@ def the_body_is_written_anew(patch: pytest.MonkeyPatch) -> None:
 
 def any_answer_fits(patch: pytest.MonkeyPatch) -> None:
     """The record of an answer is taken for the requested one, or for the one just created."""
-    patch.setattr(response_parsing, "_misfit", lambda *_: None)
+    patch.setattr(response_parsing, "_describe_mismatch", lambda *_: None)
     known_records_fit(patch)
 
 

@@ -19,7 +19,12 @@ from typing import Any
 from connector.catalog import declaration
 from connector.catalog.page import Page
 from connector.catalog.resource import Resource
-from connector.client.request import Request, convert_request, create_request, update_request
+from connector.client.request import (
+    Request,
+    build_convert_request,
+    build_create_request,
+    build_update_request,
+)
 from connector.client.response import served_at
 from connector.client.response_parsing import error_of, read_written
 from connector.errors import ConnectorError, Misused
@@ -262,12 +267,12 @@ class Pushing:
         try:
             match wanted.operation:
                 case "create":
-                    request = create_request(resource, wanted.fields or {}, task.parent)
+                    request = build_create_request(resource, wanted.fields or {}, task.parent)
                 case "update":
                     id = wanted.record_id or ""
-                    request = update_request(resource, id, wanted.fields or {}, task.parent)
+                    request = build_update_request(resource, id, wanted.fields or {}, task.parent)
                 case "convert":
-                    request = convert_request(resource, wanted.record_id or "")
+                    request = build_convert_request(resource, wanted.record_id or "")
         except Misused as error:
             return InvalidBody(str(error))
         ahead = self.world.server_now() - self.world.now if self.world.scenario.has_date else None

@@ -142,7 +142,7 @@ class SettingsError(Misused):
 class OtherWorkspace(SettingsError):
     """The data folder has the records of another workspace; nothing was read or written."""
 
-    action = "Set CONNECTOR_DATA_DIR to another folder."
+    action = "If base_url is wrong, correct it. Else set CONNECTOR_DATA_DIR to an empty folder."
 
 
 class UnusableId(Misused):
@@ -339,13 +339,13 @@ class ModelTwice(ModelError):
 class SeedInvalid(ModelError):
     """A seed cannot be read as its columns are declared; no value is shown."""
 
-    action = "Correct this place in the csv file, then build again."
+    action = "Correct this line of the csv file, then run 'connector models build'."
 
 
 class ModelFailed(ModelError):
     """DuckDB could not build a model or run a check; the earlier tables are unchanged."""
 
-    action = "Correct the SQL at this place, then build again."
+    action = "Correct the SQL at this place, then run 'connector models build'."
     exit_status = 1
 
 

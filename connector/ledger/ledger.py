@@ -58,7 +58,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class QuotaExhaustion:
-    """Used-up monthly quota. `until` is the time of the reset, `is_told` whether the API reported it."""
+    """Used-up monthly quota, `until` its reset. `is_told`: the API reported that time."""
 
     noted_at: datetime
     until: datetime

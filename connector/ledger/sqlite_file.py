@@ -142,7 +142,11 @@ def _named(path: Path, error: sqlite3.Error) -> WarehouseError:
         ):
             # Every statement fits the tables that were made here.
             return _damaged(path, error)
-    return WarehouseError(f"{path} cannot be used: {error}")
+    return WarehouseError(
+        f"{path} cannot be used: {error}",
+        action=f"Check the disk of {path.parent}: free space, write permission, and errors in the"
+        " machine's log. Then run 'connector doctor'.",
+    )
 
 
 def _create_tables(connection: sqlite3.Connection, path: Path) -> None:

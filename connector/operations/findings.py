@@ -225,6 +225,8 @@ def without_api_words(message: str | None) -> tuple[str, str]:
     request, _, answer = (message or "").partition(" was answered ")
     status = answer[:3] if answer[:3].isdecimal() else ""
     said = f"{request} was answered {status}" if status else (message or "").strip()
+    if status.startswith("3"):
+        said = (message or "").strip()  # The target of a redirect is no word of the API.
     is_word = said.partition(" ")[0].isalpha()
     said = f"{said[:1].upper()}{said[1:]}" if is_word else said
     return (said if said.endswith(("?", "!")) else closed(said)) if said else "", status
@@ -351,7 +353,7 @@ def _deletions_refused(s: FileSnapshot, reached: _LastWork) -> Answer:
     if not done.anomalies.get("mass_deletion"):
         return False if done.proven else None
     title, _, samples = (done.message or "many records are missing").partition(", for example ")
-    said = f"The pull kept their rows.{f' Examples: {samples}.' if samples else ''}"
+    said = f"The warehouse still has them.{f' Examples: {samples}.' if samples else ''}"
     code = done.error_code or "deletions_refused"
     return Problem(title, said, reached.since, action_when_scheduled(action_of(code)), (code,))
 
@@ -419,7 +421,7 @@ def _clock_wrong(s: FileSnapshot) -> Answer:
     size, unit = next(each for each in sizes if seconds >= each[0])
     where = "ahead of" if s.ahead_seconds > 0 else "behind"
     title = f"this machine's clock is {count_noun(round(seconds / size), unit)} {where} the API's"
-    return Problem(title, "Ages, schedules and alerts about silence use this machine's clock.")
+    return Problem(title, "Schedules and alerts use this clock, so they may come early or late.")
 
 
 # -- Pushes ----------------------------------------------------------------------------------------
@@ -437,7 +439,9 @@ def _push_failed(s: FileSnapshot) -> Answer:
     found = _failure("push failed", last.ended_at, last)
     # No schedule sends a file again.
     found = replace(found, happened=f"{batch} {found.happened}".rstrip())
-    found = replace(found, action=action_of(last.error_code))
+    action = action_of(last.error_code)
+    again = "" if "again" in action else " Then push the same file again."
+    found = replace(found, action=f"{action}{again}")
     return found if last.outcome == "failed" else False
 
 
@@ -471,7 +475,7 @@ def _quota_spent(s: FileSnapshot) -> Answer:
     if month.limit is None or month.room(keeps_reserve=True):
         return False
     kept = f", and {month.reserve:,} are reserved for pushes" if month.reserve else ""
-    said = f"{month.used:,} are used{kept}. The limit resets on {month.period.ends}."
+    said = f"{month.used:,} were sent{kept}. The limit resets on {month.period.ends}."
     return Problem(f"the monthly limit of {month.limit:,} requests is used up", said)
 
 
@@ -481,7 +485,7 @@ def _quota_forecast(s: FileSnapshot) -> Answer:
     limit, expected, ends = s.quota.month.limit, s.quota.forecast, s.quota.month.period.ends
     if _quota_spent(s) or expected is None or QUOTA_OVER_SHARE * limit < expected <= limit:
         return None
-    title = f"the billing cycle needs about {expected:,} of {limit:,} requests"
+    title = f"this month needs about {expected:,} requests, and the plan has {limit:,}"
     said = f"The cycle ends on {ends}. A usual day takes {s.quota.usual_day:,} requests."
     return Problem(title, said) if expected > limit else False
 
@@ -606,7 +610,7 @@ _ALL = (
         "publication_failed", _publication_failed, "failed", "the file for analysts was published"
     ),
     AlertType("push_failed", _push_failed, "failed", "the push succeeded"),
-    AlertType("files_unusable", _files_unusable, "failed", "the account's files could be used"),
+    AlertType("files_unusable", _files_unusable, "failed", "the account's files were usable"),
     AlertType(
         *("settings_wrong", _settings_wrong, "failed", "the settings were valid"),
         "Correct the setting, then run 'connector doctor'.",
@@ -625,9 +629,9 @@ _ALL = (
         about="resource",
     ),
     AlertType(
-        *("anomalies", _anomalies, "degraded", "no undocumented field or value remained"),
-        "Check the named record. The table sync.events lists the others, and docs/PULL.md"
-        " explains each kind. No data is lost.",
+        *("anomalies", _anomalies, "degraded", "all fields and values were documented"),
+        "Nothing now: no data is lost. The table sync.events lists all such records, and"
+        " docs/PULL.md explains each kind.",
         about="resource",
     ),
     AlertType(
@@ -637,8 +641,8 @@ _ALL = (
     ),
     AlertType(
         *("rows_in_doubt", _rows_in_doubt, "degraded", "no row was in doubt"),
-        "Run 'connector resolve', which lists the rows. After an interrupted push, push its"
-        " file again.",
+        "If the push was interrupted, push the same file again: no row is sent twice. Otherwise"
+        " run 'connector resolve', which lists the rows.",
     ),
     AlertType(
         *("checks_warn", _checks_warn, "degraded", "the data checks passed"),
@@ -657,9 +661,14 @@ _ALL = (
         " support.",
     ),
     AlertType(
-        *("cost_rising", _cost_rising, "degraded", "the pull took its usual requests"),
-        "Run 'connector status' to see the requests. A bulk edit explains them; otherwise the"
-        " API may sort or date its records differently: ask the platform's support.",
+        *(
+            "cost_rising",
+            _cost_rising,
+            "degraded",
+            "the last pull took the usual number of requests",
+        ),
+        "If many records were edited at once, nothing: the next pull is small again. If"
+        " not, send the output of 'connector status' to the platform's support.",
     ),
     AlertType(
         *("quota_forecast", _quota_forecast, "degraded", "the forecast was within the plan"),
@@ -667,12 +676,12 @@ _ALL = (
         " set monthly_requests.",
     ),
     AlertType(
-        *("quota_spent", _quota_spent, "degraded", "pulls could send requests"),
-        "Wait for the reset. Or enlarge the plan, set monthly_requests and run 'connector"
-        " pull --ignore-quota'.",
+        *("quota_spent", _quota_spent, "degraded", "pulls ran again"),
+        "Wait for the reset: pulls continue by themselves. After a change of your plan, set"
+        " monthly_requests and run 'connector pull --ignore-quota'.",
     ),
     AlertType(
-        *("silent", _silent, "silent", "everything was verified"),
+        *("silent", _silent, "silent", "all resources were pulled completely"),
         "Check that the schedule runs, then run 'connector pull'.",
     ),
 )

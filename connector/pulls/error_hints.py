@@ -74,7 +74,7 @@ def describe_unread(unread: Sequence[UnreadRecord]) -> str:
 
 
 def describe_anomalies(resource: str, events: Sequence[Event]) -> str:
-    """Sentence on what the records of a resource have and the API's description does not."""
+    """Sentence on undocumented fields and values in the records of a resource."""
     told = [
         f"{each.kind}: {each.detail}" + (f" (record {shortened(each.id)})" if each.id else "")
         for each in events[:ANOMALIES_SHOWN_MAX]

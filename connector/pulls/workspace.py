@@ -92,7 +92,8 @@ def check_address(identity: Identity, address: str, warehouse: Warehouse) -> Non
     raise OtherWorkspace(
         f"{warehouse.folder} contains the records of {identity.address}, but base_url is "
         f"{address}. Nothing was read, because records of two workspaces must not be mixed",
-        action="Set CONNECTOR_DATA_DIR to another folder. If the workspace has moved, run"
+        action="If base_url is wrong, correct it. For another workspace, set CONNECTOR_DATA_DIR to"
+        " an empty folder. If the same workspace has moved, run"
         f" 'connector doctor --moved-to {address}'.",
     )
 

@@ -321,7 +321,7 @@ NIGHTS = (
     ),
     Night(39, "A push is interrupted", cut_push, push("cut", "late@people.example")),
     Night(
-        *(40, "A seed is saved with semicolons", seed("lead_statuses", "status;name\n")),
+        *(40, "A seed has wrong headings", seed("lead_statuses", "status;name\n")),
         *(lambda a: (a.home / "seeds" / "lead_statuses.csv").unlink(), with_models),
     ),
     Night(41, "The seed is corrected", instead=with_models),

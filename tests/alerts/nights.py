@@ -121,7 +121,8 @@ class Account:
         for each in bodies:
             text = re.sub("\nHost: .*", "", each["text"]).replace(str(self.folder), "DIR")
             assert KEY not in text
-            text = re.sub(r"http://127\.0\.0\.1:\d+", "https://acme.example", text)
+            text = text.replace(self.sandbox.base_url, "https://acme.example")
+            text = re.sub(r"http://127\.0\.0\.1:\d+", "https://other.example", text)
             yield re.sub(r"\d{8}T\d{6}Z-[0-9a-f]{6}", "BATCH", text)
 
 

@@ -354,7 +354,7 @@ def test_a_restore_that_was_cut_off_is_run_again(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(f"connector.operations.restore._Placing.{step}", cut_off)
+        patch.setattr(f"connector.operations.restore.FileSwap.{step}", cut_off)
         with pytest.raises(KeyboardInterrupt):
             restore(settings, made.file, RestoreOptions(replaces=True))
     aside = [path.read_bytes() for path in settings.folder.glob("replaced-*/work.duckdb")]

@@ -76,7 +76,7 @@ def test_a_signal_during_a_callback_stops_a_background_job() -> None:
     program = """
 import asyncio, signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)
-from connector.cli.stopping import stoppable
+from connector.cli.stopping import interrupt_on_signals
 
 class Callback:
     def __del__(self):  # Python ignores exceptions that are raised here.
@@ -88,7 +88,7 @@ async def run():
         await asyncio.sleep(0)
     print("completed")
 
-with stoppable():
+with interrupt_on_signals():
     try:
         asyncio.run(run())
     except KeyboardInterrupt:

@@ -66,7 +66,7 @@ def test_killed_and_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert [] != list(traces(agency.folder))
     assert 1 == erase(agency.settings, None).unended
     with monkeypatch.context() as patched:
-        patched.setattr(sys.modules["connector.privacy.erase"], "keep", cut_off)
+        patched.setattr(sys.modules["connector.privacy.erase"], "write_receipt", cut_off)
         with pytest.raises(CutOff):
             erase(agency.settings, None, applies=True)
 

@@ -53,8 +53,8 @@ weekly_verification_job = dg.define_asset_job(
     config=CONFIG[WEEKLY],
     tags=_TAGS,
     description="Do the same as nightly_pull, and also compare every page of the API's lists and"
-    " re-read the least recently verified records. The setting `scrub_requests` limits the extra"
-    " requests.",
+    " re-read the least recently verified records. The setting `verification_requests` limits the"
+    " extra requests.",
 )
 
 hourly_freshness_job = dg.define_asset_job(

@@ -64,7 +64,7 @@ class PullConfig(dg.Config):
     verify_unchanged: bool = Field(
         default=False,
         description="Compare every page of the API's lists, and re-read the least recently verified"
-        " records. The setting scrub_requests limits the extra requests.",
+        " records. The setting verification_requests limits the extra requests.",
     )
     accept_deletes: bool = Field(
         default=False, description="Accept all deletions, even a suspiciously large number."
@@ -72,9 +72,11 @@ class PullConfig(dg.Config):
 
     def options(self, settings: Settings) -> PullOptions:
         """Options of the pull."""
-        scrubs = settings.scrub_requests.value if self.verify_unchanged else 0
+        scrubs = settings.verification_requests.value if self.verify_unchanged else 0
         return PullOptions(
-            sweeps=self.verify_unchanged, accepts_deletes=self.accept_deletes, scrub_requests=scrubs
+            sweeps=self.verify_unchanged,
+            accepts_deletes=self.accept_deletes,
+            verification_requests=scrubs,
         )
 
 

@@ -48,7 +48,7 @@ class ScheduleKind:
 KINDS = (
     ScheduleKind(NIGHTLY, "nightly_cron", "Pull all resources, build the models and publish"),
     ScheduleKind(INTRADAY, "intraday_cron", "Pull all resources and publish if anything changed"),
-    ScheduleKind(WEEKLY, "scrub_cron", "Pull, verify unchanged records again and publish"),
+    ScheduleKind(WEEKLY, "verification_cron", "Pull, verify unchanged records again and publish"),
 )
 
 

@@ -83,7 +83,7 @@ HEADINGS = tuple({"proven": "verified", "total": "API total"}.get(name, name) fo
 @click.option("--full", "is_full", is_flag=True, help="Read every record again.")
 @click.option(
     "--reverify",
-    "scrub_requests",
+    "verification_requests",
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
@@ -137,7 +137,7 @@ def pull(
                 "--all cannot be combined with --ids or --accept-deletes",
                 action="Choose one account with --account.",
             )
-        given = {"--max-requests": budget, "--reverify": pull_options["scrub_requests"]}
+        given = {"--max-requests": budget, "--reverify": pull_options["verification_requests"]}
         words = [*resources, *(f"{name}={value}" for name, value in given.items() if value)]
         words += ["--full"] * pull_options["is_full"] + ["--ignore-quota"] * asks_anyway
         words += ["--quiet"] * session.terminal.is_quiet

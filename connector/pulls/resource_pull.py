@@ -53,14 +53,14 @@ class PullOptions:
 
     `is_full` reads every record again. `sweeps` compares every page of the list, and reads records
     that differ or are absent. With `accepts_deletes` a person has confirmed all deletions, however
-    many. `scrub_requests` are spent on comparing proven records again; a record that turns out to
-    be wrong is read in addition.
+    many. `verification_requests` compare verified records again; a record that turns out to be wrong
+    is read in addition.
     """
 
     is_full: bool = False
     sweeps: bool = False
     accepts_deletes: bool = False
-    scrub_requests: int = 0
+    verification_requests: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,9 +225,9 @@ def _scan(
         # Each landed record was read and is gone: now the empty list is believed.
         walked = yield from IncrementalScan(resource, bookmark, MassDeletionGuard(0, 0)).run()
         bookmark, doubt = walked.bookmark, walked.reason
-    if options.scrub_requests and guard.refused is None:
+    if options.verification_requests and guard.refused is None:
         yield from SpendFor("scrub")
-        yield from run_verification_pass(bookmark, options.scrub_requests, guard)
+        yield from run_verification_pass(bookmark, options.verification_requests, guard)
         yield from read_queue(guard)
         yield from commit_few_tombstones(guard)
     return (yield from _finish(PullResult(doubt is None, doubt, walked.total), guard))

@@ -82,8 +82,8 @@ async def pull(
 ) -> PullReport:
     """Bring the landing of the resources (default: all) up to date and publish it.
 
-    `options` ask for more than the fewest requests; their `scrub_requests` are divided among the
-    resources by size. With `ids` only those records are read, of the one resource, or by resource.
+    `options` ask for more than the fewest requests; their `verification_requests` are divided among
+    the resources by size. With `ids` only those records are read, of the one resource, or by resource.
     At most `budget` requests are sent, retries included. `asks_anyway` sends requests even if the
     API said that the month is spent. `publishes` publishes in the end, if anything has changed;
     `building` is called with each model. `connect` makes the client; a test's may have a clock,
@@ -151,7 +151,7 @@ class _PullRun:
         states = {name: await self._state(name) for name in names}
         self._was_readable = any(each.live for each in states.values())
         self._scrubs = _split_by_size(
-            self._options.scrub_requests, {n: states[n].live for n in names}
+            self._options.verification_requests, {n: states[n].live for n in names}
         )
         for name in _most_in_need_first(names, states):
             context.watch(Progress(name))
@@ -298,7 +298,7 @@ class _PullRun:
 
     async def _pull_stream(self, stream: Stream, tally: ResourceTally, scrubs: int) -> PullResult:
         bookmark = await self._context.bookmark(stream)
-        options = replace(self._options, scrub_requests=scrubs)
+        options = replace(self._options, verification_requests=scrubs)
         steps = engine.pull(stream.resource, bookmark, options)
         return await PullExecutor(self._context, stream, tally).run(steps)
 

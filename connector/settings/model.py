@@ -148,8 +148,8 @@ class Settings:
 
     nightly_cron: Annotated[Setting[str], Spec(values.read_cron, "15 2 * * *")]
     intraday_cron: Annotated[Setting[str], Spec(values.read_cron, "0 7-18 * * 1-5")]
-    scrub_cron: Annotated[Setting[str], Spec(values.read_cron, "30 3 * * 6")]
-    scrub_requests: Annotated[Setting[int], Spec(values.whole_number(0, 10**6), 500)]
+    verification_cron: Annotated[Setting[str], Spec(values.read_cron, "30 3 * * 6")]
+    verification_requests: Annotated[Setting[int], Spec(values.whole_number(0, 10**6), 500)]
     time_zone: Annotated[Setting[str], Spec(values.read_zone, "UTC")]
 
     lakehouse: Annotated[Setting[SecretStr | None], secret(values.read_catalog)]

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 
 ACCOUNTS = """
 nightly_cron = "0 1 * * *"
-scrub_cron = "off"
+verification_cron = "off"
 time_zone = "Europe/Berlin"
 [accounts.acme]
 [accounts.glo-bex]

@@ -94,7 +94,9 @@ def test_scrubs_find_what_the_api_does_not_date(tmp_path: Path) -> None:
         ids = change_silently(sandbox, 9)
         changed = 0
         for _ in range(6):
-            found = asked(sandbox, tmp_path, PullOptions(scrub_requests=42)).resources["candidates"]
+            found = asked(sandbox, tmp_path, PullOptions(verification_requests=42)).resources[
+                "candidates"
+            ]
             assert (42, 2) == (found.scrubs, found.requests - found.scrubs)
             changed += found.changed
 
@@ -108,7 +110,7 @@ def test_a_scrub_is_shared_out_by_size(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS) as sandbox:
         pulled(sandbox, tmp_path)
         report = asked(
-            sandbox, tmp_path, PullOptions(scrub_requests=60), "candidates", "content_items"
+            sandbox, tmp_path, PullOptions(verification_requests=60), "candidates", "content_items"
         )
 
         shares = {name: each.scrubs for name, each in report.resources.items()}

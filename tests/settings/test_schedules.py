@@ -49,12 +49,12 @@ def test_a_time_is_taken_as_dagster_takes_it(tmp_path: Path, cron: str) -> None:
 
 @pytest.mark.parametrize("cron", REFUSED)
 def test_another_time_is_refused_with_what_is_allowed(tmp_path: Path, cron: str) -> None:
-    (tmp_path / "connector.toml").write_text(f"scrub_cron = '{cron}'\n", encoding="utf-8")
+    (tmp_path / "connector.toml").write_text(f"verification_cron = '{cron}'\n", encoding="utf-8")
 
     with pytest.raises(SettingsError) as caught:
         load_settings({}, {}, tmp_path)
 
-    said = f"scrub_cron is '{cron}' (from connector.toml): it must be a cron expression"
+    said = f"verification_cron is '{cron}' (from connector.toml): it must be a cron expression"
     assert str(caught.value).startswith(said)
     assert "such as '15 2 * * *' for 02:15 every day; or 'off'" in str(caught.value)
 
@@ -63,7 +63,7 @@ def test_off_is_a_time_that_never_comes(tmp_path: Path) -> None:
     environ = {f"CONNECTOR_{name}_CRON": "off" for name in ("NIGHTLY", "INTRADAY", "SCRUB")}
     settings = load_settings({}, environ, tmp_path)
 
-    found = (settings.nightly_cron, settings.intraday_cron, settings.scrub_cron)
+    found = (settings.nightly_cron, settings.intraday_cron, settings.verification_cron)
     assert ["off"] * 3 == [each.value for each in found]
 
 

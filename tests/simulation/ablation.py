@@ -69,12 +69,12 @@ def _floor_is_higher(patch: pytest.MonkeyPatch, seconds: int) -> None:
 
 
 def floor_a_second_high(patch: pytest.MonkeyPatch) -> None:
-    """The floor that a walk compares with lies one second too high."""
+    """The floor that a scan compares with lies one second too high."""
     _floor_is_higher(patch, 1)
 
 
 def floor_three_seconds_high(patch: pytest.MonkeyPatch) -> None:
-    """The floor that a walk compares with lies three seconds too high."""
+    """The floor that a scan compares with lies three seconds too high."""
     _floor_is_higher(patch, 3)
 
 
@@ -138,14 +138,14 @@ def queue_is_forgotten_after_a_kill(patch: pytest.MonkeyPatch) -> None:
 
 
 def closing_id_is_forgotten(patch: pytest.MonkeyPatch) -> None:
-    """Which record ended the last walk is not known when its reading turns out to be old."""
+    """Which record ended the last scan is not known when its reading turns out to be old."""
     changed(
         patch, IncrementalScan, "_proven", ("closing.id if closing is not None", "None if True")
     )
 
 
 def closing_floor_is_forgotten(patch: pytest.MonkeyPatch) -> None:
-    """A walk soon after another one remembers its own floor alone, and not the one before."""
+    """A scan soon after another one remembers its own floor alone, and not the one before."""
     changed(
         patch, IncrementalScan, "_proven", ("floor = min(floor, bookmark.closed_floor)", "pass")
     )

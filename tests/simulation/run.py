@@ -151,8 +151,8 @@ def _check_no_tombstones(world: World, mirror: Mirror, before: set[str], verdict
 def scrub_bound(mirror: Mirror) -> int:
     """The pulls after which a scrub has looked at everything once, windows and details."""
     scenario, rows = mirror.world.scenario, len(mirror.rows)
-    windows = scenario.scrub_requests // (DETAILS_PER_WINDOW + 1)
-    details = scenario.scrub_requests - windows
+    windows = scenario.verification_requests // (DETAILS_PER_WINDOW + 1)
+    details = scenario.verification_requests - windows
     return max(-(-rows // details), -(-rows // (scenario.per_page_max * windows)))
 
 
@@ -160,12 +160,14 @@ def _quiet(mirror: Mirror, verdict: Verdict) -> None:
     scenario = mirror.world.scenario
     mirror.requests_max = REQUESTS_PER_RECORD_MAX * (len(mirror.world.server.born) + 60)
     ended = mirror.pull()
-    if scenario.scrub_requests:
-        mirror.options = replace(mirror.options, scrub_requests=scenario.scrub_requests)
+    if scenario.verification_requests:
+        mirror.options = replace(
+            mirror.options, verification_requests=scenario.verification_requests
+        )
         for _ in range(scrub_bound(mirror)):
             mirror.world.pass_time(60)
             ended = mirror.pull()
-        mirror.options = replace(mirror.options, scrub_requests=0)
+        mirror.options = replace(mirror.options, verification_requests=0)
     assert ended.error is None, ended.error
     assert ended.pulled is not None, "a quiet pull was cut short"
     verdict.reason = ended.pulled.reason

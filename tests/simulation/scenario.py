@@ -42,7 +42,7 @@ class Scenario:
     records: int = 120
     pulls: int = 7
     tied_share: float = 0.2
-    scrub_requests: int = 0
+    verification_requests: int = 0
     quiet_seconds: float = 3600.0
     pause_seconds_max: float = 60.0
     mutations_per_second: float = 0.5
@@ -120,11 +120,11 @@ SCENARIOS: Mapping[str, Scenario] = {
     "F": _F,
     "G": replace(
         _B, about="B, with commits up to 60 s late, where 10 s are allowed for",
-        late_seconds_max=60.0, late_share=0.2, scrub_requests=42, keeps_assumptions=False,
+        late_seconds_max=60.0, late_share=0.2, verification_requests=42, keeps_assumptions=False,
     ),
     "H": replace(
         _B, about="B, with a tenth of the changes leaving updated_at where it was",
-        churn={**WILD, "silent": 2}, scrub_requests=42, keeps_assumptions=False,
+        churn={**WILD, "silent": 2}, verification_requests=42, keeps_assumptions=False,
     ),
     "bulk": replace(
         _E, about="E, with half of all records edited at once", records=300, pulls=4,
@@ -147,26 +147,26 @@ SCENARIOS: Mapping[str, Scenario] = {
     ),
     "lying": replace(
         _B, about="B, with a 404 for records that exist", false_gone_share=0.03,
-        scrub_requests=42, keeps_assumptions=False,
+        verification_requests=42, keeps_assumptions=False,
     ),
     "content-lying": replace(
         _B, about="B, with content items, and a 404 for some that exist",
-        resource="content_items", false_gone_share=0.03, scrub_requests=42,
+        resource="content_items", false_gone_share=0.03, verification_requests=42,
         keeps_assumptions=False,
     ),
     "lying-killed": replace(
         _B, about="B, with late commits and a 404 for records that exist, killed before or after"
         " any step", late_seconds_max=5.0, late_share=0.2, false_gone_share=0.03,
-        kill_share=0.01, scrub_requests=42, keeps_assumptions=False,
+        kill_share=0.01, verification_requests=42, keeps_assumptions=False,
     ),
     "lag": replace(
         _B, about="B, each answer from a replica of its own, up to 8 s old", lag_seconds_max=8.0,
-        scrub_requests=42,
+        verification_requests=42,
         keeps_assumptions=False,
     ),
     "lag-ties": replace(
         _F, about="F, each answer from a replica of its own, up to 4 s old", lag_seconds_max=4.0,
-        scrub_requests=42,
+        verification_requests=42,
         keeps_assumptions=False,
         late_seconds_max=4.0,
     ),
@@ -240,7 +240,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     ),
     "content-lag": replace(
         _B, about="B, with content items, replicas up to 8 s old", resource="content_items",
-        lag_seconds_max=8.0, scrub_requests=42, keeps_assumptions=False,
+        lag_seconds_max=8.0, verification_requests=42, keeps_assumptions=False,
     ),
     "types": replace(
         _B, about="content types, which no list sorts; read whole", resource="content_types",

@@ -492,7 +492,7 @@ def _check_schedules(settings: Settings) -> Verdict:
     crons = {
         "nightly": settings.nightly_cron.value,
         "intraday": settings.intraday_cron.value,
-        "scrub": settings.verification_cron.value,
+        "weekly": settings.verification_cron.value,
     }
     on = [f"{name} at '{cron}'" for name, cron in crons.items() if cron != OFF]
     if not on:

@@ -53,7 +53,7 @@ class PullOptions:
 
     `is_full` reads every record again. `sweeps` compares every page of the list, and reads records
     that differ or are absent. With `accepts_deletes` a person has confirmed all deletions, however
-    many. `verification_requests` compare verified records again; a record that turns out to be wrong
+    many. `verification_requests` compare verified records again; a record that is wrong
     is read in addition.
     """
 

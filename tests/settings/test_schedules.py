@@ -60,7 +60,7 @@ def test_another_time_is_refused_with_what_is_allowed(tmp_path: Path, cron: str)
 
 
 def test_off_is_a_time_that_never_comes(tmp_path: Path) -> None:
-    environ = {f"CONNECTOR_{name}_CRON": "off" for name in ("NIGHTLY", "INTRADAY", "SCRUB")}
+    environ = {f"CONNECTOR_{name}_CRON": "off" for name in ("NIGHTLY", "INTRADAY", "VERIFICATION")}
     settings = load_settings({}, environ, tmp_path)
 
     found = (settings.nightly_cron, settings.intraday_cron, settings.verification_cron)

@@ -83,7 +83,7 @@ async def pull(
     """Bring the landing of the resources (default: all) up to date and publish it.
 
     `options` ask for more than the fewest requests; their `verification_requests` are divided among
-    the resources by size. With `ids` only those records are read, of the one resource, or by resource.
+    the resources by size. With `ids` only those records are read, by resource or of the one.
     At most `budget` requests are sent, retries included. `asks_anyway` sends requests even if the
     API said that the month is spent. `publishes` publishes in the end, if anything has changed;
     `building` is called with each model. `connect` makes the client; a test's may have a clock,

@@ -52,7 +52,9 @@ _PASSWORD_CHARACTERS_MIN = 12
     help="File of the users and their argon2 password hashes.",
 )
 @click.option(
-    "--add-person", metavar="NAME", help="Add a user to --passwords, after asking for a password."
+    "--add-person",
+    metavar="NAME",
+    help="Add a user to the file of --passwords. The command asks for the password.",
 )
 @click.option("--proxy", metavar="IP", help="Address of the reverse proxy that signs users in.")
 @click.option(

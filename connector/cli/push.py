@@ -554,7 +554,12 @@ def _undone_closing(report: UndoReport) -> str:
     is_flag=True,
     help="Accept the record even if it does not resemble the row.",
 )
-@click.option("--resend", "resends", is_flag=True, help="The row was not applied: send it again.")
+@click.option(
+    "--resend",
+    "resends",
+    is_flag=True,
+    help="Confirm that the API did not apply the row, and send it again.",
+)
 @click.option("--drop", "drops", is_flag=True, help="Give up the row without sending it.")
 def resolve(
     session: Session,

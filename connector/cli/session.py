@@ -96,7 +96,7 @@ class Command(click.Command):
         self.examples, self.if_interrupted = examples, if_interrupted
         self.checks_alerts, self.makes_folders = checks_alerts, makes_folders
         if is_for_account:
-            about = "Name of the configured account. Required if accounts are named."
+            about = "Name of the account. Required if the configuration has named accounts."
             self.params.append(click.Option(["--account"], metavar="NAME", help=about))
         if begins_accounts:
             about = "Create the account's folder if the account is new and not configured."

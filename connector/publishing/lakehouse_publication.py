@@ -52,7 +52,7 @@ _COLUMNS: Mapping[str, str] = {
     "published_at TIMESTAMPTZ": "When the file was made.",
     "true_of TIMESTAMPTZ": "The time that the data of the account is true of.",
     "personal VARCHAR": "The policy for personal fields: keep, drop or hash.",
-    "source VARCHAR": "The address that the records of the account come from.",
+    "source VARCHAR": "Web address (URL) of the API from which the account's records come.",
     "version VARCHAR": "The version of the connector that published.",
     "tables INTEGER": "Number of tables with rows of the account.",
     "rows BIGINT": "Number of rows of the account.",

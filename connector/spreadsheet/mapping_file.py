@@ -85,7 +85,7 @@ def load_map(path: Path) -> SavedMap:
     except (ValueError, RecursionError) as error:
         raise Misused(
             f"the mapping {path} is not TOML: {error}",
-            action="Correct this line. Names with blanks must be in quotes.",
+            action="Correct this line. Put names that contain spaces in quotes.",
         ) from error
     return _MapReader(path).read_map(document)
 

@@ -188,7 +188,7 @@ def test_an_english_list_of_leads_is_converted(browser: Browser, tmp_path: Path)
             with page.expect_navigation():
                 hand.click(page.locator("button[name=later]"))
             with page.expect_navigation():
-                hand.button("Keep the first row of each")
+                hand.button("Keep the first row of each group")
             hand.button("Continue")
             page.wait_for_url("**/look")
             expect(page.locator(".tiles .convert b")).to_have_text(str(LEADS - len(MISTYPED)))

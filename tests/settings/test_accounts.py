@@ -104,7 +104,7 @@ def test_names_alike_are_accounts(folder: Path, name: str) -> None:
 
 def test_own_folders_are_those_that_an_account_has() -> None:
     page = (ROOT / "docs" / "SETTINGS.md").read_text(encoding="utf-8")
-    (told,) = re.findall(r"for something else: (.*?)\.\n", page, re.DOTALL)
+    (told,) = re.findall(r"that the connector uses there: (.*?)\.\n", page, re.DOTALL)
 
     assert set(FOLDERS) <= set(OWN_FOLDERS)
     assert {*OWN_FOLDERS, *OWN_PREFIXES} == set(re.findall(r"`(.+?)`", told))

@@ -17,8 +17,8 @@ from pathlib import Path
 import duckdb
 
 from connector.publishing.build import build
-from connector.publishing.folder import load_project
 from connector.publishing.project import BuildResult
+from connector.publishing.project_loader import load_project
 from connector.warehouse.warehouse import Warehouse
 
 CANDIDATES = 200_000

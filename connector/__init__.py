@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from connector.publishing.dictionary import inventory_of as inventory_of
     from connector.publishing.exports import read as read
     from connector.publishing.exports import sql as sql
-    from connector.publishing.folder import load_project as load_project
     from connector.publishing.project import BuildObserver as BuildObserver
     from connector.publishing.project import BuildResult as BuildResult
     from connector.publishing.project import CheckResult as CheckResult
     from connector.publishing.project import ModelBuilt as ModelBuilt
     from connector.publishing.project import Project as Project
     from connector.publishing.project import Severity as Severity
+    from connector.publishing.project_loader import load_project as load_project
     from connector.publishing.publication import PreparedDraft as PreparedDraft
     from connector.publishing.publication import PublishResult as PublishResult
     from connector.publishing.publication import prepare_draft as prepare_draft

@@ -24,8 +24,8 @@ from connector.ledger.quota import format_moment
 from connector.publishing.build import check
 from connector.publishing.dictionary import ModelDescription, inventory_of
 from connector.publishing.exports import ExportResult, export
-from connector.publishing.mask import UndeclaredColumn, find_undeclared
 from connector.publishing.project import CheckResult, ModelBuilt
+from connector.publishing.pseudonymize import UndeclaredColumn, find_undeclared
 from connector.publishing.publication import PublishResult, project_of
 from connector.publishing.publication import publish as run_publish
 from connector.publishing.seeds import SeedCopy, UnmappedValues, find_unmapped, write_copies

@@ -14,9 +14,9 @@ from connector.errors import Misused, count_noun
 from connector.privacy.erase import ErasureResult
 from connector.privacy.erase import erase as run_erase
 from connector.privacy.erase import release as run_release
+from connector.privacy.person_locations import locate_person as run_whereis
 from connector.privacy.receipt import PersonLocations
 from connector.privacy.retention import apply_retention
-from connector.privacy.whereis import locate_person as run_whereis
 
 # -- Whereis ---------------------------------------------------------------------------------------
 

@@ -224,7 +224,7 @@ def _warn_undeclared(terminal: Terminal, settings: Settings) -> None:
     """Warn of own models and their columns that no schema.yml declares, in one line."""
     if settings.models.value == "off" or settings.models_folder.value is None:
         return
-    from connector.publishing.mask import find_undeclared  # noqa: PLC0415 # only for own models
+    from connector.publishing.pseudonymize import find_undeclared  # noqa: PLC0415 # only for own models
 
     if missing := find_undeclared(project_of(settings)):
         what = count_noun(len(missing), "model or column", "models or columns")

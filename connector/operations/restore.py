@@ -36,8 +36,8 @@ from connector.ledger.sqlite_file import check_ledger, continues, end_turns, has
 from connector.log import new_id, stamped
 from connector.operations.backup_file import Manifest, read_manifest, unpack
 from connector.privacy.erase import erase_all, hold_all_leases
+from connector.privacy.person_locations import find_returned
 from connector.privacy.receipt import Receipt
-from connector.privacy.whereis import find_returned
 from connector.publishing.publication import publication_lock as alone_publishing
 from connector.publishing.publication import publish
 from connector.report.page import REPORT_FILE

@@ -29,8 +29,8 @@ from connector.ledger.request_budget import BEAT_SECONDS
 from connector.log import new_id
 from connector.privacy.folder_files import clean_files, search_files
 from connector.privacy.locate import LocatedPerson, find_person, seed_of
+from connector.privacy.person_locations import LAKEHOUSE, find_locations, find_returned
 from connector.privacy.receipt import PersonLocations, PersonPlace, Receipt, write_receipt
-from connector.privacy.whereis import LAKEHOUSE, find_locations, find_returned
 from connector.publishing.lakehouse_erasure import erase_from_lakehouse, find_in_lakehouse
 from connector.publishing.publication import publication_lock as alone_publishing
 from connector.publishing.publication import publish

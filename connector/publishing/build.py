@@ -14,7 +14,6 @@ import duckdb
 
 from connector.catalog import CATALOG
 from connector.publishing.columns import Shapes, check_columns, column_texts, read_shapes
-from connector.publishing.folder import CONTENT_VIEWS
 from connector.publishing.project import (
     BuildObserver,
     BuildResult,
@@ -27,6 +26,7 @@ from connector.publishing.project import (
     Seed,
     naming_line,
 )
+from connector.publishing.project_loader import CONTENT_VIEWS
 from connector.publishing.seeds import make_table
 from connector.warehouse.duckdb_file import literal, open_file, quoted, transaction
 from connector.warehouse.published_file import reading

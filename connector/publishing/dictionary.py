@@ -13,9 +13,9 @@ from pathlib import Path
 
 from connector.catalog import CATALOG
 from connector.publishing.columns import check_columns, column_texts, describe, empty_warehouse
-from connector.publishing.folder import load_project
 from connector.publishing.lineage import Column, Lineage
 from connector.publishing.project import ColumnType, Kind, Model, Project
+from connector.publishing.project_loader import load_project
 from connector.warehouse.schema import HISTORY_COLUMNS, PARTS_TABLE
 
 # -- Inventory -------------------------------------------------------------------------------------

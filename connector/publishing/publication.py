@@ -24,8 +24,13 @@ import duckdb
 from connector.errors import ConnectorError, PublishingRefused, WarehouseBusy, WarehouseError
 from connector.log import new_id
 from connector.publishing.build import build
-from connector.publishing.folder import OwnModels, load_project, project_files, shipped_folder
 from connector.publishing.project import BuildObserver, BuildResult, CheckResult, Project
+from connector.publishing.project_loader import (
+    OwnModels,
+    load_project,
+    project_files,
+    shipped_folder,
+)
 from connector.publishing.seeds import AUDITS, is_begun
 from connector.settings.layers import SEEDS_FOLDER, refuse
 from connector.settings.model import Settings
@@ -42,7 +47,7 @@ from connector.warehouse.work_file import (
 
 if TYPE_CHECKING:
     from connector.publishing.lakehouse_publication import LakePublication
-    from connector.publishing.mask import Mask
+    from connector.publishing.pseudonymize import Mask
 
 # -- Lock ------------------------------------------------------------------------------------------
 # One publisher at a time: a lock that the system takes back from a process that dies.
@@ -288,7 +293,7 @@ def _mask_of(settings: Settings) -> Mask | None:
     personal, without = settings.publish_personal.value, settings.publish_without.value
     if personal == "keep" and not without:
         return None
-    from connector.publishing.mask import Mask  # noqa: PLC0415 # a pull without a mask
+    from connector.publishing.pseudonymize import Mask  # noqa: PLC0415 # a pull without a mask
 
     return Mask(personal, settings.hash_key(), without)
 
@@ -440,7 +445,7 @@ class _PublicationRun:
             record_publication(self._draft, self._row)
         finished = self._draft
         if self._mask is not None:
-            from connector.publishing.mask import write_masked  # noqa: PLC0415
+            from connector.publishing.pseudonymize import write_masked  # noqa: PLC0415
 
             write_masked(self._draft, self._masked, self._mask, self._project())
             remove_draft(self._draft)

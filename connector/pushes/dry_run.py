@@ -32,10 +32,10 @@ from connector.pushes.file_warnings import LostColumns, load_saved_match, warnin
 from connector.pushes.spill_file import SpillFile, SpillMap
 from connector.settings.model import Settings
 from connector.spreadsheet.check import BATCH_ROWS, CheckedRow, check
+from connector.spreadsheet.column_inference import ColumnMeanings
 from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.matching import ClaimedKeys, comparison_key
-from connector.spreadsheet.meanings import ColumnMeanings
 from connector.spreadsheet.packed_rows import (
     packed_pair,
     packed_result,

@@ -14,7 +14,7 @@ from connector.catalog.resource import Declaration
 from connector.catalog.value import Kind
 from connector.sandbox.behaviour import Behaviours
 from connector.sandbox.exchange import Rejection, validation_rejection
-from connector.sandbox.shelf import RowCondition, read_date
+from connector.sandbox.record_table import RowCondition, read_date
 
 PER_PAGE_DEFAULT = 20
 PER_PAGE_MAX = 100

@@ -20,8 +20,14 @@ from connector.catalog.field import Field
 from connector.catalog.resource import Declaration
 from connector.catalog.value import Kind
 from connector.sandbox import vocabulary as words
-from connector.sandbox.draw import HANDLES, LEAD_STATUSES, USERS, AgencyContext, RandomValues
-from connector.sandbox.shelf import Stored
+from connector.sandbox.random_values import (
+    HANDLES,
+    LEAD_STATUSES,
+    USERS,
+    AgencyContext,
+    RandomValues,
+)
+from connector.sandbox.record_table import Stored
 from connector.sandbox.validation import slug
 
 Made = tuple[Stored, str | None]

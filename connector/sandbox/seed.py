@@ -14,10 +14,10 @@ from types import MappingProxyType
 
 from connector.catalog import CATALOG, REFERRED_FIRST
 from connector.errors import SettingsError, UnknownName
-from connector.sandbox.direct import DirectStore
-from connector.sandbox.draw import AgencyContext, RandomValues
+from connector.sandbox.direct_writes import DirectStore
+from connector.sandbox.random_values import AgencyContext, RandomValues
+from connector.sandbox.record_table import Stored
 from connector.sandbox.records import make_record
-from connector.sandbox.shelf import Stored
 
 COUNTS_DEFAULT: Mapping[str, int] = MappingProxyType(
     {name: each.sandbox_count for name, each in CATALOG.items()}

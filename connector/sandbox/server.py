@@ -22,8 +22,8 @@ from connector.sandbox.app import ALL_SCOPES, Application, Between, LoggedReques
 from connector.sandbox.behaviour import Behaviours
 from connector.sandbox.exchange import RequestLimits
 from connector.sandbox.faults import Faults
+from connector.sandbox.record_table import Clock, wall_clock
 from connector.sandbox.seed import seed_store
-from connector.sandbox.shelf import Clock, wall_clock
 from connector.sandbox.store import Store
 
 KEY_DEFAULT = "sandbox-key"

@@ -21,7 +21,7 @@ from connector.catalog.resource import Declaration
 from connector.catalog.value import Kind, read_datetime
 from connector.sandbox.behaviour import Behaviours
 from connector.sandbox.exchange import Body, validation_rejection
-from connector.sandbox.shelf import Stored, read_date, stored_moment, truncate_moment
+from connector.sandbox.record_table import Stored, read_date, stored_moment, truncate_moment
 
 Messages = dict[str, list[str]]
 Exists = Callable[[str, str], bool]

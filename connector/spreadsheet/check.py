@@ -20,6 +20,7 @@ from connector.catalog.value import Kind
 from connector.ledger.push_plan import Problem
 from connector.ledger.push_states import LandedRecord, RowOutcome, Task
 from connector.ledger.suppression import SuppressionList
+from connector.spreadsheet.column_inference import ColumnMeanings
 from connector.spreadsheet.mapping import ColumnMap
 from connector.spreadsheet.matching import (
     ClaimedKeys,
@@ -31,7 +32,6 @@ from connector.spreadsheet.matching import (
     join_ids,
     with_article,
 )
-from connector.spreadsheet.meanings import ColumnMeanings
 from connector.spreadsheet.problems import (
     COLUMN_MISSING,
     DUPLICATES,

@@ -12,9 +12,9 @@ from connector.catalog.value import VALUE_ERASED, Kind, is_redacted
 from connector.ledger.push_plan import Problem
 from connector.ledger.push_states import LandedRecord, Operation
 from connector.spreadsheet.cells import cell_reader
+from connector.spreadsheet.column_inference import UNSETTLED, ColumnMeanings
 from connector.spreadsheet.columns import normalized_heading
 from connector.spreadsheet.mapping import WHOLE_NAME, ColumnMap, MappedColumn
-from connector.spreadsheet.meanings import UNSETTLED, ColumnMeanings
 from connector.spreadsheet.problems import (
     Amount,
     Cell,

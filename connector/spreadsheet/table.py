@@ -27,7 +27,7 @@ from connector.ledger.push_plan import Problem
 from connector.spreadsheet import delimited, workbook
 from connector.spreadsheet.columns import Columns, read_headings
 from connector.spreadsheet.delimited import QuoteDamage
-from connector.spreadsheet.other_books import OtherSheet, find_ods, find_xls
+from connector.spreadsheet.legacy_workbooks import OtherSheet, find_ods, find_xls
 from connector.spreadsheet.problems import (
     Cell,
     FileQuestion,

@@ -10,7 +10,7 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.catalog.lead import Lead
-from connector.publishing.folder import load_project
+from connector.publishing.project_loader import load_project
 from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.pull_commands import Commit, Found

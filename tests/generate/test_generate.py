@@ -14,7 +14,7 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.publishing.columns import describe
-from connector.publishing.folder import load_project
+from connector.publishing.project_loader import load_project
 from connector.warehouse.schema import columns
 from generate.files import ROOT, NotGenerated, block, stale, with_block
 from generate.sources import SOURCES

@@ -10,7 +10,7 @@ import pytest
 
 from connector.ledger.person import Person
 from connector.privacy.erase import erase
-from connector.privacy.whereis import locate_person
+from connector.privacy.person_locations import locate_person
 from connector.publishing.lakehouse_erasure import find_in_lakehouse
 from connector.publishing.publication import publish
 from connector.settings.model import Settings

@@ -12,8 +12,8 @@ import pytest
 
 from connector.ledger.person import Mention
 from connector.privacy.erase import ErasureResult, erase
+from connector.privacy.person_locations import locate_person
 from connector.privacy.receipt import PersonLocations
-from connector.privacy.whereis import locate_person
 from connector.publishing.publication import publish
 from connector.report.page import REPORT_FILE
 from connector.warehouse.published_file import open_snapshot, tables

@@ -11,12 +11,12 @@ import pytest
 
 from connector.cli.pull import failure_lines
 from connector.privacy.erase import erase, release
-from connector.privacy.whereis import locate_person
+from connector.privacy.person_locations import locate_person
 from connector.pulls.outcome import PullReport
 from connector.pulls.run import pull
 from connector.pushes.dry_run import PushFile
 from connector.pushes.push import PushReport, PushRunOptions, push
-from connector.sandbox.draw import LEAD_STATUSES
+from connector.sandbox.random_values import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
 from connector.warehouse.duckdb_file import open_file
 from tests.privacy.populated_agency import traces

@@ -12,8 +12,8 @@ import duckdb
 import pytest
 
 from connector.publishing import publication as publishing
-from connector.publishing.folder import load_project
 from connector.publishing.project import Project
+from connector.publishing.project_loader import load_project
 from connector.publishing.publication import PublishResult, publish
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.duckdb_file import open_file

@@ -14,7 +14,7 @@ from pathlib import Path
 from connector.catalog import CATALOG
 from connector.cli.demo import write_seeds
 from connector.publishing.publication import publish
-from connector.sandbox.draw import USERS
+from connector.sandbox.random_values import USERS
 from connector.sandbox.seed import seed_store
 from connector.sandbox.store import Store
 from connector.settings.layers import SEEDS_FOLDER

@@ -103,7 +103,7 @@ def _end(process: subprocess.Popen[str]) -> None:
 def serve() -> None:
     """Fork a publisher for each line that comes, and tell how it ended."""
     # Imported before the first fork.
-    import connector.publishing.folder  # noqa: PLC0415
+    import connector.publishing.project_loader  # noqa: PLC0415
     import connector.publishing.publication  # noqa: F401, PLC0415
 
     for line in sys.stdin:
@@ -123,7 +123,7 @@ def serve() -> None:
 def _live(environ: Mapping[str, str], dies_at: int | None, project: str | None, told: int) -> None:
     """Be the publisher, to its end. Steps are calls out of Python: of DuckDB and of the system."""
     from connector.publishing import publication as publishing  # noqa: PLC0415
-    from connector.publishing.folder import load_project  # noqa: PLC0415
+    from connector.publishing.project_loader import load_project  # noqa: PLC0415
     from connector.publishing.publication import publish  # noqa: PLC0415
     from connector.settings.model import load_settings  # noqa: PLC0415
 

@@ -8,8 +8,8 @@ from typing import Any
 import duckdb
 
 from connector.publishing.build import build
-from connector.publishing.folder import load_project
 from connector.publishing.project import BuildResult, CheckResult, ModelBuilt, Project
+from connector.publishing.project_loader import load_project
 
 PROJECT = """\
 name: small

@@ -11,8 +11,8 @@ import duckdb
 import pytest
 
 from connector.publishing.build import build
-from connector.publishing.folder import load_project
 from connector.publishing.project import CheckResult
+from connector.publishing.project_loader import load_project
 from connector.warehouse.duckdb_file import open_file, quoted
 from connector.warehouse.warehouse import Warehouse
 

@@ -10,8 +10,8 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.publishing.columns import describe, personal_columns
-from connector.publishing.folder import load_project
 from connector.publishing.project import ColumnType
+from connector.publishing.project_loader import load_project
 from tests.publishing.agency import Agency, tables_of
 
 KEY = "planted-hash-key-77aa"

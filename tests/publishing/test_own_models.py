@@ -26,9 +26,9 @@ from connector.errors import (
     UnknownName,
 )
 from connector.publishing import publication as publishing
-from connector.publishing.folder import OwnModels, load_project
-from connector.publishing.mask import find_undeclared
 from connector.publishing.project import Project
+from connector.publishing.project_loader import OwnModels, load_project
+from connector.publishing.pseudonymize import find_undeclared
 from connector.publishing.publication import project_of, publish
 from connector.publishing.starter import OWN_FILES, SOURCES_FILE, write_dbt_project
 from connector.sandbox.server import Sandbox

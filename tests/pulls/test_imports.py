@@ -21,7 +21,7 @@ finally:
     print("\\n".join(sys.modules), file=sys.stderr)
 """
 OPTIONAL = (
-    *("connector.publishing.lakehouse", "connector.publishing.mask"),
+    *("connector.publishing.lakehouse", "connector.publishing.pseudonymize"),
     *("connector.privacy", "connector.warehouse.persons"),
 )
 

@@ -24,7 +24,7 @@ from connector.ledger.push_plan import PushPlan, PushPolicy, RowVerdict
 from connector.ledger.push_states import Task
 from connector.pushes.batch import apply, resolve, settle
 from connector.pushes.batch_report import BatchReport, Decision
-from connector.sandbox.draw import LEAD_STATUSES
+from connector.sandbox.random_values import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.warehouse import Warehouse

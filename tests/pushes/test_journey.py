@@ -15,8 +15,8 @@ import openpyxl
 import pytest
 
 from connector.errors import Misused
-from connector.sandbox.draw import LEAD_STATUSES
 from connector.sandbox.faults import Drop
+from connector.sandbox.random_values import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
 from tests.cli.calling import Called, call, variables
 from tests.pulls.landed import rows

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from connector.publishing.build import build
-from connector.publishing.folder import load_project
+from connector.publishing.project_loader import load_project
 from connector.publishing.publication import publish
 from connector.report.charts import draw
 from connector.report.figure import Chart

@@ -13,7 +13,7 @@ import pytest
 from connector.catalog import CATALOG, references
 from connector.catalog.content import ContentTypeField
 from connector.catalog.value import read_datetime
-from connector.sandbox.draw import LEAD_STATUSES, USERS
+from connector.sandbox.random_values import LEAD_STATUSES, USERS
 from connector.sandbox.seed import seed_store
 from connector.sandbox.store import Store
 from connector.sandbox.validation import check_content

@@ -20,7 +20,7 @@ from connector.catalog.resource import Resource
 from connector.catalog.value import Kind
 from connector.sandbox.behaviour import Behaviours
 from connector.sandbox.exchange import Rejection
-from connector.sandbox.shelf import AnswerShape, shown_moment, stored_moment, truncate_moment
+from connector.sandbox.record_table import AnswerShape, shown_moment, stored_moment, truncate_moment
 from connector.sandbox.store import Store
 from tests.simulation.scenario import Scenario
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from connector.publishing.build import build
-from connector.publishing.folder import load_project
+from connector.publishing.project_loader import load_project
 from connector.publishing.publication import publish
 from connector.settings.model import load_settings
 from tests.catalog.document import quoted, read_tables

@@ -16,8 +16,8 @@ import duckdb
 
 from connector.catalog import CATALOG
 from connector.publishing.build import build
-from connector.publishing.folder import load_project
 from connector.publishing.project import BuildResult, Project
+from connector.publishing.project_loader import load_project
 from connector.warehouse.bookmark import Bookmark, Stream
 from connector.warehouse.pull_commands import Commit, Found, Gone
 from connector.warehouse.runs import Run, begin_run

@@ -16,7 +16,7 @@ from connector.ledger.journal_reads import UNFINISHED, RowRecord
 from connector.ledger.journal_records import Transition
 from connector.ledger.push_plan import PushPlan, PushPolicy
 from connector.ledger.push_states import Task
-from connector.sandbox.draw import LEAD_STATUSES
+from connector.sandbox.random_values import LEAD_STATUSES
 from tests.simulation.push.chance import Chance, Drawn
 from tests.simulation.push.checkers import Broken, Witness
 from tests.simulation.push.pusher import Died, Endless, MemoryLedger, Pushing, renumbered

@@ -8,8 +8,8 @@ from datetime import date, datetime
 import pytest
 
 from connector.spreadsheet.check import check
+from connector.spreadsheet.column_inference import ColumnMeanings
 from connector.spreadsheet.mapping import map_headings
-from connector.spreadsheet.meanings import ColumnMeanings
 from connector.spreadsheet.problems import Cell, PartlyShown
 from tests.spreadsheet.meaning.sheet import CANDIDATE, Said, aimed, table
 

@@ -22,7 +22,7 @@ from connector.catalog import CATALOG
 from connector.catalog import declaration as declared
 from connector.errors import SettingsError
 from connector.sandbox.behaviour import Behaviours
-from connector.sandbox.shelf import (
+from connector.sandbox.record_table import (
     AnswerShape,
     Clock,
     RecordTable,

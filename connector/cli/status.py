@@ -42,7 +42,7 @@ from connector.warehouse.runs import (
     not_started,
     published_in,
 )
-from connector.warehouse.state import StreamState
+from connector.warehouse.state import ResourceState
 from connector.warehouse.warehouse import LOST, LOST_ACTION, Warehouse
 
 RESOURCE_COLUMNS = (
@@ -94,7 +94,7 @@ class AccountStatus:
     """
 
     warehouse: Warehouse
-    resources: tuple[StreamState, ...]
+    resources: tuple[ResourceState, ...]
     runs: tuple[Run, ...]
     published_at: datetime | None
     published: Publication | None
@@ -291,7 +291,7 @@ def _print(terminal: Terminal, found: AccountStatus) -> None:
             terminal.say(f"What to do: {action}")
 
 
-def _resource_row(each: StreamState, found: AccountStatus) -> Sequence[object]:
+def _resource_row(each: ResourceState, found: AccountStatus) -> Sequence[object]:
     proven_at, oldest, last, now = each.proven_at, each.oldest_read_at, each.last, found.now
     outcome = None if last is None else last.outcome
     return (
@@ -401,7 +401,7 @@ def _month_lines(found: AccountStatus) -> Iterator[str]:
         )
 
 
-def _first_load_lines(resources: Sequence[StreamState]) -> Iterator[str]:
+def _first_load_lines(resources: Sequence[ResourceState]) -> Iterator[str]:
     """Yield a line on the progress of each first load."""
     for each in resources:
         if each.proven_at is not None or not (each.live or each.is_listing):

@@ -148,7 +148,7 @@ class Webhook:
         _within(self.seconds, self._connect, "the webhook has not answered")
 
     @property
-    def _address(self) -> str:
+    def _webhook_address(self) -> str:
         address = self.settings.alert_webhook.value
         return "" if address is None else address.get_secret_value()
 
@@ -163,7 +163,7 @@ class Webhook:
         try:
             with httpx.HTTPTransport(trust_env=False) as transport:
                 request = httpx.Request(
-                    "POST", self._address, headers=headers, content=body, extensions=timeout
+                    "POST", self._webhook_address, headers=headers, content=body, extensions=timeout
                 )
                 response = transport.handle_request(request)
                 response.close()
@@ -176,7 +176,7 @@ class Webhook:
 
     def _connect(self) -> None:
         try:
-            parts = urlsplit(self._address)
+            parts = urlsplit(self._webhook_address)
             host, is_tls = parts.hostname or "", parts.scheme == "https"
             address = (host, parts.port or (443 if is_tls else 80))
             with socket.create_connection(address, self.seconds) as plain:

@@ -160,7 +160,7 @@ def erase_all(
         ledger = turn.enter_context(Ledger(folder))
         compare_files(ledger, Warehouse(folder))
         if not has_turn:
-            turn.enter_context(hold_all_leases(ledger, _name(now()), "erase", now))
+            turn.enter_context(hold_all_leases(ledger, _erasure_name(now()), "erase", now))
         erasing = _ErasureRun(settings, ledger, now)
         # With a key that is lost a new one would be made, and nobody before be known again.
         erasing.erasures.relist_receipts()
@@ -214,7 +214,7 @@ class _ErasureRun:
             )
         began = self._now()
         persons = tuple(each.person for each in located)
-        noted = OpenErasure(_name(began), began, persons, found.as_json())
+        noted = OpenErasure(_erasure_name(began), began, persons, found.as_json())
         hashes = [self._hashes(each) for each in persons]
         self.erasures.begin(noted.erasure, persons, hashes, noted.found, began)
         return found, noted
@@ -316,5 +316,5 @@ def _join_locations(settings: Settings, located: Iterable[LocatedPerson]) -> Per
     return sum((find_locations(settings, each) for each in located), PersonLocations())
 
 
-def _name(at: datetime) -> str:
+def _erasure_name(at: datetime) -> str:
     return f"erasure-{new_id(at)}"

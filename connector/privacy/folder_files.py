@@ -85,7 +85,7 @@ def search_files(folder: Path, person: Person) -> FileMatches:
     return found
 
 
-def tables_in(folder: Path) -> Iterator[Path]:
+def table_files_in(folder: Path) -> Iterator[Path]:
     """Every table of the folder that may hold somebody. Raises a `WarehouseError`."""
     for path in _searchable_files(folder, folder, []):
         if _is_table(path, folder):

@@ -14,7 +14,7 @@ from connector.ledger.journal_persons import JournalMatches, journal_contents
 from connector.ledger.ledger import LEDGER_FILE, Ledger
 from connector.ledger.person import Person, without_person
 from connector.ledger.suppression import SuppressionFilter, SuppressionList, person_of
-from connector.privacy.folder_files import FileMatches, relative_path, search_files, tables_in
+from connector.privacy.folder_files import FileMatches, relative_path, search_files, table_files_in
 from connector.privacy.locate import LocatedPerson, find_named, find_person, may_be_id, seed_of
 from connector.privacy.receipt import FoundRecord, PersonLocations, PersonPlace
 from connector.publishing.lakehouse_erasure import LakehouseMatches, find_in_lakehouse
@@ -138,7 +138,7 @@ def find_returned(settings: Settings) -> list[Person]:
         noticing = SuppressionFilter(suppressed)
         if without_person(CATALOG[resource], record, noticing) != record:
             found |= noticing.met
-    for path in tables_in(settings.folder):
+    for path in table_files_in(settings.folder):
         noticing = SuppressionFilter(suppressed)
         try:
             if rows_about(path, noticing):

@@ -191,7 +191,7 @@ class Receipt:
             *_section("Removed as a whole file, with rows of others", self.whole_files),
             *_section(MENTIONED, mention_lines(self.mentions)),
             *_section(MENTIONED_BEFORE, mention_lines(self.mentions, is_past=True)),
-            *_section("Kept in other records that have it as well", self._shared()),
+            *_section("Kept in other records that have it as well", self._shared_lines()),
             *_section("Still present", [f"{each}: {each.rows:,}" for each in self.left]),
             *_section("Not done yet", self.waiting),
             *_section("To be done by hand", self.by_hand),
@@ -201,7 +201,7 @@ class Receipt:
         ]
         return "\n".join(lines) + "\n"
 
-    def _shared(self) -> list[str]:
+    def _shared_lines(self) -> list[str]:
         return [count_noun(self.shared, "identifier")] if self.shared else []
 
 

@@ -84,7 +84,7 @@ class _FileEntry(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _keys_are_known(cls, entry: Any) -> Any:
+    def _check_keys(cls, entry: Any) -> Any:
         known = [each.alias or name for name, each in cls.model_fields.items()]
         for key in entry if isinstance(entry, dict) else ():
             if key not in known:
@@ -140,7 +140,7 @@ def _plain(value: Any) -> Any:
     return str(value).lower() if isinstance(value, bool | int | float) else value
 
 
-def _without_line(value: Any) -> Any:
+def _without_line_numbers(value: Any) -> Any:
     return {k: v for k, v in value.items() if k != _LINE} if isinstance(value, dict) else value
 
 
@@ -167,8 +167,8 @@ class ProjectSettings(_FileEntry):
     model_folders: _Paths = Field(alias="model-paths")
     seed_folders: _Paths = Field(alias="seed-paths")
     audit_folders: _Paths = Field(alias="test-paths")
-    models: Annotated[dict[str, _ModelSettings], BeforeValidator(_without_line)] = {}
-    seeds: Annotated[dict[str, _SeedSettings], BeforeValidator(_without_line)] = {}
+    models: Annotated[dict[str, _ModelSettings], BeforeValidator(_without_line_numbers)] = {}
+    seeds: Annotated[dict[str, _SeedSettings], BeforeValidator(_without_line_numbers)] = {}
     at_end: Literal["{{ make_content_views() }}"] | None = Field(None, alias="on-run-end")
     # These are dbt's alone, and change nothing that is built.
     version: Any = None
@@ -214,7 +214,7 @@ class _TestEntry(_FileEntry):
     field: _OneLine | None = None
 
     @model_validator(mode="after")
-    def _arguments_are_those_of_the_kind(self) -> _TestEntry:
+    def _check_arguments_of_kind(self) -> _TestEntry:
         given = self.model_fields_set & {"values", "quote", "to", "field"}
         wanted = _ARGUMENTS[self.kind]
         if given - ({"quote"} if "values" in wanted else set()) != wanted:
@@ -230,7 +230,7 @@ def _flat(test: Any, line: int) -> Any:
     """Return a test's configuration as one mapping, wherever dbt allows it."""
     if isinstance(test, str):
         return {_LINE: line, "kind": test}
-    kinds = [*_without_line(test)] if isinstance(test, dict) else []
+    kinds = [*_without_line_numbers(test)] if isinstance(test, dict) else []
     if len(kinds) != 1:
         raise ValueError(f"{test!r} is not a test; write '- unique' or '- unique: {{...}}'")
     flat = {_LINE: test[_LINE], "kind": kinds[0]}
@@ -251,7 +251,7 @@ class _ColumnEntry(_FileEntry):
     data_tests: tuple[_TestEntry, ...] = ()
 
     @model_validator(mode="after")
-    def _personal_is_yes_or_no(self) -> _ColumnEntry:
+    def _check_personal(self) -> _ColumnEntry:
         said = self.meta.get("personal", False) if isinstance(self.meta, dict) else False
         if not isinstance(said, bool):
             raise ValueError(f"meta: personal must be true or false, and not {said!r}")
@@ -259,7 +259,7 @@ class _ColumnEntry(_FileEntry):
 
     @model_validator(mode="before")
     @classmethod
-    def _tests_are_flat(cls, entry: Any) -> Any:
+    def _flatten_tests(cls, entry: Any) -> Any:
         if not isinstance(entry, dict):
             return entry
         # The newer and the older word of dbt's for the same.
@@ -289,14 +289,14 @@ class _TableEntry(_FileEntry):
 
 
 class _SeedConfig(_FileEntry):
-    column_types: Annotated[dict[str, str], BeforeValidator(_without_line)] = {}
+    column_types: Annotated[dict[str, str], BeforeValidator(_without_line_numbers)] = {}
 
 
 class _SeedEntry(_TableEntry):
     config: _SeedConfig
 
     @model_validator(mode="after")
-    def _every_column_has_its_type(self) -> _SeedEntry:
+    def _check_column_types(self) -> _SeedEntry:
         types, columns = self.config.column_types, self.texts
         if untyped := [name for name in columns if name not in types]:
             raise ValueError(f"no column_types for {', '.join(untyped)} of the seed {self.name}")

@@ -54,7 +54,7 @@ from connector.warehouse.bookmark import Stream
 from connector.warehouse.pull_commands import CreatedBetween, Event
 from connector.warehouse.runs import ResourceRun
 from connector.warehouse.state import (
-    StreamState,
+    ResourceState,
     UnreadRecord,
     present_events,
     read_status,
@@ -260,7 +260,7 @@ class _PullRun:
         error: ConnectorError | None = None
         outcome: ResourceOutcome = "done"
         try:
-            streams = await self._streams(declaration(name))
+            streams = await self._streams_to_pull(declaration(name))
             before = await self._proven_at(streams)
             shares = _split_by_size(self._scrubs.get(name, 0), {each.name: 1 for each in streams})
             if not streams and not self._ids:
@@ -288,7 +288,7 @@ class _PullRun:
             return AnswerBroken(error.where, error.answer)
         return error
 
-    async def _streams(self, resource: Declaration) -> tuple[Stream, ...]:
+    async def _streams_to_pull(self, resource: Declaration) -> tuple[Stream, ...]:
         """The streams of a resource; its parents are pulled first if they never were."""
         if resource.parent is not None:
             parents = Stream(declaration(resource.parent))
@@ -318,7 +318,9 @@ class _PullRun:
                 raise
             parents = Stream(declaration(stream.resource.parent))
             await self._pull_stream(parents, ResourceTally(), 0)
-            if stream.parent in {each.parent for each in await self._streams(stream.resource)}:
+            if stream.parent in {
+                each.parent for each in await self._streams_to_pull(stream.resource)
+            }:
                 raise
         return PullResult(True, None, 0)
 
@@ -407,7 +409,7 @@ class _PullRun:
                 raise
         return done
 
-    async def _state(self, name: str) -> StreamState:
+    async def _state(self, name: str) -> ResourceState:
         """Return where a resource stands, without its last run."""
         return await asyncio.to_thread(self._warehouse.read, read_status, name, tells_last=False)
 
@@ -447,7 +449,7 @@ def _outcome_of_error(error: ConnectorError) -> ResourceOutcome:
     return "stopped" if isinstance(error, Stopped) else "failed"
 
 
-def _with_state(done: ResourceRun, state: StreamState) -> ResourceRun:
+def _with_state(done: ResourceRun, state: ResourceState) -> ResourceRun:
     return replace(
         done,
         live=state.live,
@@ -478,7 +480,7 @@ def _with_outcome(
 
 
 def _most_in_need_first(
-    names: tuple[str, ...], states: Mapping[str, StreamState]
+    names: tuple[str, ...], states: Mapping[str, ResourceState]
 ) -> tuple[str, ...]:
     """Names, those proven longest ago or never first; parents before children.
 

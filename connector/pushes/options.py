@@ -139,7 +139,7 @@ class PushOptions:
         Raises `UnknownName` with what is allowed, `Misused` for a form of dates that is none, and
         what `load_map` raises.
         """
-        mode, saved = _choice("mode", self.mode, MODES), self._saved_match(resource)
+        mode, saved = _choice("mode", self.mode, MODES), self._effective_saved_map(resource)
         return PushFile(
             resource,
             path,
@@ -167,7 +167,7 @@ class PushOptions:
             marker_field=self.marker_field,
         )
 
-    def _saved_match(self, resource: str) -> SavedMap:
+    def _effective_saved_map(self, resource: str) -> SavedMap:
         """Return the column mapping; options apply where the mapping says nothing."""
         has_map = self.mapping_file is not None and self.mapping_file.name != NO_MAP
         saved = load_map(self.mapping_file) if has_map and self.mapping_file else SavedMap(resource)

@@ -248,7 +248,7 @@ def update(row: PushRow) -> PushSteps[bool]:
     elif not left.body or (not left.is_shown and _has_shown(row)):
         yield from _finish_unchanged(row, record)
     elif row.state == "planned":
-        return (yield from _send(row, left.body, dict(record.raw)))
+        return (yield from _send_update(row, left.body, dict(record.raw)))
     elif row.unknown_attempts >= ATTEMPTS_MAX:
         yield from row.move(
             Transition("kept", "attempts_spent", row.doubt_problem("attempts_spent"))
@@ -274,7 +274,7 @@ def _gone(row: PushRow) -> Transition:
     )
 
 
-def _send(row: PushRow, body: Mapping[str, Any], now: Mapping[str, Any]) -> PushSteps[bool]:
+def _send_update(row: PushRow, body: Mapping[str, Any], now: Mapping[str, Any]) -> PushSteps[bool]:
     answer = yield from row.send_attempt("update", body, now if row.before is None else None)
     match answer:
         case None:

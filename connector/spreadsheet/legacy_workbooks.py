@@ -212,9 +212,9 @@ class _OdsScan:
         self.sheets: dict[str, OtherSheet] = {}
         self._source = source
         self.parser = safe_parser(source, "content.xml")
-        self.parser.StartElementHandler = self._start
-        self.parser.EndElementHandler = self._end
-        self.parser.CharacterDataHandler = self._text
+        self.parser.StartElementHandler = self._on_start_tag
+        self.parser.EndElementHandler = self._on_end_tag
+        self.parser.CharacterDataHandler = self._on_text
         self._name = ""
         self._values: list[list[Cell]] = []
         self._outline, self._columns = SheetOutline(), 0
@@ -225,7 +225,7 @@ class _OdsScan:
         self._attributes: dict[str, str] = {}
         self._notes = 0
 
-    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+    def _on_start_tag(self, tag: str, attributes: dict[str, str]) -> None:
         match tag:
             case "table:table":
                 self._name = attributes.get("table:name", "")
@@ -254,11 +254,11 @@ class _OdsScan:
             case "text:s" if self._lines and not self._notes:
                 self._lines[-1] += " " * min(_repeat_count(attributes.get("text:c")), 1_000)
 
-    def _text(self, text: str) -> None:
+    def _on_text(self, text: str) -> None:
         if self._lines and not self._notes:
             self._lines[-1] += text
 
-    def _end(self, tag: str) -> None:
+    def _on_end_tag(self, tag: str) -> None:
         match tag:
             case "office:annotation":
                 self._notes -= 1

@@ -1,7 +1,8 @@
 """Numbers in cells, as people write them: with currency, thousands and percent.
 
 A number is read where it can be read in one way. `45,000` can be two numbers; which of them it is
-the column's other cells settle (`column_inference.py`), or a person declares it. It is never guessed.
+the column's other cells settle (`column_inference.py`), or a person declares it. It is never
+guessed.
 """
 
 from __future__ import annotations

@@ -335,7 +335,7 @@ class _PrologParser:
         self._has_begun = False
         self._is_done = not name.lower().endswith((".xml", ".rels"))
         self._parser = safe_parser(source, name)
-        self._parser.StartElementHandler = self._start
+        self._parser.StartElementHandler = self._on_start_tag
 
     def feed(self, piece: bytes) -> None:
         """Take the next piece; pieces behind the root element are not looked at."""
@@ -347,7 +347,7 @@ class _PrologParser:
             if self._before_root > _PROLOG_BYTES_MAX:
                 raise UnsafeWorkbook(f"{self._where} has no beginning")
 
-    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+    def _on_start_tag(self, tag: str, attributes: dict[str, str]) -> None:
         self._has_begun = True
         if not self._is_shared:
             self._is_done = True

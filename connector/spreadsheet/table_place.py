@@ -186,7 +186,7 @@ class LeftOutRows:
     rows: dict[int, str] = field(default_factory=dict)
     last: int = 0
 
-    def add(self, number: int, text: str) -> None:
+    def note_row(self, number: int, text: str) -> None:
         """Note a row, whether or not an earlier reading has."""
         self.last = max(self.last, number)
         if len(self.rows) < _TOLD_MAX:
@@ -243,7 +243,7 @@ class NonTableRows:
             self._found.second = row.number
             self._is_in_second = is_outside = True
         elif is_outside:
-            self._found.add(row.number, word)
+            self._found.note_row(row.number, word)
         return replace(row, is_outside=True, problems=()) if is_outside else row
 
     def _is_total(self, cells: Sequence[Cell]) -> bool:

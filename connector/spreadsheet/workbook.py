@@ -101,7 +101,7 @@ class _SheetScan:
         self._telling = telling
         self._where = f"{source.path}, sheet {sheet!r}"
         self.parser = safe_parser(source, part)
-        self.parser.StartElementHandler = self._start
+        self.parser.StartElementHandler = self._on_start_tag
         self._row = self._column = -1
         self._row_digits = ""
         self._columns: dict[str, int] = {}
@@ -109,7 +109,7 @@ class _SheetScan:
         self._formula: list[str] | None = None
         self._value: list[str] = []
 
-    def _start(self, tag: str, attributes: Mapping[str, str]) -> None:
+    def _on_start_tag(self, tag: str, attributes: Mapping[str, str]) -> None:
         # Two elements of each cell are handled here, so the usual ones are looked for first.
         name = tag if tag in ("c", "v", "is", "t") else tag.rpartition(":")[2]
         if name == "c":

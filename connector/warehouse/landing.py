@@ -200,7 +200,7 @@ class LandingTable:
                 "USING (id) "
                 "WHERE stage.id NOT IN (SELECT id FROM sync.queue WHERE resource = $resource "
                 "AND parent = $parent AND id IN (SELECT id FROM stage))",
-                self._of_stream(),
+                self._stream_parameters(),
             )
 
     def _note_unread(self, unread: Mapping[str, Unread], run_id: str, at: datetime) -> None:
@@ -221,7 +221,7 @@ class LandingTable:
                 "failed_since = coalesce(failed_since, $at::TIMESTAMPTZ), run_id = $run_id "
                 "FROM stage WHERE queued.resource = $resource AND queued.parent = $parent "
                 "AND queued.id = stage.id",
-                {**self._of_stream(), "run_id": run_id, "at": iso(at)},
+                {**self._stream_parameters(), "run_id": run_id, "at": iso(at)},
             )
 
     def _dequeue(self, ids: Iterable[str], created: Sequence[datetime | None] = ()) -> None:
@@ -233,7 +233,7 @@ class LandingTable:
                     removed = self._connection.execute(
                         "DELETE FROM sync.queue WHERE resource = $resource "
                         f"AND parent = $parent AND id IN (SELECT id FROM stage){where}",
-                        self._of_stream(),
+                        self._stream_parameters(),
                     ).fetchall()
                     left -= removed[0][0]
 
@@ -264,7 +264,7 @@ class LandingTable:
             "_run_id": run_id,
         }
 
-    def _of_stream(self) -> dict[str, str]:
+    def _stream_parameters(self) -> dict[str, str]:
         return {"resource": self._stream.resource.name, "parent": self._parent}
 
     def _execute(self, statement: str, parameters: Mapping[str, Any] | None = None) -> None:

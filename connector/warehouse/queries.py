@@ -185,7 +185,7 @@ class StreamQueries:
         """Ids that wait to be read."""
         return self._count(
             "SELECT count(*) FROM sync.queue WHERE resource = $resource AND parent = $parent",
-            self._of_stream(),
+            self._stream_parameters(),
         )
 
     def _recall(
@@ -201,7 +201,7 @@ class StreamQueries:
                     "SELECT id, epoch_us(updated_at), epoch_us(_hydrated_at), "
                     f"id IN ({_QUEUED} AND id IN (SELECT id FROM stage)), _deleted_at IS NOT NULL "
                     f"FROM {self._name} WHERE id IN (SELECT id FROM stage){where}",
-                    self._of_stream(),
+                    self._stream_parameters(),
                 ).fetchall()
             for id, updated, read, queued, deleted in rows:
                 moments = from_microseconds(updated), from_microseconds(read)
@@ -247,11 +247,11 @@ class StreamQueries:
             f"SELECT id FROM {self._live()} AND _hydrated_at IS NOT NULL "
             f"AND id NOT IN ({_QUEUED}) "
             "ORDER BY _hydrated_at, id LIMIT $count",
-            {**self._of_stream(), "count": count},
+            {**self._stream_parameters(), "count": count},
         )
 
     def _next_queued(self, count: int, skip: frozenset[str]) -> tuple[str, ...]:
-        parameters: dict[str, Any] = {**self._of_stream(), "count": count}
+        parameters: dict[str, Any] = {**self._stream_parameters(), "count": count}
         others = ""
         if skip:
             others, parameters["skip"] = "AND id NOT IN (SELECT unnest($skip)) ", list(skip)
@@ -264,7 +264,7 @@ class StreamQueries:
         mine = "_content_type_id = $parent" if self._stream.resource.parent else "$parent = ''"
         return f"{self._name} WHERE _deleted_at IS NULL AND {mine}"
 
-    def _of_stream(self) -> dict[str, str]:
+    def _stream_parameters(self) -> dict[str, str]:
         return {"resource": self._stream.resource.name, "parent": self._parent}
 
     def _ids(self, statement: str, parameters: Mapping[str, Any]) -> tuple[str, ...]:

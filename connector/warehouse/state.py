@@ -35,7 +35,7 @@ _ONCE = frozenset({"unknown_field", "unknown_value", "unreadable_value", "unsort
 
 
 @dataclass(frozen=True, slots=True)
-class StreamState:
+class ResourceState:
     """State of a resource: rows, queue, the oldest bookmark, its last run.
 
     `is_listing` says that the list of a first load is still being read. `lateness_seconds` is the
@@ -179,13 +179,13 @@ def present_events(
     ).fetchall()
     found = []
     for kind, detail, id, seen_by in rows:
-        shown = _shown_by(connection, resource, kind, detail) if kind in _ONCE else None
+        shown = _still_shown_by(connection, resource, kind, detail) if kind in _ONCE else None
         if seen_by == run_id or shown is not None:
             found.append(Event(kind=kind, detail=detail, id=id or shown or None))
     return tuple(found)
 
 
-def _shown_by(
+def _still_shown_by(
     connection: duckdb.DuckDBPyConnection, resource: str, kind: str, detail: str
 ) -> str | None:
     """Id of a live record that shows the oddity, empty for a list; else None."""
@@ -281,7 +281,7 @@ def find_by_slug_or_id(
 
 def read_status(
     connection: duckdb.DuckDBPyConnection, resource: str, *, tells_last: bool = True
-) -> StreamState:
+) -> ResourceState:
     """State of a resource, over all its streams; with its last run, if wanted."""
     live, listed_only, deleted, oldest_read_at = connection.execute(
         "SELECT count(*) FILTER (_deleted_at IS NULL), "
@@ -300,7 +300,7 @@ def read_status(
         [resource],
     ).fetchall()[0]
     last = last_resource_runs(connection, resource) if tells_last else {}
-    return StreamState(
+    return ResourceState(
         resource=resource,
         live=live,
         listed_only=listed_only,

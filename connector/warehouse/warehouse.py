@@ -41,7 +41,7 @@ from connector.warehouse.pull_commands import Commit, Event
 from connector.warehouse.queries import StreamQueries
 from connector.warehouse.runs import RunHealth
 from connector.warehouse.schema import complete_tables
-from connector.warehouse.state import StreamState
+from connector.warehouse.state import ResourceState
 from connector.warehouse.work_file import compact, create_work_file, is_missing
 
 P = ParamSpec("P")
@@ -131,7 +131,7 @@ class Warehouse:
         """Return the health of runs and publications."""
         return self.read(state.read_health)
 
-    def status(self) -> tuple[StreamState, ...]:
+    def status(self) -> tuple[ResourceState, ...]:
         """Return where every resource stands, in the API's order."""
         with self.reading() as connection:
             return tuple(state.read_status(connection, name) for name in CATALOG)

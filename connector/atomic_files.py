@@ -28,8 +28,8 @@ def create(path: Path) -> BinaryIO:
 def replacing(path: Path, mode: int = FILE_MODE) -> Iterator[IO[bytes]]:
     """A file to write, which takes its name when all of it is on the disk.
 
-    It lies in the same folder meanwhile, and is gone if anything fails: whoever reads `path` sees
-    what was there before, or all that is there now.
+    It lies in the same folder in the meantime, and is gone if anything fails: a reader of `path`
+    sees the earlier content, or all of the new one.
     """
     # Only its owner may open a file that is made so.
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -62,7 +62,7 @@ def sync_folder(folder: Path) -> None:
 # Who may open the account's folder and the files in it: what is wider than it should be.
 #
 # Everything the connector makes is its owner's alone, folders 0700 and files 0600, whatever the
-# umask. What was there before, or was changed since, is told and left as it is: somebody may have
+# umask. What was there before, or was changed since, is told and left as it is: a person may have
 # meant it. Nothing is opened here.
 
 
@@ -91,7 +91,7 @@ def wide(folder: Path) -> Iterator[Wide]:
     """The account's folder and what lies in it, where others may open it.
 
     The published file and the page are left out: they are for others. Where the folder itself is
-    closed nobody gets at what is in it, and nothing else is looked at.
+    closed no one gets at what is in it, and nothing else is looked at.
     """
     if os.name != "posix":
         return

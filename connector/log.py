@@ -110,11 +110,11 @@ class Masked(logging.Formatter):
 
 
 # -- Stamp -----------------------------------------------------------------------------------------
-# Moments as names of runs and files carry them: in UTC, to the second, in order when sorted.
+# Times as names of runs and files carry them: in UTC, to the second, in order when sorted.
 
 
 def stamped(at: datetime) -> str:
-    """The moment, as in 20261122T000029Z."""
+    """The time, as in 20261122T000029Z."""
     return at.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
 
 

@@ -172,7 +172,7 @@ def check_ids(resource: Declaration, ids: Iterable[str]) -> None:
 def _segment(value: object, what: str) -> str:
     """Segment of a path. Refuses one that could lead to another address.
 
-    The error does not show the value: somebody may have put an email in the place of an id.
+    The error does not show the value: a person may have put an email in the place of an id.
     """
     if not value:
         fault = "is missing"

@@ -89,7 +89,7 @@ class Erasures:
             self._remove_persons(connection, persons, at)
 
     def remove_persons(self, persons: Sequence[Person], at: datetime) -> None:
-        """Take persons out of the journal once more: something may have come in since."""
+        """Take persons out of the journal again: something may have come in since."""
         with self._ledger.writing() as connection:
             connection.execute("PRAGMA secure_delete = ON")
             self._remove_persons(connection, persons, at)
@@ -177,7 +177,7 @@ class Erasures:
 
     def release(self, tokens: Iterable[str]) -> int:
         """Take the persons of these hashes off the list, with all of their hashes; returns
-        how many hashes those were. The release is noted beside the receipts as well, before
+        how many hashes those were. The release is noted next to the receipts as well, before
         it counts here: a list that is made again from the receipts does not have these
         persons.
         """
@@ -201,7 +201,7 @@ class Erasures:
         return len(released)
 
     def compact(self) -> None:
-        """Write the file anew without what was deleted, and empty the log beside it.
+        """Write the file again without what was deleted, and empty the log next to it.
 
         Raises `WarehouseBusy` where another process keeps reading the log for too long.
         """

@@ -26,7 +26,7 @@ country's code.
 """
 
 PHONE_DIGITS_MIN = 7
-"""A number with fewer digits identifies nobody."""
+"""A number with fewer digits identifies no one."""
 
 # Each run of characters is tried once, from its start: files may have runs of millions.
 EMAIL = re.compile(
@@ -48,7 +48,7 @@ _SCHEME = re.compile(r"^(?:https?://)?(?:www\.)?")
 
 
 def normalize(kind: Kind, value: str) -> str:
-    """Return the value in the form in which it is compared; empty if it identifies nobody."""
+    """Return the value in the form in which it is compared; empty if it identifies no one."""
     if kind == "phone":
         digits = re.sub(r"\D", "", value)
         return digits[-PHONE_DIGITS:] if len(digits) >= PHONE_DIGITS_MIN else ""
@@ -103,7 +103,7 @@ KEY_LOST = (
 
 
 def read_key(folder: Path) -> bytes | None:
-    """The key; None where nobody was ever erased here.
+    """The key; None where no one was ever erased here.
 
     Raises `ErasuresUnknown` for a file that holds no whole key, and other `WarehouseError`s.
     """
@@ -141,6 +141,6 @@ def make_key(folder: Path) -> bytes:
 
 
 def identifier_hash(key: bytes, kind: Kind, value: str) -> str:
-    """HMAC with SHA-256 of a kind and an identifier; empty if it identifies nobody."""
+    """HMAC with SHA-256 of a kind and an identifier; empty if it identifies no one."""
     text = normalize(kind, value)
     return hmac.new(key, f"{kind}\0{text}".encode(), hashlib.sha256).hexdigest() if text else ""

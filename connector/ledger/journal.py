@@ -159,7 +159,7 @@ class Journal:
 
     def mark_undone(self, rows: Mapping[RowKey, str | None]) -> None:
         """Note that what these rows did was put back: the same rows may then be pushed
-        again. With each goes the record's `updated_at` since, where it is known that nobody
+        again. With each goes the record's `updated_at` since, where it is known that no one
         else changed it between the row and its undo.
         """
         with self._writing() as change:
@@ -262,7 +262,7 @@ class Journal:
             return reads.before_images(connection, _OF_BATCH, (batch,))
 
     def changes_since(self, change: int) -> Generator[Changes]:
-        """Everything that changed since a number, 0 for all, as of one moment and in
+        """Everything that changed since a number, 0 for all, as of one time and in
         parts; all there is, where this journal never came as far. The ledger is held until
         they are read.
         """
@@ -274,7 +274,7 @@ class Journal:
                 connection.execute("COMMIT")
 
     def damage_error(self, told: str) -> LedgerDamaged:
-        """Error for rows that do not fit each other: nobody wrote them so."""
+        """Error for rows that do not fit each other: no one wrote them so."""
         return LedgerDamaged(f"{self._ledger.path} is damaged: {told}")
 
     # -- Questions of a push ----------------------------------------------------------------------
@@ -290,7 +290,7 @@ class Journal:
         return found is not None
 
     def note_preview(self, digest: str, resource: str, at: datetime) -> None:
-        """Record that a person sees what the file would change at this moment."""
+        """Record that a person sees what the file would change at this time."""
         with self._ledger.writing() as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO previews VALUES (?, ?, ?)",

@@ -193,7 +193,7 @@ def _write(row: _Row, left: Mapping[Part, Any], change: JournalChange, *, is_abo
     if row.task is not None:
         mappings = {which: each for (table, which), each in left.items() if table == "push_rows"}
         values["task"] = json.dumps({**row.task, **mappings})
-    # In a row of somebody else's stays what keeps it from being sent twice. Else a hash without a
+    # In a row of another user's stays what keeps it from being sent twice. Else a hash without a
     # key can be guessed: it goes, but for that of a conversion, which is of an id, and keeps a
     # lead from being converted twice.
     if is_about and row.operation != "convert":

@@ -339,7 +339,7 @@ def _status(text: str) -> RowStatus:
 
 
 def parse_moment(text: str | None) -> datetime | None:
-    """A moment as it is written down, where there is one."""
+    """A time as it is written down, where there is one."""
     return None if text is None else datetime.fromisoformat(text)
 
 

@@ -53,7 +53,7 @@ _DOUBTS: Mapping[RowEvent, bool] = {
 
 
 class JournalChange:
-    """One transaction's changes, made `at` a moment and marked with a new `number`."""
+    """One transaction's changes, made `at` a time and marked with a new `number`."""
 
     def __init__(self, connection: sqlite3.Connection, at: datetime) -> None:
         ((self.number,),) = connection.execute(

@@ -61,7 +61,7 @@ class LeaseOwner:
 
     @property
     def is_dead(self) -> bool:
-        """Whether the process is certainly gone; false where nobody can tell."""
+        """Whether the process is certainly gone; false where no one can tell."""
         if os.name != "posix" or self.host != socket.gethostname():
             return False
         if self.boot != _boot_id():
@@ -73,7 +73,7 @@ class LeaseOwner:
         except ProcessLookupError:
             return True
         except PermissionError:
-            pass  # It is there, and somebody else's.
+            pass  # It is there, and another user's.
         return self.born != _process_start(self.pid)
 
 
@@ -106,12 +106,12 @@ def _process_namespace() -> str | None:
 
 
 LEASE_SECONDS = 120.0
-"""How long a lease lasts that nobody renews: what counts where an owner's death cannot be seen."""
+"""How long a lease lasts that no one renews: what counts where an owner's death cannot be seen."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A run's turn, `since` a moment and until `expires_at` unless it is renewed;
+    """A run's turn, `since` a time and until `expires_at` unless it is renewed;
     `requests` are those that it has spent, as last written down.
     """
 
@@ -122,7 +122,7 @@ class Lease:
     requests: int
 
     def is_over(self, now: datetime) -> bool:
-        """Whether somebody else may have it."""
+        """Whether another run may take it."""
         return now >= self.expires_at or self.owner.is_dead
 
 

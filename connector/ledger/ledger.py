@@ -265,7 +265,7 @@ class Ledger:
             return _server(connection)
 
     def status(self, allowance: Allowance, now: datetime) -> LedgerStatus:
-        """Everything that a person may want to know, at one moment."""
+        """Everything that a person may want to know, at one time."""
         with self.reading() as connection, transaction(connection):
             server = _server(connection)
             today = day_of(now + timedelta(seconds=server.offset_seconds))

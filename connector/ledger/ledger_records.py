@@ -1,8 +1,8 @@
 """Rows of the ledger's tables as records, and records as rows.
 
 The names of columns are those of the fields, and a field's type says how its value is written
-down: moments in ISO 8601, paths as texts, and mappings as JSON. SQLite stores a value of any kind
-in any column, so that each is held against its field's type: what is of another kind, nobody wrote
+down: times in ISO 8601, paths as texts, and mappings as JSON. SQLite stores a value of any kind
+in any column, so that each is held against its field's type: what is of another kind, no one wrote
 here, and the file is damaged.
 """
 

@@ -1,6 +1,6 @@
 """Tables of the ledger.
 
-Days are written as `2026-11-21` and moments as ISO 8601 in UTC, so that both sort in their order.
+Days are written as `2026-11-21` and times as ISO 8601 in UTC, so that both sort in their order.
 """
 
 from __future__ import annotations

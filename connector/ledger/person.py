@@ -28,7 +28,7 @@ class Mention:
 
     @property
     def is_past(self) -> bool:
-        """Whether the text is an earlier version or a journal's copy, which nobody can edit."""
+        """Whether the text is an earlier version or a journal's copy, which no one can edit."""
         return self.where.startswith(("history.", "push."))
 
 
@@ -36,7 +36,7 @@ class Mention:
 class Person:
     """Exact identifiers of a person, in the form in which they are compared, and full names.
 
-    Names only find texts that mention the person. They identify nobody.
+    Names only find texts that mention the person. They identify no one.
     """
 
     ids: frozenset[str] = frozenset()
@@ -115,7 +115,7 @@ def _whole_url(profile: str) -> str:
 # -- Reduction -------------------------------------------------------------------------------------
 # What remains of a record when a person is taken out of it. Pure.
 #
-# The same reduction is made of held records, when somebody is erased, and of every record that is
+# The same reduction is made of held records, when a person is erased, and of every record that is
 # read afterwards, so that an unchanged answer is an unchanged row.
 
 

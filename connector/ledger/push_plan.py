@@ -22,7 +22,7 @@ from connector.ledger.push_states import Mode, Task
 
 DoubtPolicy = Literal["hold", "retry"]
 """What becomes of a create that was sent, was not answered and is not found after the settle time:
-it is kept for a person, or sent once more. A repeat can create a second record where the server
+it is kept for a person, or sent again. A repeat can create a second record where the server
 takes longer than that.
 """
 
@@ -92,7 +92,7 @@ class RowVerdict:
 class PushPolicy:
     """Policy of a push: what it may overwrite, and how it treats unconfirmed rows.
 
-    `overwrite`: even where somebody else changed the field since it was landed. `again`: even what
+    `overwrite`: even where another user changed the field since it was landed. `again`: even what
     an earlier push has applied, conversions apart. `marker_field` is a text field of the resource
     that is given a mark of the connector's own on create, by which the record is known for certain.
     `settle_seconds` is how long after an attempt its absence proves nothing, `lateness_seconds` how

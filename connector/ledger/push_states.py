@@ -41,7 +41,7 @@ RowOutcome = Literal[
 `unchanged`: the record has all of it already, or this row was applied by an earlier push.
 `duplicate`: another row of the file, or a record, is the same. `invalid`: our own checks refuse
 it. `rejected`: the API refused it. `not_applied`: accepted by the API, whose answer shows other
-values than were sent. `conflict`: somebody else changed the record since. `held`: sent, its fate
+values than were sent. `conflict`: another user changed the record since. `held`: sent, its fate
 unknown, for a person to settle. `not_sent`: the push ended before its turn.
 """
 

@@ -84,12 +84,12 @@ class MonthUse:
 
 
 def day_of(moment: datetime) -> date:
-    """The day of a moment, in UTC."""
+    """The day of a time, in UTC."""
     return moment.astimezone(UTC).date()
 
 
 def midnight(day: date) -> datetime:
-    """The moment at which a day begins, in UTC."""
+    """The time at which a day begins, in UTC."""
     return datetime(day.year, day.month, day.day, tzinfo=UTC)
 
 
@@ -103,7 +103,7 @@ def period_of(day: date, billing_day: int) -> Period:
 
 
 def format_moment(moment: datetime) -> str:
-    """A moment as messages have it: ISO 8601 in UTC, to the second."""
+    """A time as messages have it: ISO 8601 in UTC, to the second."""
     return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 

@@ -1,7 +1,7 @@
 """List of erased people as the receipts have it, for a ledger that lost its own.
 
 The list in the ledger is what pulls and pushes go by. Each receipt in the account's folder has the
-hashes of one erasure, and each `released-*.json` beside the receipts says which of them were
+hashes of one erasure, and each `released-*.json` next to the receipts says which of them were
 released: a hash of an erasure and the erasure's name, so that no clock decides. A hash belongs on
 the list while a receipt has it that no release names. Functions over an open connection; whoever
 calls them holds the transaction.
@@ -127,7 +127,7 @@ def unlisted(
 ) -> list[tuple[str, str, str, str]]:
     """The rows that the list lacks by the receipts.
 
-    Raises `ErasuresUnknown` where a receipt cannot be read, or where somebody is or should be on
+    Raises `ErasuresUnknown` where a receipt cannot be read, or where a person is or should be on
     the list and the key is lost; a `WarehouseError` for a file that may not be opened.
     """
     entries = _unreleased(folder / RECEIPTS_FOLDER, *others)
@@ -157,7 +157,7 @@ def _check_key(folder: Path) -> None:
 
 
 def note_release(connection: sqlite3.Connection, folder: Path, tokens: Iterable[str]) -> None:
-    """Note beside the receipts that these hashes are released from every erasure so far.
+    """Note next to the receipts that these hashes are released from every erasure so far.
 
     The note survives a power cut. Raises a `WarehouseError`.
     """

@@ -74,7 +74,7 @@ class RequestBudget:
             if self._has_one():
                 break
             async with self._lock:
-                # Whoever had the lock may have taken the last one meanwhile.
+                # Whoever had the lock may have taken the last one in the meantime.
                 self._respect_budget()
                 if not self._has_one():
                     await self._take_block()
@@ -161,7 +161,7 @@ class RequestBudget:
         )
 
     def _forget(self, settled: RunSettlement) -> None:
-        """Forget the settled requests, and keep those that came in meanwhile."""
+        """Forget the settled requests, and keep those that came in in the meantime."""
         self._block, self._used = None, Counter()
         if self._exhaustion is settled.exhaustion:
             self._exhaustion = None
@@ -191,7 +191,7 @@ _MARGIN = timedelta(seconds=LEASE_SECONDS / 4)
 class LeaseHolder:
     """Holder of a lease from entering to leaving, with the request budget of its run.
 
-    Entering raises `LeaseHeld`, with who has it, `ErasuresUnknown` where nobody can say who was
+    Entering raises `LeaseHeld`, with who has it, `ErasuresUnknown` where no one can say who was
     erased, or another `WarehouseError`. It is a client's request meter.
     """
 
@@ -215,7 +215,7 @@ class LeaseHolder:
 
     async def __aenter__(self) -> Self:
         owner = LeaseOwner.of_this_process(self.spender.run_id, self.spender.command)
-        # Nobody who was erased comes back by a list that has lost them.
+        # No one who was erased comes back by a list that has lost them.
         await asyncio.to_thread(Erasures(self.ledger).relist_receipts)
         lease = await asyncio.to_thread(self.ledger.take_lease, self._name, owner, self._now())
         self._expires_at = lease.expires_at
@@ -245,7 +245,7 @@ class LeaseHolder:
     async def _beat(self) -> None:
         while self._lost is None:
             await asyncio.sleep(BEAT_SECONDS)
-            # A file that cannot be written to at the moment is tried again at the next beat.
+            # A file that cannot be written to at the time is tried again at the next beat.
             with suppress(ConnectorError):
                 await self._renew()
 

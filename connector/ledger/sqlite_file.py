@@ -51,7 +51,7 @@ def connect(path: Path) -> sqlite3.Connection:
     `WarehouseBusy`, `DiskFull` or another `WarehouseError`.
     """
     with naming_errors(path):
-        # SQLite gives the files beside it the mode of the file itself.
+        # SQLite gives the files next to it the mode of the file itself.
         with suppress(FileExistsError):
             create(path).close()
         connection = _open(path)
@@ -89,7 +89,7 @@ def naming_errors(path: Path) -> Iterator[None]:
     """Turn errors of SQLite and of the file system into the tree of `errors.py`.
 
     SQLite has no checksums, so that a damaged byte may also come out as a value, a table or a text
-    that nobody wrote here: whatever cannot be made of what was read is `LedgerDamaged` as well.
+    that no one wrote here: whatever cannot be made of what was read is `LedgerDamaged` as well.
     """
     try:
         yield
@@ -170,7 +170,7 @@ def _create_tables(connection: sqlite3.Connection, path: Path) -> None:
 
 def _version(connection: sqlite3.Connection, path: Path) -> int:
     """The version of the file's tables, 0 where it has none. Raises `NotALedger`."""
-    # One statement, for one moment: another process may be making the tables just now.
+    # One statement, for one time: another process may be making the tables just now.
     ((mark, version, tables),) = connection.execute(_MARKS).fetchall()
     if mark != APPLICATION_ID and (tables or mark or version):
         raise NotALedger(f"{path} is an SQLite database of another program")
@@ -199,15 +199,15 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
 # -- Copying ---------------------------------------------------------------------------------------
 # A ledger as a file: copying it while others write to it, and comparing it with an earlier copy.
 #
-# SQLite's own backup makes the copy, page by page: what is committed meanwhile is in it whole or
-# not at all, and neither reader nor writer waits for it.
+# SQLite's own backup makes the copy, page by page: what is committed in the meantime is in it
+# whole or not at all, and neither reader nor writer waits for it.
 
 
 _DONE = (("push_batches", "batch"), ("erasures", "erasure"))
 """The tables of what was done by the ledger and cannot be done again, with what names a row."""
 
 _PAGES = -1
-"""All pages at once: a copy in steps begins anew with every commit of another process."""
+"""All pages at once: a copy in steps begins again with every commit of another process."""
 
 
 def copy_ledger(path: Path, target: Path) -> int:
@@ -219,7 +219,7 @@ def copy_ledger(path: Path, target: Path) -> int:
         create(target).close()
     with naming_errors(path), closing(_open(path)) as source, closing(_open(target)) as copy:
         source.backup(copy, pages=_PAGES)
-        # One file, without a log beside it.
+        # One file, without a log next to it.
         copy.execute("PRAGMA journal_mode = DELETE")
         ((version,),) = copy.execute("PRAGMA user_version").fetchall()
     check_ledger(target)

@@ -32,9 +32,9 @@ class SuppressionList:
 
     @classmethod
     def of(cls, folder: Path) -> Self | None:
-        """The list of the account in the folder; None where nobody is on it.
+        """The list of the account in the folder; None where no one is on it.
 
-        Where nobody ever was, it costs one look for a file. Raises a `WarehouseError`.
+        Where no one ever was, it costs one look for a file. Raises a `WarehouseError`.
         """
         key = read_key(folder)
         if key is None:

@@ -1,4 +1,4 @@
-"""Backups: all is copied beside the file, put into it, read back, then named.
+"""Backups: all is copied next to the file, put into it, read back, then named.
 
 What belongs to it comes from a list of what is allowed: nothing that lies about gets in. Until it
 has its name it is no backup: a crash leaves a folder that the next one clears away.
@@ -46,7 +46,7 @@ FOLDERS = (SEEDS_FOLDER, RECEIPTS_FOLDER, INBOX_FOLDER, MAPS_FOLDER)
 
 FILES = (PUBLISHED_FILE, REPORT_FILE, KEY_FILE)
 """Files that a backup holds besides the databases. `KEY_FILE` is no key of the API: without it
-nobody who was erased is known again.
+no one who was erased is known again.
 """
 
 _SECRET_BYTES_MAX = 8192
@@ -145,7 +145,7 @@ def _stage_files(settings: Settings, staging: Path, made_at: datetime) -> Manife
             f"no records are loaded in {folder}, so there is nothing to back up",
             action="Run 'connector pull' first, or check CONNECTOR_DATA_DIR.",
         )
-    # Made now, if nobody was ever erased: receipts of later erasures are then of use to a backup.
+    # Made now, if no one was ever erased: receipts of later erasures are then of use to a backup.
     make_key(folder)
     work = copy_whole(warehouse.work, staging / WORK_FILE) if warehouse.exists else None
     ledger = copy_ledger(ledger_path, staging / LEDGER_FILE) if ledger_path.exists() else None
@@ -178,7 +178,7 @@ def _files_to_back_up(folder: Path) -> Iterator[Path]:
 
 
 def _holds_secret(path: Path, secrets: tuple[bytes, ...]) -> bool:
-    """Whether a small file holds a secret: somebody has put a key's file here."""
+    """Whether a small file holds a secret: a person has put a key's file here."""
     if path.stat().st_size > _SECRET_BYTES_MAX:
         return False
     content = path.read_bytes()
@@ -187,7 +187,7 @@ def _holds_secret(path: Path, secrets: tuple[bytes, ...]) -> bool:
 
 def _copy(source: Path, target: Path) -> None:
     make_folder(target.parent)
-    # What is published meanwhile has another file: this one is read to its end as it was.
+    # What is published in the meantime has another file: this one is read to its end as it was.
     with source.open("rb") as read, create(target) as write:
         shutil.copyfileobj(read, write, 1024 * 1024)
 

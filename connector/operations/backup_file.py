@@ -1,6 +1,6 @@
 """Backup files: a tar whose first member is a manifest.
 
-The manifest says of which account and moment the backup is, and has every file with its digest,
+The manifest says of which account and time the backup is, and has every file with its digest,
 against which each is held while it is read.
 """
 

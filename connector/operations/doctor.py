@@ -437,7 +437,7 @@ def _check_folders(settings: Settings, environ: Mapping[str, str]) -> Verdict:
 
 
 def _check_leftovers(settings: Settings) -> Verdict:
-    """No copies of the account lie about, which nobody who is erased leaves."""
+    """No copies of the account lie about, which no one who is erased leaves."""
     found = leftovers(settings.folder)
     if not found:
         return _ok("no replaced files of a restore")

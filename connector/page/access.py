@@ -119,7 +119,7 @@ class PageAccess:
         self._check_tries()
         known = read_passwords(self.rules.passwords) if self.rules.passwords else {}
         try:
-            # A name that nobody has takes as long as one that somebody has.
+            # A name that no one has takes as long as one that a person has.
             self._hasher.verify(known.get(name, _NOBODY), password)
         except (VerificationError, InvalidHashError):
             self._failed.append(monotonic())

@@ -1,4 +1,4 @@
-"""Readings of drafts: opened, checked and mended in the background, one at a time.
+"""Readings of drafts: opened, checked and corrected in the background, one at a time.
 
 A screen asks for a reading and is given a job, which is done at once for a short file. A reading is
 as good as the answers that it was made with: others make another one.

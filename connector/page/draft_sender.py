@@ -166,7 +166,7 @@ class DraftSender:
                 )
                 break
             except LeaseHeld:
-                # Somebody else's push, or this one's own before the server was killed.
+                # Another user's push, or this one's own before the server was killed.
                 await asyncio.sleep(LEASE_LOOK_SECONDS)
         error = report.error or (report.batch.error if report.batch is not None else None)
         if report.is_held_back:

@@ -240,7 +240,7 @@ class ImportPage(PreparingScreens):
         )
 
     def send(self, call: PageCall) -> Response:
-        """Send it: once more than a click is needed where warnings are."""
+        """Send it: again than a click is needed where warnings are."""
         draft = self.drafts.load(call.id)
         checked, person = self.checked(draft), call.session.person
         draft = self.drafts.load(call.id)
@@ -440,7 +440,7 @@ def _progress_while_reading(show: Screen) -> Screen:
             return show(call)
         except NotReady as waits:
             if call.request.method == "POST":
-                # What was said is lost to nobody: the form is sent again once it is read.
+                # What was said is lost to no one: the form is sent again once it is read.
                 wait([waits.job.future])
                 return show(call)
             return call.render("reading.html", draft=waits.draft, job=waits.job)

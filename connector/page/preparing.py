@@ -347,7 +347,7 @@ class PreparingScreens:
             draft.confirmed = ["table"] if message else ["table", "columns"]
         if message:
             return self._columns(call, draft, message)
-        # A mistake in the map is told here, and not where nobody can mend it.
+        # A mistake in the map is told here, and not where no one can mend it.
         try:
             self.reader.columns(draft, self.opened(draft))
         except ConnectorError as error:
@@ -416,7 +416,7 @@ class PreparingScreens:
     # -- Rows -------------------------------------------------------------------------------------
 
     def rows(self, call: PageCall) -> Response:
-        """The rows with problems, by kind, to be mended."""
+        """The rows with problems, by kind, to be corrected."""
         draft, checked = self._last_checked(call)
         kinds = screens.all_kinds(checked.rows, draft.edits)
         left = (place for place, each in enumerate(kinds) if each.left)

@@ -47,7 +47,7 @@ class ColumnChoice:
 
     `policy` is empty where no field is chosen.
     `suggested` is the field that is chosen until the user says otherwise.
-    `chosen` is a field's name, `LEFT_OUT`, or empty where nobody knows yet: then it is `perhaps`
+    `chosen` is a field's name, `LEFT_OUT`, or empty where no one knows yet: then it is `perhaps`
     one of these, by the heading or by the cells.
     """
 
@@ -635,7 +635,7 @@ class ShownCell:
 
 @dataclass(frozen=True, slots=True)
 class ShownRow:
-    """A row as it is mended: who it is about, and the cells that are wrong.
+    """A row as it is corrected: who it is about, and the cells that are wrong.
 
     `is_mended` says that nothing is wrong with it any more, `is_out` that a person took it out.
     `records` are the ids of several records that match it, and `record` the one that was chosen.
@@ -672,7 +672,7 @@ def shown_row(
     *,
     is_whole: bool = False,
 ) -> ShownRow:
-    """Row to be mended, as it is with its edits.
+    """Row to be corrected, as it is with its edits.
 
     It has the cell that the list of a kind is about and all that are wrong, or all of them.
     """

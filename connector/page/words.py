@@ -228,7 +228,7 @@ _DRAFT_PATH = re.compile(rf"\S*/{IMPORTS_FOLDER}/[0-9a-f]{{16}}/")
 
 @dataclass(frozen=True, slots=True)
 class PageLanguage:
-    """One language: its code, and how texts, numbers and moments are written in it."""
+    """One language: its code, and how texts, numbers and times are written in it."""
 
     code: str
     gettext: Callable[[str], str]
@@ -248,7 +248,7 @@ class PageLanguage:
         return self.ngettext(*COUNTED[resource], count) % {"num": self.number(count)}
 
     def moment(self, text: str | datetime | None, zone: str = "UTC") -> str:
-        """A moment as people write it, in the account's time zone."""
+        """A time as people write it, in the account's time zone."""
         if not text:
             return ""
         at = datetime.fromisoformat(text) if isinstance(text, str) else text

@@ -63,7 +63,7 @@ def hold_all_leases(
     def beat() -> None:
         while not over.wait(BEAT_SECONDS):
             for name in _NAMES:
-                # A ledger that cannot be written to at the moment is tried again at the next beat.
+                # A ledger that cannot be written to at the time is tried again at the next beat.
                 with suppress(ConnectorError):
                     ledger.renew_lease(name, run_id, now())
 
@@ -162,7 +162,7 @@ def erase_all(
         if not has_turn:
             turn.enter_context(hold_all_leases(ledger, _erasure_name(now()), "erase", now))
         erasing = _ErasureRun(settings, ledger, now)
-        # With a key that is lost a new one would be made, and nobody before be known again.
+        # With a key that is lost a new one would be made, and no one before be known again.
         erasing.erasures.relist_receipts()
         warehouse = Warehouse(folder)
         if warehouse.is_lost:
@@ -253,7 +253,7 @@ class _ErasureRun:
         return receipt, path
 
     def _clean_work(self, noted: OpenErasure) -> None:
-        """Take the persons out of the work file, and write it anew."""
+        """Take the persons out of the work file, and write it again."""
         if not self._warehouse.exists:
             return
         self._warehouse.prepare()
@@ -265,7 +265,7 @@ class _ErasureRun:
         compact(self._warehouse.work)
 
     def _publish(self) -> None:
-        """Publish anew without the persons, and make the page again."""
+        """Publish again without the persons, and make the page again."""
         published = self._warehouse.published
         # What was prepared to be published is older than this.
         with alone_publishing(self._folder):

@@ -1,4 +1,4 @@
-"""Files of an account's folder: tables, pages and others that hold somebody.
+"""Files of an account's folder: tables, pages and others that hold a person.
 
 What the connector wrote itself, databases apart, and what was put into its inbox are here. Other
 accounts' folders, Dagster's own, and what is compressed are not searched, and are named.
@@ -32,7 +32,7 @@ _ENCODINGS = ("utf-8", "cp1252", "utf-16-le", "utf-16-be")
 
 @dataclass(slots=True)
 class FileMatches:
-    """Files of the folder that hold somebody.
+    """Files of the folder that hold a person.
 
     `tables` have the number of their rows, `pages` are made again from the published file, `logs`
     are of use to no program, and a person must correct those in `by_hand`.
@@ -64,7 +64,7 @@ def relative_path(path: Path, folder: Path) -> str:
 
 
 def search_files(folder: Path, person: Person) -> FileMatches:
-    """Search the folder's files for somebody. Raises a `WarehouseError`."""
+    """Search the folder's files for a person. Raises a `WarehouseError`."""
     found = FileMatches()
     for path in _searchable_files(folder, folder, found.not_searched):
         suffix = path.suffix.lower()
@@ -86,7 +86,7 @@ def search_files(folder: Path, person: Person) -> FileMatches:
 
 
 def table_files_in(folder: Path) -> Iterator[Path]:
-    """Every table of the folder that may hold somebody. Raises a `WarehouseError`."""
+    """Every table of the folder that may hold a person. Raises a `WarehouseError`."""
     for path in _searchable_files(folder, folder, []):
         if _is_table(path, folder):
             yield path
@@ -114,7 +114,7 @@ def _search_table(path: Path, folder: Path, person: Person, found: FileMatches) 
     try:
         table = search_table(path, person)
     except SpreadsheetError:
-        # Not a table after all, or one that nobody can read for certain.
+        # Not a table after all, or one that no one can read for certain.
         _search_bytes(path, person, found)
         return
     if table.rows:

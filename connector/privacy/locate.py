@@ -1,7 +1,7 @@
 """Locating a person: whom an email address or an id belongs to, and their other identifiers.
 
 The person's own records, candidates and leads, show the identifiers: email addresses, telephone
-numbers and profile addresses, in every version. An identifier that somebody else's record shows as
+numbers and profile addresses, in every version. An identifier that another person's record shows as
 its own is not used: a desk's number, a company's office address. It goes with the person's own
 records, and stays in the other's.
 """
@@ -26,7 +26,7 @@ from connector.warehouse.warehouse import Warehouse
 
 RECORDS_MAX = 10
 """Number of candidates and leads, at most, that one address may belong to: an address such as
-`none@none.example` is nobody's.
+`none@none.example` is no one's.
 """
 
 ID_CHARACTERS_MIN = 8
@@ -34,7 +34,7 @@ ID_CHARACTERS_MIN = 8
 
 @dataclass(frozen=True, slots=True)
 class LocatedPerson:
-    """A person, and the number of identifiers that are `shared` with somebody else's record."""
+    """A person, and the number of identifiers that are `shared` with another person's record."""
 
     person: Person
     shared: int = 0
@@ -87,7 +87,7 @@ def find_person(settings: Settings, seed: Person, *, is_listed: bool = False) ->
         if not _is_theirs(resource, record, person):
             shared = _join_persons(shared, identifiers_of(CATALOG[resource], record))
     if not whole:
-        # Nobody else is known by the address that was given.
+        # No one else is known by the address that was given.
         shared = shared.without(seed)
     alone = person.without(shared)
     return LocatedPerson(alone, len([*person.identifiers()]) - len([*alone.identifiers()]))

@@ -119,7 +119,7 @@ def _places_to_clean_by_hand(
 # People who were erased and are here again, since an older state of the files was restored.
 #
 # They are known by the list of hashes alone: an identifier in the files that is on the list belongs
-# to one of them. Nobody has to remember who they were to erase them again.
+# to one of them. No one has to remember who they were to erase them again.
 
 
 Identifier = tuple[Kind, str]

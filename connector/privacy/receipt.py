@@ -1,7 +1,7 @@
 """Receipts of erasures: what was removed where and when, and nothing personal.
 
 A keyed hash stands for each identifier: whoever has the address and the account's key can show that
-the receipt is about it, and nobody else can.
+the receipt is about it, and no one else can.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class PersonPlace:
-    """A place that holds somebody: a file or the lakehouse, a table, and its rows."""
+    """A place that holds a person: a file or the lakehouse, a table, and its rows."""
 
     file: str
     table: str | None
@@ -55,8 +55,8 @@ class PersonLocations:
     records and rows that name the person: an erasure removes the former and only lists the latter.
     `batches` are the pushes with the person's rows. `by_hand` are sentences on files that the
     connector cannot clean; `not_searched` are places that it did not read; `whole_files` are
-    workbooks that are removed whole. `in_doubt` counts the person's rows of pushes of which nobody
-    knows whether they were applied, and `shared` the identifiers that somebody else has as well.
+    workbooks that are removed whole. `in_doubt` counts the person's rows of pushes of which no one
+    knows whether they were applied, and `shared` the identifiers that another person has as well.
     """
 
     records: tuple[FoundRecord, ...] = ()
@@ -160,7 +160,7 @@ class Receipt:
         return not (self.left or self.by_hand or self.waiting or is_named)
 
     def as_json(self) -> dict[str, Any]:
-        """The receipt as it is kept; moments as ISO 8601."""
+        """The receipt as it is kept; times as ISO 8601."""
         return {
             "erasure": self.erasure,
             "account": self.account,

@@ -26,7 +26,7 @@ from connector.warehouse.warehouse import Warehouse
 #     candidates = "24 months after updated_at where status in rejected, withdrawn"
 #
 # A number of `days`, `months` or `years`; `after` a field of the resource that holds a date or a
-# moment, or `_deleted_at`, when the platform was found to have deleted the record; then, if only
+# time, or `_deleted_at`, when the platform was found to have deleted the record; then, if only
 # some are meant, `where` a choice's field is `in` some of its values, and more such conditions with
 # `and`. Pure: nothing is looked up here.
 
@@ -57,7 +57,7 @@ class RetentionRule:
     conditions: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def cutoff(self, now: datetime) -> datetime:
-        """The moment up to which time is over, by the calendar.
+        """The time up to which time is over, by the calendar.
 
         The last day of a month stands for days that it does not have.
         """

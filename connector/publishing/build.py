@@ -132,7 +132,7 @@ def _attached(connection: duckdb.DuckDBPyConnection, earlier: Path | None) -> It
 def _comparable(
     project: Project, names: Collection[str], copied: Collection[str]
 ) -> tuple[Check, ...]:
-    """The checks whose tables are all there and of one moment: all copied, or none."""
+    """The checks whose tables are all there and of one time: all copied, or none."""
     absent = {each.table for each in project.nodes if each.name not in names}
     own = {each.table for each in project.nodes}
     return tuple(
@@ -325,7 +325,7 @@ _PASSED_ON = frozenset(
 
 
 def _make_content_views(connection: duckdb.DuckDBPyConnection, project: Project) -> None:
-    """Make the views anew, with comments; one whose content type is gone goes."""
+    """Make the views again, with comments; one whose content type is gone goes."""
     model = project.models[CONTENT_VIEWS]
     with (
         naming_line(model.path, "the views of content types cannot be made"),

@@ -96,7 +96,7 @@ def _numbers(decimals: pa.ChunkedArray) -> pa.ChunkedArray:
 
 # -- Parquet ---------------------------------------------------------------------------------------
 # One file for each table, and the whole folder at once: it is made beside its place and then takes
-# it, so that nobody finds half of it. A folder that no export made is never replaced.
+# it, so that no one finds half of it. A folder that no export made is never replaced.
 
 MANIFEST = "publication.json"
 """The file by which an export's folder is known; it says what the export is of."""

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 # -- Lock ------------------------------------------------------------------------------------------
 # One publisher at a time: a lock that the system takes back from a process that dies.
 #
-# *Instead of* a lease of the ledger: no request is sent while the file is published, so that nobody
+# *Instead of* a lease of the ledger: no request is sent while the file is published, so that no one
 # needs to know beforehand, and a publisher that was killed is out of the way at once.
 
 LOCK_FILE = "publishing.lock"
@@ -112,7 +112,7 @@ class PublishResult:
         return None if self.shared is None else self.shared.error
 
     def as_json(self) -> dict[str, Any]:
-        """The publication as `--json` prints it; moments as ISO 8601."""
+        """The publication as `--json` prints it; times as ISO 8601."""
         row = self.publication
         shared = {} if self.shared is None else {"lakehouse": self.shared.as_json()}
         return {
@@ -158,7 +158,7 @@ def publish(
     shares: bool = True,
     now: Callable[[], datetime] = _now,
 ) -> PublishResult:
-    """Make what has landed visible to analysts, with its models, at once.
+    """Make the loaded rows visible to analysts, with its models, at once.
 
     With `if_changed` nothing is published if the published file would show the same records and
     figures: after a pull that changed nothing, by the same version, models, seeds and settings, on
@@ -184,7 +184,7 @@ def publish(
             if prepared is None or not work.takes_up(prepared):
                 built = work.draw_up(select, if_changed=if_changed)
             done = work.leave_in_place() if work.is_unchanged else work.put_in_place(built)
-    # Others may publish meanwhile: what is shared is the file as it is when its turn has come.
+    # Others may publish in the meantime: the file is shared as it is when its turn has come.
     if not shares or settings.lakehouse.value is None:
         return done
     from connector.publishing.lakehouse_publication import publish_and_record  # noqa: PLC0415 # an extra

@@ -2,7 +2,7 @@
 
 A person's file may come from a spreadsheet program: a byte order mark and semicolons or tabs are
 taken as they are. Empty cells are null: a row of which only the first cell is filled waits for
-somebody to fill in the others, and models take its value for one that no row names.
+a person to fill in the others, and models take its value for one that no row names.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _rows(
 
 
 def make_table(connection: duckdb.DuckDBPyConnection, seed: Seed) -> int:
-    """Make the seed's table anew, and return its rows. Raises `SeedInvalid`.
+    """Make the seed's table again, and return its rows. Raises `SeedInvalid`.
 
     Whoever calls it holds a transaction.
     """
@@ -89,7 +89,7 @@ def make_table(connection: duckdb.DuckDBPyConnection, seed: Seed) -> int:
     texts = ", ".join(
         f"cells ->> {place} AS {quoted(each.name)}" for place, each in enumerate(seed.columns, 1)
     )
-    # As one text: a list as a parameter makes DuckDB import libraries that nobody needs here.
+    # As one text: a list as a parameter makes DuckDB import libraries that no one needs here.
     connection.execute(
         f"CREATE OR REPLACE TEMP TABLE seed_cells AS SELECT CAST(cells ->> 0 AS BIGINT) AS line, "
         f"{texts} FROM (SELECT unnest(CAST(? AS JSON[])) AS cells)",

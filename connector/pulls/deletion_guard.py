@@ -3,12 +3,12 @@
 A handful of deletions is daily work. Hundreds at once are more often due to a key that lost a
 scope, to a wrong address or to a server in trouble. The lists show the difference:
 
-- a list that is suddenly much shorter is not believed until a person confirms it;
+- a list that is suddenly much shorter is not accepted until a person confirms it;
 - neither is a list that shows hardly any landed record, whatever its length;
 - if details say that many records are gone, no list may show them either, and all lists must have
   been read.
 
-As long as as many records are created as deleted, any number of deletions is believed. A refusal
+As long as as many records are created as deleted, any number of deletions is accepted. A refusal
 keeps deletions back and nothing else: new and changed records land all the same.
 """
 
@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from connector.warehouse.pull_commands import Gone, LandedRow
 
 GONE_MIN = 20
-"""So many missing records are always believed, even of a small stream."""
+"""So many missing records are always accepted, even of a small stream."""
 
 GONE_SHARE = 0.02
 """Share of the live records by which the list may become shorter."""
@@ -66,7 +66,7 @@ class MassDeletionGuard:
     """Guard of one pull: it withholds tombstones until lists confirm so many of them.
 
     `live` is the number of live rows when the pull began, `listed` the list's total when it was
-    last believed (None: `live` is used). With `accepts` a person has confirmed all deletions.
+    last accepted (None: `live` is used). With `accepts` a person has confirmed all deletions.
     `refused` says why the guard refused, if it has: then it allows no tombstone any more.
     `withheld` are tombstones that wait until lists were read, `contradicted` the ids of those that
     a list showed, `absent` the ids of landed records that lists do not show.
@@ -87,7 +87,7 @@ class MassDeletionGuard:
 
     @property
     def withholds_many(self) -> bool:
-        """Whether so many are withheld that lists must be read before they are believed."""
+        """Whether so many are withheld that lists must be read before they are accepted."""
         return self._passed + len(self.withheld) > self._max and not self._accepts
 
     @property

@@ -170,7 +170,7 @@ def _sweep_until_complete(done: VerificationRound, sweeps_max: int) -> Steps[int
     """List all pages again until as many are live as listed; returns the sweeps.
 
     The round has compared every landed record, so only missing records are looked for, and lists
-    show them. Another round would read the details of a third of tied records once more.
+    show them. Another round would read the details of a third of tied records again.
     """
 
     def land(page: Page[Resource]) -> Steps[int]:
@@ -242,7 +242,7 @@ def read_whole(
     yield from commit_tombstones(guard)
     is_whole &= guard.refused is None
     if guard.hold is not None:
-        # An empty list is believed once each landed record was read and is gone.
+        # An empty list is accepted once each landed record was read and is gone.
         is_whole &= (yield from CountLive()) == 0
     proven_at = bookmark.proven_at
     if is_whole and not resource.sortable:
@@ -279,7 +279,7 @@ def ids_read_too_early(
 ) -> list[str]:
     """Listed ids whose details must be read again although nothing listed differs.
 
-    If the list shows `updated_at`, a detail must have been read later than that moment and the
+    If the list shows `updated_at`, a detail must have been read later than that time and the
     lateness. If not, a detail of an earlier pull proves nothing; in a list that should be sorted,
     which is never proven, it is kept. Every detail is read again after `DETAILS_REREAD_HOURS`.
     """

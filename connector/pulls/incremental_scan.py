@@ -234,7 +234,7 @@ class IncrementalScan:
         self._details.bookmark = after = with_clock_change(page, before)
         if (floor := floor_of(after)) < floor_of(before):
             self._own_floor = floor
-            # Within this pass it is too late: the next one reads again what was dated meanwhile.
+            # Too late for this pass: the next one reads again what was dated in the meantime.
             self._clock_was_set = self._clock_was_set or self._has_listed
             if not self._has_listed:
                 self._floor = floor
@@ -509,6 +509,6 @@ class OrderChecks:
         return updated_at if self.details.is_younger(item.id, self.listing) else None
 
     def _unlisted_newer_than(self, moment: datetime) -> Steps[frozenset[str]]:
-        """Landed ids newer than the moment that no list of this pass shows."""
+        """Landed ids newer than the time that no list of this pass shows."""
         landed = yield from UpdatedBetween(moment, self.future)
         return landed - self.listing.rank.keys() - set(self.above)

@@ -33,8 +33,8 @@ class Progress:
 
     There is an event when it begins, after each commit or row, and when a resource's pull ends or
     fails. `read` are the details read or rows ended so far, `pending` those that wait, `requests`
-    all those sent for it. `until` is the moment before which rows in doubt cannot be settled.
-    `waits_until` is the moment before which no request leaves; such an event has nothing else.
+    all those sent for it. `until` is the time before which rows in doubt cannot be settled.
+    `waits_until` is the time before which no request leaves; such an event has nothing else.
     """
 
     resource: str
@@ -182,7 +182,7 @@ class PullReport:
 
 
 def to_json_value(value: Any) -> Any:
-    """Value as JSON has it: moments and days as ISO 8601, at any depth."""
+    """Value as JSON has it: times and days as ISO 8601, at any depth."""
     if isinstance(value, Mapping):
         return {name: to_json_value(each) for name, each in value.items()}
     if isinstance(value, list | tuple):

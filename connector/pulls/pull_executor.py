@@ -107,7 +107,7 @@ class PullExecutor:
                 return await asyncio.to_thread(warehouse.query, self._stream, command)
 
     async def _release_file_during(self, requests: Coroutine[Any, Any, T]) -> T:
-        """Wait for the network; meanwhile another process may have the work file."""
+        """Wait for the network; in the meantime another process may have the work file."""
         warehouse, waiting = self._context.warehouse, asyncio.ensure_future(requests)
         try:
             while not waiting.done():
@@ -132,7 +132,7 @@ class PullExecutor:
         self._context.tally.readable += 1
         listed = replace(answer, heard_at=self._context.now())
         for item in listed.items:
-            # Without the server's clock the items are of now, and not of the commit's moment.
+            # Without the server's clock the items are of now, and not of the commit's time.
             item.served_at = listed.dated_at
         return listed
 
@@ -169,7 +169,7 @@ class PullExecutor:
             record = await self._endpoint.get(id)
         except NotFound as error:
             # Only the API's own error body proves that a record is gone; a proxy's page proves
-            # nothing. `engine/guard.py` decides whether many at once are believed.
+            # nothing. `engine/guard.py` decides whether many at once are accepted.
             if error.is_api_error:
                 self._context.tally.readable += 1
                 return Gone(error.served_at or self._context.now())

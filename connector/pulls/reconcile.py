@@ -43,7 +43,7 @@ _TICK = timedelta(microseconds=1)
 class ListPosition:
     """Cut of the list: `rank` items come before it, all created before `moment`.
 
-    `page` is the number of its page. The list begins with a cut without a moment on page 0, and
+    `page` is the number of its page. The list begins with a cut without a time on page 0, and
     ends with one on the page after the last.
     """
 
@@ -158,14 +158,14 @@ class DeletionSearch:
         """Suspect landed ids that belong between two cuts and are on no page there."""
         numbers = [n for n in range(low.page, high.page + 1) if n in self._listed]
         listed = frozenset().union(*(self._listed[n] for n in numbers))
-        # Records of a cut's own moment are after the cut.
+        # Records of a cut's own time are after the cut.
         after = None if low.moment is None else low.moment - _TICK
         yield from self._suspect(listed, after, high.moment)
 
     def _suspect(
         self, listed: frozenset[str], after: datetime | None, before: datetime | None
     ) -> Steps[None]:
-        """Suspect the landed ids created strictly between two moments that are not listed."""
+        """Suspect the landed ids created strictly between two times that are not listed."""
         landed = yield from CreatedBetween(after, before)
         self._absent |= dict.fromkeys(landed - listed)
         self._guard.check_missing(len(self._absent), self._recognised)

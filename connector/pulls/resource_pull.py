@@ -222,7 +222,7 @@ def _scan(
             doubt = doubt or found
     is_confirmed = guard.refused is None and guard.hold is not None
     if is_confirmed and (yield from CountLive()) == 0:
-        # Each landed record was read and is gone: now the empty list is believed.
+        # Each landed record was read and is gone: now the empty list is accepted.
         walked = yield from IncrementalScan(resource, bookmark, MassDeletionGuard(0, 0)).run()
         bookmark, doubt = walked.bookmark, walked.reason
     if options.verification_requests and guard.refused is None:

@@ -1,4 +1,4 @@
-"""One run: bring resources up to date, one after another, and publish what landed.
+"""One run: bring resources up to date, one after another, and publish the loaded rows.
 
 It names how each resource ended, and one resource's failure harms no other. The engine decides
 what to read (`engine/pull.py`), and `driver.py` performs it.

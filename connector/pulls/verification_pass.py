@@ -63,7 +63,7 @@ class VerificationRound:
     is_steady: bool = True
     is_over: bool = False
     ends_full: bool = False
-    # The windows read since the verified moment of the bookmark, and those still to be compared.
+    # The windows read since the verified time of the bookmark, and those still to be compared.
     union: list[Page[Resource]] = field(default_factory=list)
     batch: PageBatch = field(default_factory=PageBatch)
 
@@ -216,7 +216,7 @@ def _starts_after(page: Page[Resource], bookmark: Bookmark) -> bool:
 def _compare_windows(
     done: VerificationRound, guard: MassDeletionGuard, *, reads_all: bool
 ) -> Steps[None]:
-    """Compare the windows read since the verified moment with the rows; commit."""
+    """Compare the windows read since the verified time with the rows; commit."""
     if not done.batch.pages:
         return
     page, items = done.batch.pages[-1], done.batch.items
@@ -247,7 +247,7 @@ def _compare_windows(
 def _advance(
     page: Page[Resource], last: datetime | None, listed: set[str], done: VerificationRound
 ) -> Steps[None]:
-    """Move the verified moment to the page's end, or before a tie that crosses it."""
+    """Move the verified time to the page's end, or before a tie that crosses it."""
     if last is None:
         # The round is over, and the next one starts at the first page.
         done.bookmark, done.union = replace(done.bookmark, scrubbed_to=None), []

@@ -332,7 +332,7 @@ class _BatchRun:
         return row if row is not None and row.status.state in UNFINISHED else None
 
     async def settle(self) -> tuple[list[RowRecord], ConnectorError | None]:
-        """Look for all rows that nobody has to decide on, and send nothing."""
+        """Look for all rows that no one has to decide on, and send nothing."""
         self._session.reads = self._session.is_eager = True
         await asyncio.to_thread(self._journal.mark_interrupted_rows)
         found = [each for each in self._journal.in_doubt() if each.state not in FOR_A_PERSON]

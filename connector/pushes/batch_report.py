@@ -20,7 +20,7 @@ from connector.pulls.outcome import RunOutcome
 from connector.pushes.spill_file import SpillFile
 
 GOOD: frozenset[RowOutcome] = frozenset(("created", "updated", "converted", "unchanged"))
-"""Outcomes that nobody needs to look at."""
+"""Outcomes that no one needs to look at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class EndedRows:
 
     @property
     def need_no_attention(self) -> bool:
-        """Whether nobody needs to look at any of them."""
+        """Whether no one needs to look at any of them."""
         return self.counts.keys() <= GOOD
 
 

@@ -41,7 +41,7 @@ PAGES_MAX = 20
 """Pages of one look. A list that has more above the floor is not seen whole."""
 
 STARTS_MAX = 3
-"""How often a look begins anew because records went from the list while it was read."""
+"""How often a look begins again because records went from the list while it was read."""
 
 DETAILS_MAX = 10
 """Records alike that are read; more of them are too many to tell apart."""
@@ -101,7 +101,7 @@ def find_created_record(sought: SoughtRecord) -> PushSteps[LookupResult | None]:
         if isinstance(outcome, Unread):
             return None
         if not isinstance(outcome, Found):
-            # It existed and was deleted meanwhile, so that its origin cannot be found out.
+            # It existed and was deleted in the meantime, so that its origin cannot be found out.
             alike.append(id)
         elif _is_match(sought, outcome.record.raw):
             matches.append(outcome)
@@ -210,7 +210,7 @@ def _earliest_creation(sought: SoughtRecord, page: Page[Resource]) -> datetime:
 def _is_sorted(pages: list[Page[Resource]]) -> bool:
     """Whether the pages so far are in the order that was asked for."""
     created = [item.created_at for page in pages for item in page.items if item.created_at]
-    # A record that came between two pages shows the last one of a page once more.
+    # A record that came between two pages shows the last one of a page again.
     return all(earlier >= later for earlier, later in pairwise(created))
 
 

@@ -99,9 +99,9 @@ _FOUND_HERE = frozenset(("record_ambiguous", "reference_ambiguous", "duplicate_i
 # -- Earlier files ---------------------------------------------------------------------------------
 # The landing as it will be once the earlier files of a push are applied.
 #
-# Files that depend on each other are foreseen together: a job names a company that only the file
+# Files that depend on each other are previewed together: a job names a company that only the file
 # before it would create. Such a record has no id yet, so that its row stands for it; a task with
-# one in it is foreseen and never sent, since each file is checked anew when its turn comes.
+# one in it is previewed and never sent, since each file is checked again when its turn comes.
 
 
 _ROW = "row {number} of {file}"
@@ -289,8 +289,8 @@ class PreviewRows:
 class Preview:
     """Preview of a push of a file.
 
-    `rows` are what is foreseen of each row, and what they come to. `pulled_at` is what the rows
-    were compared with: the moment up to which the landing is proven, None if it never was.
+    `rows` are what is previewed of each row, and what they come to. `pulled_at` is what the rows
+    were compared with: the time up to which the landing is proven, None if it never was.
     `notices` say how the file was read, and `questions` what a person has to settle about it.
     """
 

@@ -56,7 +56,7 @@ _PARTIAL = (".part", ".partial", ".tmp", ".temp", ".crdownload", ".download", ".
 _FORBIDDEN = frozenset('/\\:*?"<>|;`')
 _PIECE_BYTES = 1024 * 1024
 
-# A pipe that took a file's place would let nobody open it until somebody writes to it.
+# A pipe that took a file's place would let no one open it until a person writes to it.
 _OPENING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -174,7 +174,7 @@ class PushInstructions:
     """Orders for a folder's files; without `push.toml`, to preview creates.
 
     `options` are those of a push; the file of its mapping lies in the folder. `applies`: send what
-    is foreseen. `pulls`: bring the landing up to date first. `budget`: the most requests that one
+    is previewed. `pulls`: bring the landing up to date first. `budget`: the most requests that one
     file may take.
     """
 
@@ -330,7 +330,7 @@ class TakenFile:
 @dataclass(frozen=True, slots=True)
 class ArchivedFiles:
     """Places of a push's files. `file` is None if it was changed or removed
-    meanwhile, and then nothing was done to what is there instead.
+    in the meantime, and then nothing was done to what is there instead.
     """
 
     place: Place
@@ -367,7 +367,7 @@ class Inbox:
                 key, stamp = f"{resource}/{name}", [*stamp_of(status), status.st_ctime_ns]
                 *earlier, digest = before.get(key) or [""]
                 if earlier != stamp:
-                    # A digest is of what has settled: nobody reads a file that still grows.
+                    # A digest is of what has settled: no one reads a file that still grows.
                     now[key] = [*stamp, ""]
                     continue
                 try:
@@ -462,7 +462,7 @@ class Inbox:
 
     def archive(self, taken: TakenFile, place: Place, kind: str, moment: datetime) -> ArchivedFiles:
         """Move the file to `place`, and what is `beside` it as its `kind` (`.report.csv`),
-        both under the run's moment; a name that is there already gets a number.
+        both under the run's time; a name that is there already gets a number.
 
         Raises `WarehouseError`, with the file where it was.
         """
@@ -489,7 +489,7 @@ class Inbox:
 
 
 def _reserve_names(folder: Path, stem: str, suffix: str, kind: str) -> tuple[Path, Path]:
-    """Two names in the folder that nobody had, and that nobody else gets."""
+    """Two names in the folder that no one had, and that no one else gets."""
     for number in count(1):
         name = stem if number == 1 else f"{stem}-{number}"
         report, file = folder / f"{name}{kind}", folder / f"{name}{suffix}"
@@ -542,7 +542,7 @@ async def deliver(
     now: datetime | None = None,
 ) -> DeliveryResult:
     """Push one file. With the `digest` that a look found, it is the file of that name
-    in the inbox of its resource, and is put away when its report is written, under the moment
+    in the inbox of its resource, and is put away when its report is written, under the time
     `now`.
 
     A file of the inbox that cannot be pushed at all goes to `rejected/` with the reason; one whose

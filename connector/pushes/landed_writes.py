@@ -2,7 +2,7 @@
 
 A whole record lands as if it had been read. An answer that shows fewer fields (API 4.7), and a
 lead that was converted, are queued instead, for the next pull to read. Answers are landed together,
-a moment after the first of them, since opening the file costs more than landing one.
+a time after the first of them, since opening the file costs more than landing one.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class WriteLanding:
     async def _land_if_due(self) -> None:
         while True:
             await asyncio.sleep(LAND_SECONDS)
-            # Half of it must not be left undone when the run ends meanwhile.
+            # Half of it must not be left undone when the run ends in the meantime.
             await asyncio.shield(self._land())
 
     async def _land(self) -> None:
@@ -181,7 +181,7 @@ def copy_journal(settings: Settings) -> None:
         while not is_copied:
             copied = warehouse.read(last_copied)
             with closing(journal.changes_since(copied)) as changes:
-                # False where another push has copied meanwhile: what it knew may be later.
+                # False where another push has copied in the meantime: what it knew may be later.
                 is_copied = warehouse.write(write_pushes, copied, map(_as_tables, changes))
 
 

@@ -61,7 +61,7 @@ PushOutcome = Literal["previewed", "done", "partial", "stopped", "failed"]
 @dataclass(frozen=True, slots=True)
 class PushReport:
     """Result of the push of one file. `results` are its rows, in order, and `summary` what
-    they come to. `batch` is None while nothing was applied, and then they say what is foreseen;
+    they come to. `batch` is None while nothing was applied, and then they say what is previewed;
     `pulled` is the pull that went before; `file` is where the report is; `unpublished` is why
     analysts do not see yet what was written. It `is_held_back` until a person has answered the
     preview's questions.
@@ -102,7 +102,7 @@ class PushReport:
     def exit_status(self) -> int:
         """0 where every row is well, 3 where some need a person, else as it ended."""
         if self.batch is not None:
-            # What was written is written, but somebody has to look why it is not to be seen.
+            # What was written is written, but a person has to look why it is not to be seen.
             status = self.batch.exit_status
             return 1 if self.unpublished is not None and status in (0, 3) else status
         if self.error is not None:
@@ -156,8 +156,8 @@ class PushReport:
 class PushRunOptions:
     """Options of a push that are not about the file.
 
-    `applies`: send what is foreseen, and do not only say it. `pulls`: bring the landing up to date
-    first. `reports`: write the report, into `output` if that is named, else beside the file.
+    `applies`: send what is previewed, and do not only say it. `pulls`: bring the landing up to date
+    first. `reports`: write the report, into `output` if that is named, else next to the file.
     `report`: the rows in it while nothing is sent, those with problems or all.
     `settles`: wait until rows whose answers were lost can be told from those that never arrived.
     `people`: who prepared and sent it, for the journal. `words`: words of the report.
@@ -228,7 +228,7 @@ def _previews(
     Returns each preview with the seconds that it took.
 
     The rows of an only file are checked once, against what its pull has landed. Those of several
-    refer to each other, so that they are foreseen together here, and checked again one by one.
+    refer to each other, so that they are previewed together here, and checked again one by one.
     """
     foreseen: list[tuple[Preview, float]] = []
     for each in files:
@@ -239,7 +239,7 @@ def _previews(
             each,
             again=manner.terms.again,
             earlier=[before.planned for before, _ in foreseen],
-            # The first file to be sent may be sent as it was foreseen here.
+            # The first file to be sent may be sent as it was previewed here.
             keeps_tasks=not is_last or (manner.applies and not foreseen),
             only_if_pushed=manner.applies and manner.pulls and len(files) == 1,
             as_seen=manner.applies,
@@ -251,7 +251,7 @@ def _previews(
 def record_preview(
     folder: Path, foreseen: Preview, at: datetime, report: Path | None = None
 ) -> None:
-    """Note that a person sees what the file would change, as of that moment.
+    """Note that a person sees what the file would change, as of that time.
 
     A push that told of conflicts notes it of its file and of its report, unless there was a
     preview: what others have changed is not written over by saying the same again.

@@ -89,7 +89,7 @@ class OpenCreates:
 
 @dataclass(frozen=True, slots=True)
 class WaitUntil:
-    """Go on no earlier than a moment of our own clock. Answered with None."""
+    """Go on no earlier than a time of our own clock. Answered with None."""
 
     moment: datetime
 

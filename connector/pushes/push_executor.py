@@ -65,7 +65,7 @@ class RowExecutor:
 
     async def run(self) -> bool | datetime:
         """Perform command after command. Ends with whether the row is open once its engine
-        is done, or with the moment before which it cannot go on.
+        is done, or with the time before which it cannot go on.
 
         Raises `PushStopped`, and errors that every further row would meet as well.
         """

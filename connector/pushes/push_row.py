@@ -86,7 +86,7 @@ def conflict_problems(
     base: Mapping[str, Any],
     now: Mapping[str, Any],
 ) -> tuple[Problem, ...]:
-    """A problem for every field that somebody else has changed, with the other value.
+    """A problem for every field that another user has changed, with the other value.
     Where an erasure has redacted the landed value, the other one is not shown: it may name the
     person.
     """

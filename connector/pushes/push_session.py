@@ -110,7 +110,7 @@ class PushSession:
         self.context.watch(self.progress)
 
     def on_wait(self, until: datetime, rows: int) -> None:
-        """Only rows in doubt are left, and nothing can be said of them before that moment."""
+        """Only rows in doubt are left, and nothing can be said of them before that time."""
         assert self.progress is not None, "no batch was begun"
         self.context.watch(replace(self.progress, pending=rows, until=until))
 

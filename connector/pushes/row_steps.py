@@ -1,8 +1,8 @@
 """Push of one row: what to write, what an answer means, what a lost answer means.
 
     create   intent, send; in doubt: look, wait until no late commit can follow, look again; then
-             hold the row for a person or, if the push was told so, send it once more.
-    update   read the record first; send only what differs; refuse if somebody else changed it.
+             hold the row for a person or, if the push was told so, send it again.
+    update   read the record first; send only what differs; refuse if another user changed it.
              In doubt: read it again, and send what is still missing.
     convert  read the lead first; send once. In doubt: read it; never send again.
 
@@ -11,7 +11,7 @@ transition is in the table of `push_states.py`. It is on the disk before the nex
 attempt is on the disk before its first byte leaves. A row that cannot be finished now is left in a
 state from which a later push continues.
 
-Pure: moments, answers and the journal's rows are arguments.
+Pure: times, answers and the journal's rows are arguments.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ def _sought_record(row: PushRow) -> SoughtRecord:
 
 
 # -- Push update -----------------------------------------------------------------------------------
-# An update: compared first, so that only what differs is sent and nobody else's change is lost.
+# An update: compared first, so that only what differs is sent and no one else's change is lost.
 #
 # It costs a detail and, where something differs, a PUT. In doubt the same comparison tells what
 # became of the attempt, and what is still missing is sent again: a PUT may be repeated.
@@ -429,7 +429,7 @@ def run_row(
 
 @dataclass(frozen=True, slots=True)
 class UpdateComparison:
-    """Rest of an update: the body to send, and fields that somebody else changed.
+    """Rest of an update: the body to send, and fields that another user changed.
 
     `is_shown` says whether answers can show any field of the body.
     """

@@ -67,7 +67,7 @@ class SpillFile(Collection[T], Generic[T]):
         self._write()
         place, unpack = 0, self._unpack
         while lines := self._read(place):
-            # Another reading may move the file's position meanwhile.
+            # Another reading may move the file's position in the meantime.
             place += sum(map(len, lines))
             for line in lines:
                 yield unpack(line.decode("ascii"))

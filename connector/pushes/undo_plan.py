@@ -1,7 +1,7 @@
 """What takes back one row of a push, held against its record as it is now. Pure.
 
 A field goes back where it still has the value that the row gave it; a record that the row made is
-deleted where nothing of it has changed since. Whatever somebody else has changed stays as it is. A
+deleted where nothing of it has changed since. Whatever another user has changed stays as it is. A
 value that an erasure has redacted proves nothing and is never put back.
 """
 
@@ -140,7 +140,7 @@ def _plan_undo_of_create(deed: WrittenRow, now: Mapping[str, Any]) -> UndoStep:
         )
         return UndoStep(problems=(problem,))
     if len(known) < len(deed.written) and now.get("updated_at") is None:
-        # Only the values themselves could prove that nobody has changed the record.
+        # Only the values themselves could prove that no one has changed the record.
         names = (name for name in deed.written if name not in known)
         return UndoStep(problems=tuple(_redacted_problem(name) for name in names))
     return UndoStep(deletes=True)
@@ -191,7 +191,7 @@ def _plan_undo_of_update(deed: WrittenRow, now: Mapping[str, Any]) -> UndoStep:
 def _plan_content_values(
     declared: Field, written: Any, former: Any, present: Any
 ) -> tuple[dict[str, Any], list[Problem]]:
-    """Content values that go back, and those that somebody else has changed."""
+    """Content values that go back, and those that another user has changed."""
     back: dict[str, Any] = {}
     taken: list[Problem] = []
     for key, value in _values(written).items():

@@ -38,7 +38,7 @@ UndoOutcome = Literal[
 
 `delete` and `restore` are what a preview foresees. `undone`: it was taken back before, or has
 nothing left of it. `nothing`: the row had changed nothing. `partly`: some fields went back, and
-others cannot. `conflict`: somebody else has changed what the row wrote. `redacted`: an erasure has
+others cannot. `conflict`: another user has changed what the row wrote. `redacted`: an erasure has
 changed what the row wrote or what was there before, and nothing goes back. `irreversible`: a
 conversion. `refused`: the API refused to take it back. `held`: what the row did is not known.
 `unread`: the record could not be read, or the write was not answered. `not_reached`: the undo
@@ -48,7 +48,7 @@ ended before its turn.
 GOOD: frozenset[UndoOutcome] = frozenset(
     ("delete", "restore", "deleted", "restored", "undone", "nothing")
 )
-"""Outcomes that nobody needs to look at."""
+"""Outcomes that no one needs to look at."""
 
 _HAPPENED = ("accepted", "lost", None)
 _TOLD: Mapping[str, tuple[UndoOutcome, str, str]] = {

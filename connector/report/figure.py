@@ -56,7 +56,7 @@ def day(value: date) -> str:
 
 
 def moment(value: datetime) -> str:
-    """A moment on the clock that it bears, as in 7 May 2026, 14:03 CEST."""
+    """A time on the clock that it bears, as in 7 May 2026, 14:03 CEST."""
     clock = f"{value:%Z}"
     # A zone without letters of its own is named by its distance.
     clock = f"UTC{clock}" if clock[:1] in "+-" else clock

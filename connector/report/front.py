@@ -32,7 +32,7 @@ _LINE_ROOM = 230
 class FigureValue:
     """Value of a key figure in a period, and what it is a part of.
 
-    `value` is None where nobody can know it, or where it is of several currencies, which are all
+    `value` is None where no one can know it, or where it is of several currencies, which are all
     in `amounts` and cannot be added up; `unit` is a currency, else "". One that is not `is_whole`
     leaves something out, and is never said to have changed.
     """
@@ -386,7 +386,7 @@ PICTURES_OF_TODAY = (
 
 @dataclass(frozen=True, slots=True)
 class ActionList:
-    """List of what needs somebody to act, the most urgent first.
+    """List of what needs a person to act, the most urgent first.
 
     Rows of `sql` have a `name`, who it is `about`, a `figure`, and the number of `all` of them.
     """
@@ -458,7 +458,7 @@ LISTS = (
         "No open offers.",
     ),
 )
-"""What needs somebody to act, as it stands today."""
+"""What needs a person to act, as it stands today."""
 
 
 # -- The page --------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ def _checks(number: int, warning: Sequence[str]) -> str:
 
 
 def file_summary(published: PublishedFile, written_at: datetime) -> list[tuple[str, str]]:
-    """Summary of the file as a whole: its moment, its checks, its personal fields.
+    """Summary of the file as a whole: its time, its checks, its personal fields.
 
     `written_at` is when the page is written.
     """

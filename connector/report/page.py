@@ -34,7 +34,7 @@ SECTIONS = (CANDIDATES, JOBS, TIME, FEES, PEOPLE, CONTENT, MIRROR)
 """The page's sections, in order."""
 
 REPORT_FILE = "recruitment.html"
-"""The page's name beside the published file."""
+"""The page's name next to the published file."""
 
 _FOLDER = Path(__file__).parent
 _TITLE = "Recruitment report"
@@ -162,7 +162,7 @@ def write_report(
 ) -> ReportPage:
     """Write the page of the published `file` to `out`, and return it.
 
-    `written_at` is the present moment, which the data's age is counted to; `account` stands in the
+    `written_at` is the present time, which the data's age is counted to; `account` stands in the
     title, `period` and what it is shown beside on the first page. Everything is read as of one
     publication. `out` is replaced at once, and only its owner may read it.
 

@@ -334,7 +334,7 @@ _QUANTILES = {
     "p90_days": "90th percentile",
 }
 
-# Nobody waits to leave the last stage, or one for the lost.
+# No one waits to leave the last stage, or one for the lost.
 _STAYS = (
     "SELECT * REPLACE (replace(stage, '_', ' ') AS stage), "
     "stage_kind <> 'lost' AND (max(stage_order) OVER () IS NULL "

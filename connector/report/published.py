@@ -1,7 +1,7 @@
 """Published file as the report reads it: rows, columns, comments.
 
 Everything is asked through one connection, so that a publication in between cannot mix two
-moments on one page.
+times on one page.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class PublishedFile:
         self._ask = ask
 
     def rows(self, sql: str) -> list[Row]:
-        """Rows of a query, by their columns' names; moments by the account's clock.
+        """Rows of a query, by their columns' names; times by the account's clock.
 
         `{today}` is the day that the marts take for today. Raises `PartMissing`.
         """
@@ -87,7 +87,7 @@ class PublishedFile:
             raise PartMissing(", no ".join(absent))
 
     def local(self, at: datetime) -> datetime:
-        """The moment by the account's clock."""
+        """The time by the account's clock."""
         return at.astimezone(ZoneInfo(self.zone))
 
     def row(self, sql: str) -> Row:
@@ -130,7 +130,7 @@ class PublishedFile:
 
     @cached_property
     def as_of(self) -> datetime | None:
-        """The moment that the marts take for now; None if nothing was ever proven."""
+        """The time that the marts take for now; None if nothing was ever proven."""
         if self._has_moment:
             return self._moment("SELECT epoch_us(max(as_of_at)) AS at FROM staging.as_of")
         return self._moment(
@@ -158,7 +158,7 @@ class PublishedFile:
 
     @cached_property
     def today(self) -> date | None:
-        """The day of that moment, in the account's zone where the file has it."""
+        """The day of that time, in the account's zone where the file has it."""
         if self.as_of is not None and self._has_moment:
             day: date = self.row("SELECT max(as_of_date) AS day FROM staging.as_of")["day"]
             return day

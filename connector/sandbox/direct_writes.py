@@ -249,7 +249,7 @@ class DirectStore:
         return row
 
     def _as_stored(self, record: Stored) -> Stored:
-        """The record with its moments as they are kept."""
+        """The record with its times as they are kept."""
         return {
             name: stored_moment(self._truncated(value)) if isinstance(value, datetime) else value
             for name, value in record.items()

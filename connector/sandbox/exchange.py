@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 WINDOW_SECONDS = 60
 PER_MINUTE_DEFAULT = 1_000_000
-"""The limit where none is asked for: headers are always sent, and nobody meets it."""
+"""The limit where none is asked for: headers are always sent, and no one meets it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class RequestLimits:
         return True
 
     def allowance(self, now: datetime) -> RateFigures:
-        """Return the figures of the rate headers at this moment."""
+        """Return the figures of the rate headers at this time."""
         self._forget(now)
         remaining = self.per_minute - self._spent
         reset_at = self._leaving[0][0] if self._leaving else self._end(now)
@@ -86,7 +86,7 @@ class RequestLimits:
         return self.per_month is not None and self._spent_in_month >= self.per_month
 
     def _end(self, now: datetime) -> float:
-        """Return the time at which a request of this moment leaves the window."""
+        """Return the time at which a request of this time leaves the window."""
         at = now.timestamp()
         if self._behaviours.rate_window == "aligned":
             return at - at % WINDOW_SECONDS + WINDOW_SECONDS

@@ -19,7 +19,7 @@ from connector.sandbox.record_table import RowCondition, read_date
 PER_PAGE_DEFAULT = 20
 PER_PAGE_MAX = 100
 SORT_DEFAULT = "created_at"
-# The fields that are somebody's or something's name, for `search=names`.
+# The fields that are a person's or something's name, for `search=names`.
 _NAMES = ("title", "name", "first_name", "last_name", "company_name")
 _FIRST, _LAST = "00:00:00.000000", "23:59:59.999999"
 _BOUNDS = {

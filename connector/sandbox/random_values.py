@@ -59,7 +59,7 @@ class RandomValues:
         return str(UUID(int=self._bits(128), version=4))
 
     def day(self, near: datetime, low: int, high: int) -> str:
-        """A date so many days from a moment."""
+        """A date so many days from a time."""
         return (near.date() + timedelta(days=self.integer(low, high))).isoformat()
 
     def text(self) -> str | None:

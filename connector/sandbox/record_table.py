@@ -207,7 +207,7 @@ def _text(record: Stored) -> str:
     return json.dumps(record, ensure_ascii=False, separators=(",", ":"))
 
 
-# -- Moment ----------------------------------------------------------------------------------------
+# -- Time ----------------------------------------------------------------------------------------
 # Timestamps as the store keeps them and as answers show them.
 #
 # Kept, every timestamp is one fixed-width text in UTC, so that texts sort as times do; shown, it
@@ -230,12 +230,12 @@ def wall_clock() -> datetime:
 
 
 def stored_moment(moment: datetime) -> str:
-    """The text under which an aware moment is kept: UTC, microseconds, `Z`."""
+    """The text under which an aware time is kept: UTC, microseconds, `Z`."""
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def truncate_moment(moment: datetime, behaviours: Behaviours) -> datetime:
-    """The moment in the precision that the server keeps (`timestamp_precision`)."""
+    """The time in the precision that the server keeps (`timestamp_precision`)."""
     unit = _MICROSECONDS_KEPT[behaviours.timestamp_precision]
     return moment.replace(microsecond=moment.microsecond // unit * unit)
 

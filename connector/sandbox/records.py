@@ -1,6 +1,6 @@
 """Made-up records of each resource as stored: believable, awkward, consistent.
 
-Each maker takes the draw, the agency so far, the record's number and its two moments, and returns
+Each maker takes the draw, the agency so far, the record's number and its two times, and returns
 the record with its content type's id, if it has one. A field that no maker knows, and all of a
 resource without a maker, is made up from its declaration. How many records there are and when they
 were made is `seed.py`'s.

@@ -58,7 +58,7 @@ def seed_store(store: DirectStore, counts: Mapping[str, int], *, seed: int) -> N
 
 
 def _anchor(now: datetime) -> datetime:
-    """Youngest moment of the data: a midnight, so that the seed decides for a day."""
+    """Youngest time of the data: a midnight, so that the seed decides for a day."""
     return (now - _LATENESS).replace(hour=0, minute=0, second=0, microsecond=0)
 
 

@@ -368,7 +368,7 @@ def _as_body(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _refuse_erased(resource: str, drafts: Sequence[RowDraft], suppressed: SuppressionList) -> None:
-    """Refuse the rows that name somebody who was erased by id, address or number.
+    """Refuse the rows that name a person who was erased by id, address or number.
 
     Earlier problems of such a row are taken back, and no cell is shown: problems are kept in the
     journal.

@@ -3,7 +3,7 @@
 `03/04/1985` can be two dates and `45,000` two numbers. A column that also has `25/12/1985` is
 written day first, and then all of it is. Where no cell of a column settles it, the file's other
 columns may, since one program wrote them; where nothing does, both meanings are shown, and a person
-chooses with one word. The file is read once more for that, and only if a cell asks for it.
+chooses with one word. The file is read again for that, and only if a cell asks for it.
 """
 
 from __future__ import annotations

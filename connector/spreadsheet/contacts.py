@@ -158,7 +158,7 @@ def is_plain_phone(text: str) -> bool:
 def _is_possible(text: str, region: str | None) -> bool:
     """Whether there can be such a number, as long as it is."""
     digits = _DIGIT.findall(text)
-    # Nobody has a number of one digit alone: it fills a field that had to be filled.
+    # No one has a number of one digit alone: it fills a field that had to be filled.
     if len(digits) < _DIGITS_MIN or len(set(digits)) == 1:
         return False
     if region is None and not text.startswith(("+", "(+")):

@@ -1,7 +1,7 @@
-"""Dates and moments in cells: as people write them, where that is one date.
+"""Dates and times in cells: as people write them, where that is one date.
 
 `03/04/2025` is two dates, so it is neither until the column's other cells settle the order, or a
-person does. A year of two digits needs its century, and a moment its time zone: written behind it,
+person does. A year of two digits needs its century, and a time its time zone: written behind it,
 or declared.
 """
 
@@ -326,11 +326,11 @@ def _not_a_date(form: str | None, allowed: str) -> CellError:
     return CellError("date_format", fix=f"Enter {allowed}.")
 
 
-# -- Moments ---------------------------------------------------------------------------------------
+# -- Times ---------------------------------------------------------------------------------------
 
 
 def moment_reader(form: str | None, zone: ZoneInfo | None, century: int | None = None) -> ReadText:
-    """Reader of texts where a moment belongs; `zone` is that of moments without one."""
+    """Reader of texts where a time belongs; `zone` is that of times without one."""
     find = _finder(form, century, _MOMENT)
 
     def read(text: str) -> str:
@@ -354,7 +354,7 @@ def moment_reader(form: str | None, zone: ZoneInfo | None, century: int | None =
 
 
 def typed_moment(zone: ZoneInfo | None) -> ReadTyped:
-    """Reader of cells that a spreadsheet program typed, where a moment belongs."""
+    """Reader of cells that a spreadsheet program typed, where a time belongs."""
 
     def read(cell: Any) -> str:
         match cell:
@@ -370,7 +370,7 @@ def typed_moment(zone: ZoneInfo | None) -> ReadTyped:
 
 
 def _utc(moment: datetime, zone: ZoneInfo | None) -> str:
-    """The moment in UTC as the API writes it (API, conventions)."""
+    """The time in UTC as the API writes it (API, conventions)."""
     if moment.tzinfo is None:
         if zone is None:
             raise CellError(

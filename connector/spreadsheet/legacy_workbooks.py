@@ -114,7 +114,7 @@ def _choose(source: SourceFile, wanted: str | None, sheets: Mapping[str, OtherSh
 
 
 class _DiscardedLog:
-    """A log that nobody reads: what the library says of a file is no error of ours."""
+    """A log that no one reads: what the library says of a file is no error of ours."""
 
     def write(self, text: str) -> None:
         """Take a text."""

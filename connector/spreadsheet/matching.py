@@ -328,7 +328,7 @@ def _is_empty(value: Any) -> bool:
 
 # -- Claimed keys ----------------------------------------------------------------------------------
 # Digests in flat arrays, for files of any length: a million keys take 25 MB. The digest is Python's
-# own, of 64 bits and keyed anew in each process: two keys with one digest would be taken for one,
+# own, of 64 bits and keyed again in each process: two keys with one digest would be taken for one,
 # among a million once in some thirty million files.
 
 

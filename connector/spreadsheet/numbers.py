@@ -154,7 +154,7 @@ def number_reader(
 
     `period` is what the field is for, or counts: a number of another one is refused. It gives an
     `Amount` where the cell shows a currency. Where other cells and no person settled the sign, it
-    parts thousands off and makes no fraction of three digits: nobody reads 45 in 45.000.
+    parts thousands off and makes no fraction of three digits: no one reads 45 in 45.000.
     """
 
     def read(text: str) -> Any:

@@ -68,7 +68,7 @@ class SheetRow:
     rows count. `cells` are as many as there are headings, or more, where the row is too wide; the
     last `missing` of them are not in the file. `problems` are those of the row's form, and `flaws`
     the cells that have no value to read, by column. A row `is_outside` that stands in the file and
-    is none of the table: totals, or the headings once more. One that `is_hidden` nobody sees. One
+    is none of the table: totals, or the headings again. One that `is_hidden` no one sees. One
     that `may_be_split` is beside a line with a single cell, which may be a part of it. `record` is
     the id in the column `_id` of a report: it says which of several records the row is about.
     """
@@ -185,7 +185,7 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         " enter another value.",
         "percent_sign": "The value is a percentage, but this column is an amount: enter an amount.",
         "not_true_or_false": "The value is neither yes nor no: enter yes or no.",
-        # Dates and moments.
+        # Dates and times.
         "date_format": "The value is not a date: enter a date, for example 2026-05-01.",
         "ambiguous_date": "The value can be two dates: choose the date order of the column,"
         " or enter the date as 2026-05-01.",

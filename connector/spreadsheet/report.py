@@ -34,9 +34,9 @@ from connector.spreadsheet.texts import EMPTY, MISSING, NOT_CALCULATED, escape_c
 
 @dataclass(frozen=True, slots=True)
 class RowResult:
-    """Result of one row, reached or foreseen.
+    """Result of one row, reached or previewed.
 
-    `code` says why, and `record_id` is the id of its record, where known. `changes` are a foreseen
+    `code` says why, and `record_id` is the id of its record, where known. `changes` are a previewed
     update's fields, each with its value as it is and as it would be. `warnings` are what a person
     should know of a row that is sent.
     """
@@ -254,7 +254,7 @@ def report_suffix(path: Path) -> str:
 
 
 def report_path(table: Spreadsheet) -> Path:
-    """A name for the table's report, beside it, that no file has yet.
+    """A name for the table's report, next to it, that no file has yet.
 
     An earlier report may have corrections in it, which are never written over.
     """

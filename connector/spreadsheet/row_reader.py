@@ -138,7 +138,7 @@ class RowReader:
         return draft
 
     def _read_settled(self, row: SheetRow) -> RowDraft:
-        """The row read once more, after the first cell that can be read in two ways."""
+        """The row read again, after the first cell that can be read in two ways."""
         assert self._meanings is not None
         settled, self._meanings = self._meanings.infer_options(), None
         self._set_columns(settled)

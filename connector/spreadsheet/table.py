@@ -76,7 +76,7 @@ class Spreadsheet:
     `kind` is tsv for text whose cells are parted by tabs. `headings` are the input's own, as they
     stand in the file; of a report (`is_report`), those of the table that it reports on. `sheet` is
     a workbook's, and `merged` the first of its ranges whose cells are merged: only the first cell
-    of each has a value; `hidden` are headings of columns that nobody sees. `encoding`,
+    of each has a value; `hidden` are headings of columns that no one sees. `encoding`,
     `delimiter` (one character) and `samples` (cells with letters beyond ASCII) are a text's.
     `is_encoding_guessed` says that the encoding was neither given, nor marked, nor proven by the
     bytes. `digest` is the SHA-256 of the file, in hexadecimal digits.
@@ -106,7 +106,7 @@ class Spreadsheet:
     def rows(self) -> Iterator[SheetRow]:
         """Every row below the headings, in order, blank ones too; may be called again.
 
-        A text's rows are read one by one; a workbook's sheet is in memory meanwhile. Raises
+        A text's rows are read one by one; a workbook's sheet is in memory in the meantime. Raises
         `SpreadsheetChanged` if the file is not the same any more, `DamagedSpreadsheet`.
         """
         return self._read()

@@ -247,7 +247,7 @@ class NonTableRows:
         return replace(row, is_outside=True, problems=()) if is_outside else row
 
     def _is_total(self, cells: Sequence[Cell]) -> bool:
-        """Whether nothing but figures stands beside the word."""
+        """Whether nothing but figures stands next to the word."""
         filled = [each for each in cells if str(each).strip()]
         texts = [each for each in filled[1:] if isinstance(each, str)]
         is_short = len(filled) < len(self._headings)

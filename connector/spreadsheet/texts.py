@@ -343,7 +343,7 @@ def _kind_of(cell: Any) -> str:
 #
 # A workbook says in each cell's type that it is text, so a hazard needs no mark there. A cell that
 # has apostrophes of its own before a hazard gets one more all the same: then one rule reads reports
-# of both kinds, even after somebody saved one as the other.
+# of both kinds, even after a person saved one as the other.
 
 
 MISSING = "(missing)"

@@ -57,7 +57,7 @@ class SheetOutline:
     `rows` and `columns` count from the sheet's corner. `flaws` are by row and then by column, from
     0. `merged` are the first of the ranges whose cells are merged, as B2:B5. `forms` are number
     formats that are part of what a person reads, as stretches of rows by column: first and last
-    row, and the format. `hidden` and `hidden_columns` are what nobody sees.
+    row, and the format. `hidden` and `hidden_columns` are what no one sees.
     """
 
     rows: int = 0

@@ -38,7 +38,7 @@ from connector.spreadsheet.texts import escape_text_cell, is_hazard
 # -- Reports ---------------------------------------------------------------------------------------
 # Text is written as text, in cells that say so, and so no cell has a formula; where a text looks
 # like one, the cell also says that it was typed behind an apostrophe, so that it stays text when
-# somebody edits it.
+# a person edits it.
 #
 # The library writes the workbook without its rows: styles, widths, comments. The rows are put in as
 # XML here, since an object for each cell takes ten times as long as reading the file does.

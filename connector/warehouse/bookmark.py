@@ -50,7 +50,7 @@ class Bookmark:
     A first load under way: `load_page` counts the pages that its sweep has landed; `verify_page`
     is not None while the second look is due.
     The list: `is_sorted` is false once the server was seen not to sort; `alarms` counts the scans
-    in a row that found it out of order; `listed` is its total when the guard last believed it;
+    in a row that found it out of order; `listed` is its total when the guard last accepted it;
     `total_offset` is by how many rows it exceeds that total (None: not measured, so that the total
     proves nothing). `scrubbed_to` is the `created_at` up to which the current round of list
     verification has come, None at its beginning.
@@ -88,7 +88,7 @@ def floor_of(bookmark: Bookmark) -> datetime:
 
 
 def future_of(now: datetime, bookmark: Bookmark) -> datetime:
-    """Moment after which a date counts as in the future; clocks may be a little ahead."""
+    """Time after which a date counts as in the future; clocks may be a little ahead."""
     return now + timedelta(seconds=bookmark.lateness_seconds + LATENESS_UNTIMED_SECONDS)
 
 

@@ -68,7 +68,7 @@ ROW_GROUP_ROWS = 8_192
 """Rows that are written and compressed together."""
 
 MEMORY_MAX = "160MB"
-"""Memory of DuckDB; what needs more spills to a folder beside the file."""
+"""Memory of DuckDB; what needs more spills to a folder next to the file."""
 
 SESSION = "SET TimeZone = 'UTC'; SET enable_progress_bar = false"
 """Settings of every session: in a program that is no file, such as `python -c` and a notebook,
@@ -76,7 +76,7 @@ DuckDB would draw its progress among what is printed."""
 
 KEEP_METADATA = "SET GLOBAL experimental_metadata_reuse"
 """Whether checkpoints keep the metadata of what has not changed. While a pull lasts they do, since
-in a large file they would else write little but metadata, and its last one writes all anew.
+in a large file they would else write little but metadata, and its last one writes all again.
 """
 
 LOCK_WAIT_SECONDS = 30.0
@@ -130,7 +130,7 @@ def open_file(
     memory: str = MEMORY_MAX,
     queues: bool = False,
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection to the file, which no other process has meanwhile, in UTC.
+    """A connection to the file, which no other process has in the meantime, in UTC.
 
     Parts of one process share an instance of DuckDB, whose `memory` is that of the first opening.
     With `queues` a process that waits for the file already has it first. Raises `WarehouseBusy`
@@ -210,7 +210,7 @@ def _attached(
 
 
 # -- Turns -----------------------------------------------------------------------------------------
-# A pull keeps the file open as long as nobody else wants it. Whoever does holds the lock of the
+# A pull keeps the file open as long as no one else wants it. Whoever does holds the lock of the
 # folder while it waits, which the pull looks for between its steps. The system takes the lock back
 # from a process that dies.
 
@@ -227,7 +227,7 @@ def is_requested(path: Path) -> bool:
 def _attach_queued(
     instance: duckdb.DuckDBPyConnection, attach: str, path: Path, until: float
 ) -> None:
-    """Attach the file once this process is the first that waits, and nobody has it."""
+    """Attach the file once this process is the first that waits, and no one has it."""
     held = "Could not set lock: others wait as well"
     with suppress(TimeoutError), hold_lock(path.parent, until):
         while True:
@@ -343,7 +343,7 @@ def _named_lock(path: Path, text: str) -> WarehouseError:
 # -- Repair ----------------------------------------------------------------------------------------
 # Setting a damaged log aside, so that the file opens again as of its last checkpoint.
 #
-# DuckDB keeps the latest commits in a log beside the file. A disk that filled up or lost power can
+# DuckDB keeps the latest commits in a log next to the file. A disk that filled up or lost power can
 # leave a log that it refuses to read, and then it refuses the file as well. The file alone is
 # whole: it is as the last checkpoint left it. Bookmarks and rows are committed together, so an
 # older file is only older, and the next pull reads again what has changed since.
@@ -357,7 +357,7 @@ def set_logs_aside(work: Path, now: datetime) -> tuple[Path, ...]:
     """
     with naming_errors(work), work.open("r+b") as held:
         try:
-            # The same kind of lock as DuckDB's own: nobody opens the file while its log moves.
+            # The same kind of lock as DuckDB's own: no one opens the file while its log moves.
             fcntl.lockf(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             if error.errno in (errno.EACCES, errno.EAGAIN):
@@ -369,7 +369,7 @@ def set_logs_aside(work: Path, now: datetime) -> tuple[Path, ...]:
 
 
 def move_logs(work: Path, now: datetime) -> tuple[Path, ...]:
-    """As `set_logs_aside`, for a file that is gone or that nobody else can open now."""
+    """As `set_logs_aside`, for a file that is gone or that no one else can open now."""
     moved = []
     with naming_errors(work):
         for ending in LOG_ENDINGS:
@@ -387,8 +387,8 @@ def _free_name(work: Path, stamp: str, ending: str) -> Path:
     return next(path for name in names if not (path := work.with_name(name)).exists())
 
 
-# -- Moment ----------------------------------------------------------------------------------------
-# Moments across DuckDB's border, as microseconds since 1970.
+# -- Time ----------------------------------------------------------------------------------------
+# Times across DuckDB's border, as microseconds since 1970.
 #
 # Exact both ways, and independent of the time zone package that DuckDB wants for its own
 # conversion.
@@ -398,7 +398,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def from_microseconds(value: int | None) -> datetime | None:
-    """The moment, aware and in UTC."""
+    """The time, aware and in UTC."""
     return None if value is None else _EPOCH + timedelta(microseconds=value)
 
 
@@ -408,5 +408,5 @@ def to_microseconds(moment: datetime | None) -> int | None:
 
 
 def iso(moment: datetime | None) -> str | None:
-    """The moment as text that DuckDB casts."""
+    """The time as text that DuckDB casts."""
     return None if moment is None else moment.isoformat()

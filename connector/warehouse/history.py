@@ -3,7 +3,7 @@
 `history` has a table of the same name for each landing table of records. Its rows are written in
 the transaction that writes the landing, a batch at a time. `versions.py` says what an answer does
 to a record's versions, and when one began and ended, `rows.py` what counts as a change, the
-columns' comments in `schema.py` what each moment means.
+columns' comments in `schema.py` what each time means.
 
 The landing row shows what the open version shows, unless that was seen in lists alone after a
 detail had landed.
@@ -51,7 +51,7 @@ class History:
     def add_listed(
         self, items: Mapping[str, Resource], stored: Mapping[str, ExistingRow], at: datetime
     ) -> HistoryEdits:
-        """Add versions from list items; `at` dates those without a moment."""
+        """Add versions from list items; `at` dates those without a time."""
         edits = HistoryEdits(self._stream.resource)
         last = self._last_versions(
             {
@@ -118,7 +118,7 @@ class History:
             ).fetchall()
 
     def confirm(self, read: Mapping[str, datetime], stored: Mapping[str, ExistingRow]) -> None:
-        """Extend the open versions of records that were read as landed, at these moments.
+        """Extend the open versions of records that were read as landed, at these times.
 
         Those that lists have shown otherwise since are left alone.
         """
@@ -187,7 +187,7 @@ class History:
             before=moments(each.before for each in ends),
             how=pa.array([each.by for each in ends], pa.string()),
         )
-        # The rows are written once more, since they lie all over the table: for each place and
+        # The rows are written again, since they lie all over the table: for each place and
         # column of an update, DuckDB takes half a megabyte until the transaction ends.
         with staged_table(self._connection, stage):
             self._assert_forward("stored.rowid = stage.place", "stage.valid_to")
@@ -226,7 +226,7 @@ class History:
         assert not backward, f"{self._name}: {backward} versions would end before they began"
 
     def _observe(self, seen: Mapping[str, datetime], stored: Mapping[str, ExistingRow]) -> None:
-        """Extend the open versions to these moments, at which they were seen once more."""
+        """Extend the open versions to these times, at which they were seen again."""
         if not seen:
             return
         stage = places_table(_open_versions(seen, stored), at=moments(seen.values()))

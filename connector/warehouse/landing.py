@@ -106,7 +106,7 @@ class LandingTable:
         table = rows.table()
         self._insert(table)
         self._history.write(edits, stored, table, run_id)
-        # A list that shows a deleted record again is believed only after a detail read.
+        # A list that shows a deleted record again is accepted only after a detail read.
         reappeared = {id: "reappeared" for id, row in stored.items() if row.is_deleted}
         listed = {id: "listed" for id in distinct if id not in stored}
         self._enqueue(listed | reappeared, created)
@@ -126,7 +126,7 @@ class LandingTable:
     def _land_records(
         self, records: tuple[Found, ...], run_id: str
     ) -> tuple[LandedCounts, tuple[Event, ...]]:
-        """Replace rows of records that were read; unchanged ones get new moments only."""
+        """Replace rows of records that were read; unchanged ones get new times only."""
         if not records:
             return LandedCounts(), ()
         distinct: dict[str, Found] = {each.record.id: each for each in records}

@@ -38,14 +38,14 @@ _ROWS_AT_ONCE = 5_000
 class WarehouseLookups:
     """Questions to one account's landing; a context, at whose end the file is let go.
 
-    `fold` brings texts that mean the same into one form. `seen_at` is the moment as of which landed
+    `fold` brings texts that mean the same into one form. `seen_at` is the time as of which landed
     records are `seen`. Every method raises a `WarehouseError` where the file cannot be read.
     """
 
     def __init__(
         self, warehouse: Warehouse, fold: Callable[[str], str], seen_at: datetime | None = None
     ) -> None:
-        # One of its own: how long it is kept open is nobody else's affair.
+        # One of its own: how long it is kept open is no one else's affair.
         self._warehouse, self._fold = Warehouse(warehouse.folder), fold
         self._seen_at = seen_at
         self._open = ExitStack()
@@ -104,7 +104,7 @@ class WarehouseLookups:
         if self._seen_at is None:
             return
         at = f"make_timestamptz({to_microseconds(self._seen_at)})"
-        # Our own clock: the server's moments are of whole seconds, and its clock may be off.
+        # Our own clock: the server's times are of whole seconds, and its clock may be off.
         rows = connection.execute(
             f"SELECT id, arg_max(_record::VARCHAR, _version) FROM history.{name} "
             f"WHERE id IN ({wanted}) AND _hydrated_at IS NOT NULL "
@@ -123,7 +123,7 @@ class WarehouseLookups:
         return self._held[resource]
 
     def proven_at(self, resource: str) -> datetime | None:
-        """The moment up to which the resource is proven; None where it is not."""
+        """The time up to which the resource is proven; None where it is not."""
         with self._reading() as connection:
             ((moment,),) = connection.execute(
                 f"SELECT {PROVEN_AT} FROM sync.bookmarks WHERE resource = {literal(resource)}"

@@ -303,7 +303,7 @@ def _remove_texts(
 
 
 # -- Overdue ---------------------------------------------------------------------------------------
-# Records whose time is over, by a moment of theirs and the values of their choices.
+# Records whose time is over, by a time of theirs and the values of their choices.
 #
 # Who is placed is excepted, whatever a rule says: the placement is still under way, or fees and
 # guarantees hang on it. Functions over an open connection; nothing here writes.

@@ -33,7 +33,7 @@ def reading(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection that reads the file as it is now, in UTC.
 
     DuckDB gives every `connect` to a path the file that this process has open there already, which
-    may have been replaced since; what is attached to another database is opened anew.
+    may have been replaced since; what is attached to another database is opened again.
     """
     with naming_errors(path), duckdb.connect(":memory:") as connection:
         name = quoted(path.name.partition(".")[0])
@@ -50,7 +50,7 @@ def query(path: Path, sql: str) -> QueryResult:
 
 @contextmanager
 def open_snapshot(path: Path) -> Iterator[Callable[[str], QueryResult]]:
-    """Queries of the file, all as of one moment: later publications are not seen.
+    """Queries of the file, all as of one time: later publications are not seen.
 
     Raises a `WarehouseError` for a file that is not there or cannot be read.
     """
@@ -92,7 +92,7 @@ def read_table(path: Path, table: str) -> pa.Table:
 
 
 def write_parquet(path: Path, targets: Mapping[str, Path]) -> None:
-    """Write tables of the file to Parquet files, all as of one moment.
+    """Write tables of the file to Parquet files, all as of one time.
 
     Raises `DiskFull` or another `WarehouseError`.
     """

@@ -140,7 +140,7 @@ class DifferingFields(Query[dict[str, tuple[str, ...]]]):
 
 @dataclass(frozen=True, slots=True)
 class CreatedBetween(Query[frozenset[str]]):
-    """Live ids whose `created_at` is strictly between moments (None: no bound)."""
+    """Live ids whose `created_at` is strictly between times (None: no bound)."""
 
     after: datetime | None
     before: datetime | None
@@ -148,7 +148,7 @@ class CreatedBetween(Query[frozenset[str]]):
 
 @dataclass(frozen=True, slots=True)
 class UpdatedBetween(Query[frozenset[str]]):
-    """Live ids, not queued, whose `updated_at` is strictly between two moments."""
+    """Live ids, not queued, whose `updated_at` is strictly between two times."""
 
     after: datetime
     before: datetime
@@ -156,7 +156,7 @@ class UpdatedBetween(Query[frozenset[str]]):
 
 @dataclass(frozen=True, slots=True)
 class UndatedIds(Query[tuple[str, ...]]):
-    """Ids of live rows, read before, with no `updated_at` or one after a moment."""
+    """Ids of live rows, read before, with no `updated_at` or one after a time."""
 
     after: datetime
 
@@ -178,7 +178,7 @@ class NextQueued(Query[tuple[str, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class CountLive(Query[int]):
-    """Number of rows not known to be deleted, created before a moment if given."""
+    """Number of rows not known to be deleted, created before a time if given."""
 
     before: datetime | None = None
 

@@ -82,7 +82,7 @@ def stored_rows(
 ) -> dict[str, ExistingRow]:
     """The landed rows that are there under these ids.
 
-    They are looked for near the moments in `created` first, which is quick in a large table; all
+    They are looked for near the times in `created` first, which is quick in a large table; all
     that are not found there are looked for everywhere.
     """
     name, left = quoted(resource.name), dict.fromkeys(ids)
@@ -175,7 +175,7 @@ class StreamQueries:
         return found
 
     def count_live(self, before: datetime | None) -> int:
-        """Rows not known to be deleted, created before a moment if there is one."""
+        """Rows not known to be deleted, created before a time if there is one."""
         bound = ""
         if before is not None:
             bound = f" AND created_at < make_timestamptz({to_microseconds(before)})"

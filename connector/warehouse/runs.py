@@ -225,9 +225,9 @@ def read_quota(connection: duckdb.DuckDBPyConnection) -> tuple[RequestUse, ...]:
 class Publication:
     """One attempt to publish; `outcome` is None while it is under way.
 
-    `true_of` is the moment that the data is true of. `failed_checks` are those that block and, of
+    `true_of` is the time that the data is true of. `failed_checks` are those that block and, of
     a published file, those that only warn, each with the number of rows that it found and the id
-    of one. `unfilled_seeds` are seeds that nobody has begun to fill in, each with the number of
+    of one. `unfilled_seeds` are seeds that no one has begun to fill in, each with the number of
     values that it does not name. `bytes` are not known within the file itself. `fingerprint` is of
     everything that the file was made of.
     """
@@ -274,7 +274,7 @@ _OPEN = "(outcome IS NULL OR (outcome = 'published' AND bytes IS NULL))"
 
 
 def end_interrupted_publications(connection: duckdb.DuckDBPyConnection, published: Path) -> None:
-    """Name how publications ended that nobody lived to record.
+    """Name how publications ended that no one lived to record.
 
     What the published file itself shows was published, and any other was interrupted. One that
     nothing can refuse is called published before it is; its bytes are known after.
@@ -345,7 +345,7 @@ def _read_publication(path: Path) -> Publication | None:
 
 
 def data_moment(connection: duckdb.DuckDBPyConnection) -> datetime | None:
-    """The moment that the data is true of, which the models take for "now".
+    """The time that the data is true of, which the models take for "now".
 
     It is the newest up to which a resource is proven; before the first proof, when the last run
     was.
@@ -441,7 +441,7 @@ class RunHealth:
 
 
 def read_run_health(connection: duckdb.DuckDBPyConnection) -> RunHealth:
-    """The health as it is written down at one moment."""
+    """The health as it is written down at one time."""
     ((first,),) = connection.execute("SELECT epoch_us(min(started_at)) FROM sync.runs").fetchall()
     scrubs = connection.execute(
         "SELECT run_id, sum(scrubs)::BIGINT FROM sync.run_resources GROUP BY run_id "

@@ -1,4 +1,4 @@
-"""State beside the rows: bookmarks, events, and where each resource stands.
+"""State next to the rows: bookmarks, events, and where each resource stands.
 
 They use an open connection; the caller begins and ends the transaction.
 """
@@ -240,7 +240,7 @@ def take_notices(
 
 
 def read_health(connection: duckdb.DuckDBPyConnection) -> RunHealth:
-    """Return the health as it is written down at one moment, with events of resources."""
+    """Return the health as it is written down at one time, with events of resources."""
     found = read_run_health(connection)
     events = {
         name: present_events(connection, name, run_id)
@@ -342,7 +342,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
 def last_copied(connection: duckdb.DuckDBPyConnection) -> int:
     """The number of the latest change of the journal that was copied, or 0.
 
-    Changes are copied as of one moment, so that all before it were copied as well.
+    Changes are copied as of one time, so that all before it were copied as well.
     """
     tables = " UNION ALL ".join(
         f"SELECT max(change) AS change FROM push.{table}"
@@ -385,8 +385,8 @@ def write_pushes(
 ) -> bool:
     """Replace what was copied by everything that changed since `copied`.
 
-    False, and nothing is written, where somebody else has copied meanwhile, and perhaps something
-    later.
+    False, and nothing is written, if another process has copied in the meantime, and perhaps
+    something later.
     """
     if last_copied(connection) != copied:
         return False
@@ -433,7 +433,7 @@ def _value(value: Any, type: str) -> Any:
 
 
 def _moment(text: str) -> datetime | None:
-    """A moment as the API wrote it; None for what is none."""
+    """A time as the API wrote it; None for what is none."""
     try:
         return read_datetime(text)
     except (ValueError, OverflowError):

@@ -1,8 +1,8 @@
-"""Versions of a record and the moments between them: the rules of history.
+"""Versions of a record and the times between them: the rules of history.
 
 The API does not say when a record changed: an answer shows it as before, or changed. So each
 version has the interval in which it began, the interval in which it ended, and the best single
-moment of both. All moments are the server's, whose clock shows whole seconds: an answer of the
+time of both. All times are the server's, whose clock shows whole seconds: an answer of the
 second s was made between s and s + 1.
 
 -   `observed_from` and `observed_to` are the seconds of the first and the last answer that showed
@@ -21,10 +21,10 @@ second s was made between s and s + 1.
     several edits between two reads, a field may have changed earlier than `valid_from`, but not
     before `began_after`.
 -   `valid_to` is the next version's `valid_from`. A deletion has no date, and counts as of the
-    moment when it was first known.
+    time when it was first known.
 -   Versions follow one another in the order in which answers were committed, which is the order
     in which the landing showed them. An answer may be older than the last version (it was committed
-    late, or the server's clock was set back). Then it counts as of that version's last moment, so
+    late, or the server's clock was set back). Then it counts as of that version's last time, so
     that versions never overlap and none is lost.
 """
 
@@ -50,7 +50,7 @@ DELETED_FIELD = "_deleted_at"
 """What `_changed` names, first of all, where a record had been deleted and is there again."""
 
 SECOND = timedelta(seconds=1)
-"""How coarse the moments of answers are (`Date`)."""
+"""How coarse the times of answers are (`Date`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """An answer that showed a record `at` a moment; `updated_at` is the record's."""
+    """An answer that showed a record `at` a time; `updated_at` is the record's."""
 
     at: datetime
     updated_at: datetime | None
@@ -101,7 +101,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class VersionEnd:
-    """End of a version: best moment, interval's end, by `change` or `deletion`.
+    """End of a version: best time, interval's end, by `change` or `deletion`.
 
     The interval begins with `observed_to`.
     """
@@ -196,7 +196,7 @@ def _begun(
 def _best(
     updated_at: datetime | None, began_after: datetime | None, observed_from: datetime
 ) -> datetime:
-    """The best single moment of the interval: `updated_at` where it is one of them."""
+    """The best single time of the interval: `updated_at` where it is one of them."""
     is_within = updated_at is not None and updated_at < observed_from + SECOND
     moment = updated_at if updated_at is not None and is_within else observed_from
     return moment if began_after is None else max(moment, began_after)
@@ -211,7 +211,7 @@ def _best(
 # - A list item that differs from the open version begins a version with the fields of the list
 #   alone, since the others may have changed as well. The first detail that agrees with it completes
 #   it. A detail with other values there, or with a date after that list, begins another version.
-# - A list item is believed only if it is newer by a second than the answer that it contradicts,
+# - A list item is accepted only if it is newer by a second than the answer that it contradicts,
 #   since the server's clock shows whole seconds and pages are committed after they were read. An
 #   item of a deleted record changes nothing: a detail decides.
 # - A deletion ends the last version. A record that exists again continues with the next one.
@@ -251,7 +251,7 @@ class HistoryEdits:
     stale: set[str] = field(default_factory=set)
 
     def list(self, item: Resource, at: datetime, before: RecordState | None) -> None:
-        """A list showed the record at that moment; `before` is None if nothing had."""
+        """A list showed the record at that time; `before` is None if nothing had."""
         updated_at = item.updated_at if self.declaration.lists_cursor else None
         sighting = Observation(at, updated_at, False)
         if before is None:
@@ -279,7 +279,7 @@ class HistoryEdits:
         return bool(parsed_value(field, raw[name]) != parsed_value(field, shown[name]))
 
     def read(self, record: Resource, at: datetime, before: RecordState | None) -> None:
-        """A detail showed the record at that moment, otherwise than it stands."""
+        """A detail showed the record at that time, otherwise than it stands."""
         sighting = Observation(at, record.updated_at, True)
         if before is None:
             self.begun[record.id] = first_version(sighting, record.created_at), record
@@ -350,7 +350,7 @@ class HistoryEdits:
         )
 
     def gone(self, id: str, at: datetime, last: Version) -> None:
-        """The API said at that moment that the record is gone."""
+        """The API said at that time that the record is gone."""
         if last.ended_at is None:
             self.endings[id] = end_by_deletion(last, at)
 

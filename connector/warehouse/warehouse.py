@@ -57,7 +57,7 @@ LOST_ACTION = (
 )
 
 COMPACTED = "compacted"
-"""Kind of the event that says that the work file was written anew."""
+"""Kind of the event that says that the work file was written again."""
 
 RUNS_UNTIL_COMPACTION = 50
 """Runs with changes, each of which leaves row groups of its own in tables."""
@@ -90,7 +90,7 @@ class Warehouse:
 
     @property
     def is_lost(self) -> bool:
-        """Whether the work file is gone, which the published one beside it shows."""
+        """Whether the work file is gone, which the published one next to it shows."""
         return self.published.exists() and not self.exists
 
     def prepare(self, identity: Identity | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The work file as a whole: made, copied, written anew, put in place.
+"""The work file as a whole: made, copied, written again, put in place.
 
 Copy, sync, atomic rename, sync of the folder. A reader that holds the old file keeps reading it,
 one that opens now sees the new one, and a crash leaves one or the other. Neither ever waits for
@@ -59,7 +59,7 @@ def copy_work(
     """Record that the publication begins, and copy the work file to `draft`.
 
     The work file is held for as long as the copy takes, so that no other process writes to it
-    meanwhile.
+    in the meantime.
 
     Args:
         work: The work file.
@@ -89,7 +89,7 @@ def copy_work(
             if if_changed and shown_by(connection, published, publication.fingerprint):
                 return replace(publication, outcome="unchanged")
             write_publication(connection, publication)
-        # After a checkpoint everything is in the one file, and nothing in a log beside it.
+        # After a checkpoint everything is in the one file, and nothing in a log next to it.
         connection.execute("CHECKPOINT")
         with naming_errors(draft):
             copy_file(work, draft)
@@ -135,7 +135,7 @@ def replace_published(draft: Path, target: Path) -> int:
 
 
 def remove_draft(draft: Path) -> None:
-    """Take the draft away with everything beside it, if it is there."""
+    """Take the draft away with everything next to it, if it is there."""
     with naming_errors(draft):
         for ending in ("", *LOG_ENDINGS):
             draft.with_name(draft.name + ending).unlink(missing_ok=True)
@@ -143,7 +143,7 @@ def remove_draft(draft: Path) -> None:
 
 
 def copy_file(source: Path, target: Path) -> None:
-    """Copy a file that nobody writes to; `target` is new. Raises an `OSError`."""
+    """Copy a file that no one writes to; `target` is new. Raises an `OSError`."""
     # What a crash has left was removed: a link in its place would not be followed.
     with create(target):
         pass
@@ -151,11 +151,11 @@ def copy_file(source: Path, target: Path) -> None:
 
 
 # -- Compacting ------------------------------------------------------------------------------------
-# Writing the work file anew, so that bytes of what was deleted are nowhere in it.
+# Writing the work file again, so that bytes of what was deleted are nowhere in it.
 #
 # DuckDB marks deleted rows and reuses their blocks later: until then their bytes stay. A fresh file
-# is written beside the old one and takes its place by a rename, while the old one is held: no other
-# process writes to it meanwhile, and a crash leaves one file or the other, each whole.
+# is written next to the old one and takes its place by a rename, while the old one is held: no
+# other process writes to it in the meantime, and a crash leaves one file or the other, each whole.
 
 
 FRESH_ENDING = ".compacting"
@@ -163,7 +163,7 @@ FRESH_ENDING = ".compacting"
 
 
 def compact(path: Path) -> None:
-    """Write the file anew; if that fails, it is as it was.
+    """Write the file again; if that fails, it is as it was.
 
     Raises `WarehouseBusy`, `DiskFull` or another `WarehouseError`.
     """
@@ -189,7 +189,7 @@ def compact(path: Path) -> None:
 
 # -- Making ----------------------------------------------------------------------------------------
 # It is made under another name and takes its own once its tables are in it and on the disk. So a
-# disk that fills up meanwhile leaves nothing that a later run would have to open.
+# disk that fills up in the meantime leaves nothing that a later run would have to open.
 #
 # A work file that is gone beside a published one was lost: its history is in no other place, and
 # the next publication would drop it there as well. So everything that the connector itself writes
@@ -230,7 +230,7 @@ def create_work_file(work: Path, published: Path, identity: Identity | None = No
     """Make the work file, with all that the published file has of its tables.
 
     A folder that had an `identity` already, and has neither file now, gets a notice of the loss.
-    Does nothing where another process has made it meanwhile. `identity` is the one that the
+    Does nothing where another process has made it in the meantime. `identity` is the one that the
     published file must have, if it has one. Raises `WorkLost` where the published
     file cannot give back what was lost, `DiskFull`, `NotAWarehouse` or another `WarehouseError`;
     there is then no work file.
@@ -305,7 +305,7 @@ def _check_folder(published: Path, identity: Identity | None) -> None:
 
 
 def _check_whole(published: Path) -> str:
-    """The moment that the published file is true of. Raises `WorkLost`."""
+    """The time that the published file is true of. Raises `WorkLost`."""
     row = published_in(published)
     if row is None:
         why = "does not contain its publication settings"

@@ -62,8 +62,8 @@ def sync_folder(folder: Path) -> None:
 # Who may open the account's folder and the files in it: what is wider than it should be.
 #
 # Everything the connector makes is its owner's alone, folders 0700 and files 0600, whatever the
-# umask. What was there before, or was changed since, is told and left as it is: a person may have
-# meant it. Nothing is opened here.
+# umask. What was there before, or was changed since, is reported and not changed: the owner
+# may have meant it. Nothing is opened here.
 
 
 _OTHERS = 0o077

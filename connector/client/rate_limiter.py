@@ -17,7 +17,7 @@ response. Then one request leaves alone, the probe; its response shows what the 
 A 429 stops all requests until its reset or `Retry-After`. If that is too far away to be the
 minute's, or if only 429s came for longer than a window, then the month is spent (API 8.2).
 
-Pure: the caller's monotonic clock and random number are arguments. `engine/quota.py` counts the
+Pure: the caller's monotonic clock and random number are arguments. `ledger/quota.py` counts the
 month's requests.
 """
 

@@ -219,8 +219,8 @@ def read_record(request: Request, answer: Response) -> dict[str, Any]:
 def read_written(request: Request, answer: Response) -> tuple[dict[str, Any], str | None]:
     """The record and the message of a create's, update's or convert's answer.
 
-    A success that cannot be read, or whose record does not fit the request (`engine/fit.py`),
-    raises `InDoubt`: the write may have happened.
+    A success that cannot be read, or whose record does not fit the request
+    (`client/answer_fit.py`), raises `InDoubt`: the write may have happened.
     """
     try:
         document = _document(request, answer, expected=(200, 201))

@@ -25,10 +25,10 @@ from connector.ledger.journal_reads import (
     UNFINISHED_ROWS,
     WITHIN,
     AttemptRecord,
+    BatchAction,
     BatchRecord,
     BeforeImage,
     Changes,
-    Deed,
     PendingCount,
     PendingRow,
     RowKey,
@@ -46,7 +46,7 @@ from connector.ledger.push_states import IN_DOUBT, State
 PUSH_LEASE = "push"
 """Name of the lease for what writes to the API: one run of each account at a time."""
 
-_NOBODY: Mapping[Deed, str] = MappingProxyType({})
+_NOBODY: Mapping[BatchAction, str] = MappingProxyType({})
 _OF_BATCH = "batch = ?"
 _OF_ROW = "mine.batch = ? AND mine.number = ?"
 
@@ -76,7 +76,7 @@ class Journal:
         plan: PushPlan,
         terms: PushPolicy,
         landed_before: Iterable[str] = (),
-        people: Mapping[Deed, str] = _NOBODY,
+        people: Mapping[BatchAction, str] = _NOBODY,
     ) -> str:
         """Write a file down with all of its rows, and return the batch that it is.
 
@@ -152,7 +152,7 @@ class Journal:
             change.update_row(key, code=what.code, same_batch=same[0], same_number=same[1])
             change.set_problems(key, what.problems)
 
-    def note_people(self, batch: str, people: Mapping[Deed, str]) -> None:
+    def note_people(self, batch: str, people: Mapping[BatchAction, str]) -> None:
         """Note who did what with a batch."""
         with self._writing() as change:
             change.note_people(batch, people)

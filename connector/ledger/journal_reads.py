@@ -32,7 +32,7 @@ from connector.ledger.push_states import (
     outcome_of_follower,
 )
 
-Deed = Literal["prepared", "sent", "undone"]
+BatchAction = Literal["prepared", "sent", "undone"]
 """What a person did with a batch."""
 
 RowKey = tuple[str, int]
@@ -73,7 +73,7 @@ _BATCHES = "(SELECT *{}, rowid AS rowid FROM push_batches AS begun)".format(
     "".join(
         f", (SELECT person FROM push_people WHERE batch = begun.batch AND deed = '{deed}')"
         f" AS {deed}_by"
-        for deed in get_args(Deed)
+        for deed in get_args(BatchAction)
     )
 )
 _ROWS_SINCE = """

@@ -16,7 +16,7 @@ from typing import Any
 from connector.client.request import Request
 from connector.ledger.journal_reads import (
     PROBLEM_COLUMNS,
-    Deed,
+    BatchAction,
     EarlierWrite,
     RowKey,
     earlier_writes,
@@ -82,7 +82,7 @@ class JournalChange:
             seconds=0,
         )
 
-    def note_people(self, batch: str, people: Mapping[Deed, str]) -> None:
+    def note_people(self, batch: str, people: Mapping[BatchAction, str]) -> None:
         """Write down who did what with the batch, in place of who did so before."""
         self.connection.executemany(
             "INSERT OR REPLACE INTO push_people VALUES (?, ?, ?, ?)",

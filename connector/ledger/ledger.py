@@ -1,7 +1,7 @@
 """Ledger of one account: requests counted before they leave, and leases.
 
 One method is one transaction. Nothing is decided here: what a cycle is, and what is left of it, is
-`engine/quota.py`.
+`ledger/quota.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Life of one row of a push, as data: its states, events and outcomes.
 
-The table is the only place where a transition is written. The engine and the journal both look
+The table is the only place where a transition is written. The steps and the journal both look
 their next state up in it, so that a transition that it does not have is an assertion and never
 a silent step; the diagram of the documents is drawn from it.
 """
@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 # -- Task ------------------------------------------------------------------------------------------
 # What one spreadsheet row undertakes to do, once it has passed every check. Plain values.
 #
-# The rows' checker makes tasks, the push engine carries them out, and the ledger keeps them.
+# The rows' checker makes tasks, the push steps carry them out, and the ledger keeps them.
 
 
 Mode = Literal["create", "update", "upsert", "convert"]

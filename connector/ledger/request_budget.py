@@ -74,7 +74,7 @@ class RequestBudget:
             if self._has_one():
                 break
             async with self._lock:
-                # Whoever had the lock may have taken the last one in the meantime.
+                # The process that had the lock may have taken the last one in the meantime.
                 self._respect_budget()
                 if not self._has_one():
                     await self._take_block()
@@ -161,7 +161,7 @@ class RequestBudget:
         )
 
     def _forget(self, settled: RunSettlement) -> None:
-        """Forget the settled requests, and keep those that came in in the meantime."""
+        """Forget the settled requests, and keep requests that came in since."""
         self._block, self._used = None, Counter()
         if self._exhaustion is settled.exhaustion:
             self._exhaustion = None

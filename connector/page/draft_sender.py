@@ -19,7 +19,7 @@ from typing import Any
 
 from connector.errors import ConnectorError
 from connector.errors_api import LeaseHeld
-from connector.ledger.journal_reads import Deed
+from connector.ledger.journal_reads import BatchAction
 from connector.page.draft_reader import DraftReader
 from connector.page.drafts import DraftFolder, ImportDraft
 from connector.page.report_words import report_words
@@ -153,7 +153,7 @@ class DraftSender:
             # Two requests asked for it, and the first one's run has ended since.
             return
         options = draft.push_options(self._drafts.path(id))
-        people: dict[Deed, str] = {"sent": draft.sent_by} if draft.sent_by else {}
+        people: dict[BatchAction, str] = {"sent": draft.sent_by} if draft.sent_by else {}
         if draft.ready_by:
             people["prepared"] = draft.ready_by
         words = report_words(language(draft.language), draft.resource)

@@ -347,7 +347,7 @@ class PreparingScreens:
             draft.confirmed = ["table"] if message else ["table", "columns"]
         if message:
             return self._columns(call, draft, message)
-        # A mistake in the map is told here, and not where no one can mend it.
+        # Report a mistake in the map here, where the user can still correct it.
         try:
             self.reader.columns(draft, self.opened(draft))
         except ConnectorError as error:

@@ -101,7 +101,7 @@ class BuildObserver(Protocol):
     """Observer of a build."""
 
     def on_plan(self, models: int, checks: int) -> None:
-        """The build begins, with so many models and checks."""
+        """The build begins, with the numbers of models and checks."""
 
     def on_model_start(self, name: str) -> None:
         """The model's turn has come."""

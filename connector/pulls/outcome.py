@@ -1,6 +1,6 @@
 """Outcome of a run: its counts, its progress and its report.
 
-These are values, which `run.py` and `driver.py` fill in.
+These are values, which `run.py` and `pull_executor.py` fill in.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ Watch = Callable[[Progress], None]
 class RequestTally(Observer):
     """Counts requests by resource and kind, and waits; the client's observer.
 
-    The driver sets `purpose` to what its engine says that the next requests are for. It counts in
+    The executor sets `purpose` to the purpose of the next requests. It counts in
     `readable` the answers that it could read.
     """
 

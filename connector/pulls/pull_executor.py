@@ -1,6 +1,6 @@
-"""Driver of one stream: performs its engine's commands.
+"""Executor of one stream: performs the commands of its steps.
 
-The engine alone decides what to read. The warehouse is queried in a thread, so that requests under
+The steps alone decide what to read. The warehouse is queried in a thread, so that requests under
 way do not wait for the disk.
 """
 
@@ -58,7 +58,7 @@ LOOK_SECONDS = 0.2
 
 
 class PullExecutor:
-    """Driver of one stream's engine; it counts requests and rows in `tally`."""
+    """Executor of one stream's steps; it counts requests and rows in `tally`."""
 
     def __init__(
         self, context: RunContext, stream: Stream, tally: ResourceTally | None = None
@@ -73,7 +73,7 @@ class PullExecutor:
         self._failed: deque[bool] = deque(maxlen=UNREAD_AMONG)
 
     async def run(self, steps: Steps[T]) -> T:
-        """Perform one command after another until the engine is done. Raises every error."""
+        """Perform one command after another until the steps are done. Raises every error."""
         self._context.tally.purpose = "pull"
         try:
             command = next(steps)
@@ -169,7 +169,7 @@ class PullExecutor:
             record = await self._endpoint.get(id)
         except NotFound as error:
             # Only the API's own error body proves that a record is gone; a proxy's page proves
-            # nothing. `engine/guard.py` decides whether many at once are accepted.
+            # nothing. `pulls/deletion_guard.py` decides whether many at once are accepted.
             if error.is_api_error:
                 self._context.tally.readable += 1
                 return Gone(error.served_at or self._context.now())

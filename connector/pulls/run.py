@@ -1,7 +1,7 @@
 """One run: bring resources up to date, one after another, and publish the loaded rows.
 
-It names how each resource ended, and one resource's failure harms no other. The engine decides
-what to read (`engine/pull.py`), and `driver.py` performs it.
+It names how each resource ended, and one resource's failure harms no other. The steps decide
+what to read (`pulls/resource_pull.py`), and `pull_executor.py` performs it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from connector.ledger.quota import MonthUse
 from connector.log import shortened
 from connector.publishing.project import BuildObserver
 from connector.publishing.publication import PublishResult, publish
-from connector.pulls import resource_pull as engine
+from connector.pulls import resource_pull
 from connector.pulls.error_hints import QUIET_KINDS, describe_unread
 from connector.pulls.outcome import (
     Progress,
@@ -299,7 +299,7 @@ class _PullRun:
     async def _pull_stream(self, stream: Stream, tally: ResourceTally, scrubs: int) -> PullResult:
         bookmark = await self._context.bookmark(stream)
         options = replace(self._options, verification_requests=scrubs)
-        steps = engine.pull(stream.resource, bookmark, options)
+        steps = resource_pull.pull(stream.resource, bookmark, options)
         return await PullExecutor(self._context, stream, tally).run(steps)
 
     async def _pull_child_stream(
@@ -326,7 +326,7 @@ class _PullRun:
 
     async def _mark_stream_deleted(self, stream: Stream, tally: ResourceTally) -> PullResult:
         """Mark the records of a stream as deleted whose parent is."""
-        steps = engine.mark_stream_deleted(accepts_deletes=self._options.accepts_deletes)
+        steps = resource_pull.mark_stream_deleted(accepts_deletes=self._options.accepts_deletes)
         return await PullExecutor(self._context, stream, tally).run(steps)
 
     async def _pull_ids(self, name: str, streams: tuple[Stream, ...], tally: ResourceTally) -> None:
@@ -342,15 +342,15 @@ class _PullRun:
                 ids = tuple(id for id in ids if id in landed)
             unknown -= set(ids)
             if ids:
-                steps = engine.read_ids(await self._context.bookmark(stream), ids)
+                steps = resource_pull.read_ids(await self._context.bookmark(stream), ids)
                 pulled = await PullExecutor(self._context, stream, tally).run(steps)
                 tally.add(pulled)
-                if pulled.reason is not None and pulled.reason != engine.ONLY_THESE:
+                if pulled.reason is not None and pulled.reason != resource_pull.ONLY_THESE:
                     reasons.append(pulled.reason)
         if unknown:
             named = ", ".join(sorted(unknown))
             reasons.append(f"not loaded, so the parent record is unknown: {named}")
-        tally.reason = "; ".join(reasons) or engine.ONLY_THESE
+        tally.reason = "; ".join(reasons) or resource_pull.ONLY_THESE
 
     async def _proven_at(self, streams: tuple[Stream, ...]) -> datetime | None:
         """The earliest of the streams' bookmarks; None if one was never loaded."""
@@ -398,7 +398,7 @@ class _PullRun:
                 unread = await asyncio.to_thread(self._warehouse.read, read_unread, name)
                 done = _with_outcome(done, unread, is_proven=tally.is_proven)
                 done = await self._without_proof_if_counts_differ(done)
-            elif outcome == "done" and tally.reason != engine.ONLY_THESE:
+            elif outcome == "done" and tally.reason != resource_pull.ONLY_THESE:
                 done = replace(done, outcome="partial")
             run_id = self._context.run.run_id
             done = await asyncio.to_thread(self._warehouse.write, runs.end_resource, run_id, done)

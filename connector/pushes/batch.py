@@ -25,8 +25,8 @@ from connector.ledger.erasures import Backups
 from connector.ledger.journal import PUSH_LEASE
 from connector.ledger.journal_reads import (
     UNFINISHED,
+    BatchAction,
     BatchRecord,
-    Deed,
     PendingCount,
     PendingRow,
     RowKey,
@@ -177,7 +177,7 @@ async def apply(
     *,
     budget: int | None = None,
     asks_anyway: bool = False,
-    people: Mapping[Deed, str] | None = None,
+    people: Mapping[BatchAction, str] | None = None,
     watch: Watch | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     sleep: Sleep | None = asyncio.sleep,
@@ -284,7 +284,7 @@ class _BatchRun:
         self._journal = self._session.journal
 
     async def begin(
-        self, plan: PushPlan, terms: PushPolicy, people: Mapping[Deed, str]
+        self, plan: PushPlan, terms: PushPolicy, people: Mapping[BatchAction, str]
     ) -> BatchReport:
         """Write the plan down, and carry it out."""
         ledger, warehouse = self._context.lease.ledger, self._context.warehouse

@@ -22,7 +22,7 @@ from connector.catalog import CATALOG, REFERRED_FIRST
 from connector.errors import ConnectorError, Misused, UnknownName, count_noun
 from connector.errors_api import LeaseHeld
 from connector.ledger.journal import Journal
-from connector.ledger.journal_reads import Deed, RowRecord
+from connector.ledger.journal_reads import BatchAction, RowRecord
 from connector.ledger.ledger import Ledger
 from connector.ledger.push_plan import PushPolicy
 from connector.ledger.push_states import PreviewOutcome
@@ -171,7 +171,7 @@ class PushRunOptions:
     report: ReportRows = "problems"
     terms: PushPolicy = field(default_factory=PushPolicy)
     asks_anyway: bool = False
-    people: Mapping[Deed, str] = field(default_factory=dict)
+    people: Mapping[BatchAction, str] = field(default_factory=dict)
     words: ReportWords = PLAIN_WORDS
 
 

@@ -54,7 +54,7 @@ ROWS_A_CONNECTION = 3
 
 @dataclass(slots=True)
 class RowExecutor:
-    """Driver of one row: its engine, and what it waits with."""
+    """Executor of one row: its steps, and its state while it waits."""
 
     row: PendingRow
     steps: PushSteps[bool]

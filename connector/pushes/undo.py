@@ -1,6 +1,6 @@
 """Taking back what a batch did, as far as no one has touched it since.
 
-Each row is held against its record as it is now (`engine/reversal.py`): the fields of an update go
+Each row is held against its record as it is now (`pushes/undo_plan.py`): the fields of an update go
 back, a record that was created is deleted, and what another user has changed is told and left.
 Nothing is remembered of an undo but that a row is undone: one that was cut off is run again, and
 finds by itself what is left to do.

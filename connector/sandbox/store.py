@@ -2,7 +2,7 @@
 
 A `Store` has its own clock and its own chance, so that a simulation drives it as the server does.
 Operations take resource names and plain dicts and return API-shaped answers, or raise
-`Rejection`. `direct.py` has the writes that go past the API. Keys, scopes and limits belong to
+`Rejection`. `direct_writes.py` has the writes that go past the API. Keys, scopes and limits belong to
 the application, not here.
 """
 

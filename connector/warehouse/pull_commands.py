@@ -3,13 +3,13 @@
 A pull is a generator. It decides what is needed and yields a command; its driver performs the
 command and sends the answer back:
 
-    page = yield from ListPage(1, "updated_at", "desc")     # the engine
+    page = yield from ListPage(1, "updated_at", "desc")     # a step
     command = steps.send(answer)                            # its driver
 
-An error that ends the pull is thrown into the engine, which may commit before it ends.
+An error that ends the pull is thrown into the steps, which may commit before it ends.
 
-So the same engine runs over HTTP and DuckDB (`pulls/driver.py`), and in the simulator over a store,
-a clock and faults. The type of a command's answer is its type parameter.
+So the same steps run over HTTP and DuckDB (`pulls/pull_executor.py`), and in the simulator over a
+store, a clock and faults. The type of a command's answer is its type parameter.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ UNREAD_MAX, UNREAD_AMONG = 5, 100
 
 
 class EngineCommand(Generic[T_co]):
-    """Command that an engine's driver performs and answers with a `T`."""
+    """Command that an executor performs and answers with a `T`."""
 
     __slots__ = ()
 
@@ -53,7 +53,7 @@ class Query(EngineCommand[T_co]):
 
 
 Steps = Generator[EngineCommand[Any], Any, T]
-"""Generator that yields commands and ends with a `T`: an engine, or a part of one."""
+"""Generator that yields commands and ends with a `T`: steps of a pull."""
 
 # -- The API -------------------------------------------------------------------------------------
 
@@ -89,7 +89,7 @@ Outcome = Found | Gone | Unread
 
 @dataclass(frozen=True, slots=True)
 class ListPage(EngineCommand[Page[Resource]]):
-    """Read one page of the list. An error of the whole resource ends the engine."""
+    """Read one page of the list. An error of the whole resource ends the steps."""
 
     page: int
     sort: str | None

@@ -157,7 +157,7 @@ class Warehouse:
         return fates
 
     def query(self, stream: Stream, wanted: pull_commands.Query[Any]) -> Any:
-        """Answer a question of an engine, as `engine/pull_commands.py` describes it."""
+        """Answer a query of the steps, as `warehouse/pull_commands.py` describes it."""
         with self.reading() as connection:
             asked = query_without_erased(wanted, self.folder)
             return StreamQueries(connection, stream).answer(asked)

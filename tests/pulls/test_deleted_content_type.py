@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from connector.operations.verify import verify
-from connector.pulls import resource_pull as engine
+from connector.pulls import resource_pull
 from connector.pulls.error_hints import describe_row_difference
 from connector.pulls.outcome import PullReport
 from connector.pulls.resource_pull import PullOptions, PullResult
@@ -88,7 +88,7 @@ def test_a_page_of_a_proxy_deletes_no_items(tmp_path: Path) -> None:
 def test_a_proof_is_withdrawn_if_the_counts_differ_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = engine.pull
+    whole = resource_pull.pull
 
     def miscounted(*arguments: Any) -> Steps[PullResult]:
         found = yield from whole(*arguments)
@@ -96,7 +96,7 @@ def test_a_proof_is_withdrawn_if_the_counts_differ_twice(
 
     with Sandbox(counts={"jobs": 5}) as sandbox:
         pulled(sandbox, tmp_path, "jobs")
-        monkeypatch.setattr(engine, "pull", miscounted)
+        monkeypatch.setattr(resource_pull, "pull", miscounted)
         first, second = (pulled(sandbox, tmp_path, "jobs").resources["jobs"] for _ in range(2))
         monkeypatch.undo()
         last = pulled(sandbox, tmp_path, "jobs").resources["jobs"]

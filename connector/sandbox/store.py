@@ -2,8 +2,8 @@
 
 A `Store` has its own clock and its own chance, so that a simulation drives it as the server does.
 Operations take resource names and plain dicts and return API-shaped answers, or raise
-`Rejection`. `direct_writes.py` has the writes that go past the API. Keys, scopes and limits belong to
-the application, not here.
+`Rejection`. `direct_writes.py` has the writes that go past the API. Keys, scopes and limits belong
+to the application, not here.
 """
 
 from __future__ import annotations

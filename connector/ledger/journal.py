@@ -183,8 +183,8 @@ class Journal:
             ).fetchone()
             if held is None:
                 raise LeaseLost(
-                    f"this push (run {self._run_id}) was stopped, because another push "
-                    "may have started"
+                    f"this push (run {self._run_id}) was stopped, because it was paused for too "
+                    f"long and another push may have started"
                 )
             yield JournalChange(connection, self._now())
 

@@ -161,7 +161,7 @@ class JournalChange:
             (batch,),
         ).fetchall()
         for number, earlier in repeated:
-            told = Problem("same_row", f"row {earlier} of the file is the same")
+            told = Problem("same_row", f"row {earlier} of the file has the same values")
             what = Transition("repeated", "same_row", (told,))
             self.record_transition((batch, number), what, same=(batch, earlier))
         last = -1

@@ -35,9 +35,9 @@ from connector.sandbox.server import Sandbox
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.bookmark import Bookmark, Stream
 from connector.warehouse.pull_commands import Commit, Found
-from tests.cli.calling import call
 from tests.publishing.agency import Agency, tables_of
 from tests.repository import ROOT
+from tests.support.command import call
 
 NAME, EMAIL = "Zebediah", "zebediah@planted.example"
 CANDIDATE = {

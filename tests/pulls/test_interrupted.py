@@ -24,9 +24,9 @@ from connector.warehouse.bookmark import Stream
 from connector.warehouse.landing import LandedCounts
 from connector.warehouse.pull_commands import Commit
 from connector.warehouse.warehouse import Warehouse
-from tests.faults.simulated_time import Time
-from tests.faults.simulated_time import pulled as pulled_in
-from tests.pulls.landed import differences, published, pulled, rows, settings_of
+from tests.support.agency import differences, published, pulled, rows, settings_of
+from tests.support.clock import Time
+from tests.support.clock import pulled as pulled_in
 
 COUNTS = {"candidates": 230, "jobs": 20, "content_types": 2, "content_items": 8}
 COMMAND = "from connector.cli import main; main(prog_name='connector')"

@@ -18,7 +18,7 @@ from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from tests.faults.killable_pull import BATCH_REQUESTS, PullForkServer, pull_order
 from tests.seeds import SEED, seeded_random
-from tests.support.agency import belongs_to, differences, published
+from tests.support.agency import belongs_to, differences, published, rows
 from tests.support.clock import Time, pulled
 from tests.support.kill_points import IS_ALL, SHARES, sample_points
 from tests.support.processes import ChildResult
@@ -182,6 +182,8 @@ def test_killed_at_random_moments_of_a_long_load(
             assert ended.is_killed, (number, SEED, ended)
         spent = finish(sandbox, folder, f"{kills} kills, seed {SEED}") - before
         extra = spent - clean
+        runs = rows(published(folder), "SELECT outcome FROM sync.runs ORDER BY outcome")
+        assert ["done", *["interrupted"] * kills] == [row["outcome"] for row in runs]
         print(  # noqa: T201  # the figures are the point
             f"{kills} kills in a load of {clean} requests: exact; {extra} requests extra, "
             f"{extra / kills:.1f} for each kill"

@@ -18,16 +18,10 @@ from zoneinfo import ZoneInfo
 from connector.atomic_files import FILE_MODE
 from connector.errors import ConnectorError, NotDelivered, WarehouseError, count_noun
 from connector.errors_api import LeaseHeld
+from connector.ledger.alert_states import AlertRecord, read_alerts, write_alerts
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
-from connector.operations.alerts import (
-    AlertRecord,
-    Message,
-    decide_alerts,
-    messages_of,
-    read_alerts,
-    write_alerts,
-)
+from connector.operations.alerts import Message, decide_alerts, messages_of
 from connector.operations.delivery import Sink, sinks_of
 from connector.operations.findings import (
     JobRun,

@@ -24,11 +24,11 @@ from connector.errors import (
     count_noun,
 )
 from connector.errors_api import TryAgain
+from connector.ledger.alert_states import AlertRecord
 from connector.ledger.journal import PUSH_LEASE
 from connector.ledger.journal_reads import PushHealth, PushRun, read_push_health
 from connector.ledger.ledger import Ledger, LedgerStatus, allowance_of
 from connector.ledger.quota import format_moment, midnight
-from connector.operations.alerts import AlertRecord
 from connector.pulls.error_hints import QUIET_KINDS, action_of, can_retry, describe_anomalies
 from connector.pulls.workspace import compare_files
 from connector.settings.model import Settings

@@ -10,7 +10,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connector.operations.alerts import AlertRecord, Message, decide_alerts, messages_of
+from connector.ledger.alert_states import AlertRecord
+from connector.operations.alerts import Message, decide_alerts, messages_of
 from connector.operations.findings import Problem, Sight, Subject
 from connector.settings.values import KINDS, Kind
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from connector.errors import NotDelivered
+from connector.ledger.alert_states import read_alerts
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
 from connector.operations.alert_check import (
@@ -19,7 +20,7 @@ from connector.operations.alert_check import (
     open_alerts,
     trial_message,
 )
-from connector.operations.alerts import Message, read_alerts
+from connector.operations.alerts import Message
 from connector.operations.delivery import Webhook, sinks_of
 from connector.settings.model import Settings
 from tests.alerts.agency import START, Agency, Clock, settings_of

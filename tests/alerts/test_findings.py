@@ -12,11 +12,11 @@ import pytest
 
 from connector.errors import DiskFull, NotAWarehouse
 from connector.errors_api import AnswerBroken, TryAgain, Unreachable
+from connector.ledger.alert_states import AlertRecord
 from connector.ledger.journal_reads import PushHealth, PushRun, UnknownRows
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger, LedgerStatus
 from connector.ledger.quota import MonthUse, Period
-from connector.operations.alerts import AlertRecord
 from connector.operations.findings import (
     FileSnapshot,
     JobRun,

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from connector.errors import LedgerDamaged
+from connector.ledger.alert_states import read_alerts
 from connector.ledger.erasures import Backups, Erasures
 from connector.ledger.journal import Journal
 from connector.ledger.journal_reads import read_push_health
 from connector.ledger.ledger import Ledger
 from connector.ledger.quota import Allowance
-from connector.operations.alerts import read_alerts
 from connector.pushes.undo_report import read_undo_plan
 from connector.sandbox.server import Sandbox
 from tests.cli.calling import call, variables

@@ -143,7 +143,7 @@ def test_without_a_sink_nothing_is_made(settings: Settings, clock: Clock) -> Non
     assert not settings.folder.exists()
 
 
-# -- a webhook ------------------------------------------------------------------------------------
+# -- a webhook -------------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -69,7 +69,7 @@ def bad(found: RunHealth | None = None, **snapshot: Any) -> list[str]:
     return [name for name, each in seen(found, **snapshot).items() if each is not None]
 
 
-# -- pulls ----------------------------------------------------------------------------------------
+# -- pulls -----------------------------------------------------------------------------------------
 
 
 def test_a_pull_fails_since_the_first_of_those_in_a_row() -> None:
@@ -202,7 +202,7 @@ def test_a_slow_api_is_reported_by_the_time_of_a_request(
     assert [] == bad(health(last, *usual[:4]))
 
 
-# -- pushes ---------------------------------------------------------------------------------------
+# -- pushes ----------------------------------------------------------------------------------------
 
 
 def batch(hours: float, outcome: str | None, refused: int = 0, **unlike: Any) -> PushRun:
@@ -241,7 +241,7 @@ def test_a_push_is_not_repeated_by_the_next_pull() -> None:
     assert TryAgain.action == found.action
 
 
-# -- quota, clock, silence ------------------------------------------------------------------------
+# -- quota, clock, silence -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -302,7 +302,7 @@ def test_first_pull_has_time_and_none_at_all_has_not() -> None:
     assert ["silent"] == bad(replace(health(), first_run_at=None))
 
 
-# -- files and jobs -------------------------------------------------------------------------------
+# -- files and jobs --------------------------------------------------------------------------------
 
 
 def test_a_file_that_cannot_be_read_is_reported_and_the_rest_stays_unknown(tmp_path: Path) -> None:

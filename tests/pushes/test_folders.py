@@ -13,7 +13,7 @@ from connector.catalog.page import Page
 from connector.ledger.push_states import Task
 from connector.pulls.run import pull
 from connector.pushes.create_lookup import find_existing
-from connector.pushes.push_commands import ClaimedRecords, NewestBefore
+from connector.pushes.push_row import ClaimedRecords, NewestBefore
 from connector.sandbox.faults import Status
 from connector.sandbox.server import Sandbox
 from tests.cli.calling import call, variables

@@ -50,7 +50,7 @@ selection = click.argument("select", nargs=-1, metavar="[SELECT]...")
 
 @click.group()
 def models() -> None:
-    """List, build and test models, fill in seeds, and add own models.
+    """List, build and test the models, write seed files, and add your own models.
 
     A SELECT is a model, a seed or a folder: 'marts', 'fct_placements', '+fct_placements' with
     everything that it reads, 'stg_jobs+' with everything that reads it. Without SELECT, the command

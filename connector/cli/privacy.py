@@ -32,7 +32,7 @@ from connector.privacy.retention import apply_retention
 )
 @click.argument("person", metavar="NAME_OR_EMAIL")
 def whereis(session: Session, *, person: str) -> int:
-    """List the records, rows and texts that contain data of a person.
+    """List every place in the account's folder that contains data of a person.
 
     Accepts an email address, an id of a candidate, a lead, a company or a booking, or a name. Lists
     records, rows of files, and texts of other records that mention the person, with record and

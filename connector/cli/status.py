@@ -191,7 +191,7 @@ class AccountStatus:
 )
 @options.all_accounts
 def status(session: Session, *, check: bool, max_age: Age | None, is_for_all: bool) -> int:
-    """Show loaded records, their verification, recent runs and requests.
+    """Show how recent the copy is, the last runs, and the requests of this month.
 
     Also shows the records still to be read, the time and requests that they need, a running pull,
     and open alerts. Makes no API requests, and works during a pull.

@@ -324,8 +324,8 @@ _BY_MONTH = Figure(
 PEOPLE = Section(
     "people",
     "Sources and consultants",
-    "Each record counts for the consultant to whom it is assigned now. Source names are free text; "
-    "a seed file assigns them to groups.",
+    "Each record counts for the consultant to whom it is assigned now. Source names are free text, "
+    "and sources with similar names are put into one group.",
     (_SOURCES, _LEADS, _LEAD_STATUSES, _CONSULTANTS, _BY_MONTH),
 )
 

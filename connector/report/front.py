@@ -137,7 +137,7 @@ def _answered(
     def is_whole(each: ReportPeriod) -> bool:
         return (each.ends if question.is_of_day else each.begins) >= since
 
-    began = f"records begin on {day(since)}"
+    began = f"no data before {day(since)}"
     reading = known(period) or FigureValue(None, began)
     if reading.value is not None and not is_whole(period):
         reading = replace(reading, detail=f"{reading.detail}; {began}")

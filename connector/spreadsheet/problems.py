@@ -182,8 +182,8 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         "instead of a year: convert the number.",
         "month_length": "The value is in months, but this column is in days: choose the number of"
         " days in a month, or enter days.",
-        "immediately": "The value means immediately: choose the value that is imported for it, or "
-        "enter another value.",
+        "immediately": "The value means immediately: choose the value that is imported for"
+        " “immediately”, or enter another value.",
         "percent_sign": "The value is a percentage, but this column is an amount: enter an amount.",
         "not_true_or_false": "The value is neither yes nor no: enter yes or no.",
         # Dates and times.
@@ -242,7 +242,7 @@ WARNINGS: Mapping[str, str] = MappingProxyType(
         "partly_shown": "The value is a date that the cell shows without its year: check the year.",
         "hidden_value": "The value is hidden by its number format and is imported as empty: change"
         " the number format to import the value.",
-        "scheme_added": "The value is imported with https:// in front: check the address.",
+        "scheme_added": "The value is imported with https:// at the beginning: check the address.",
         "maybe_cut": "The text may be cut off: check the text against its source.",
         "name_split": "The value is split into first and last name: check both names.",
         "currency_taken": "The currency in the cell is imported as the currency of the row:"

@@ -30,7 +30,7 @@ ContentStatus = Literal["draft", "published"]
 
 
 class ContentTypeField(Record):
-    """One field of a content type, as the type's detail answer shows it."""
+    """Field of a content type, as in the detail of the type."""
 
     __slots__ = ()
 
@@ -63,7 +63,7 @@ class ContentType(
     searchable=False,
     sandbox_count=4,
 ):
-    """A kind of content, with the fields that its items have; read-only."""
+    """Kind of content, with the fields of its items; read-only."""
 
     updated_at: datetime = shown("When the type was last changed.", listed=True)
     name: str | None = shown("The type's name.", listed=True)
@@ -91,7 +91,7 @@ class ContentItem(
     sandbox_count=80,
     aliases={"title": ("Headline", "Item title")},
 ):
-    """One piece of content of a content type."""
+    """Item of a content type."""
 
     updated_at: datetime = shown("When the record was last changed.", listed=True, sortable=True)
     title: str = field("The item's title.", create=REQUIRED, listed=True, sortable=True)

@@ -1,7 +1,7 @@
-"""Words of a report: its headings, its sheets, and what became of each row.
+"""Words of a report: its headings, its sheets, and its outcomes.
 
-A report is written in the language of its reader. It is recognized by its headings in any of
-the languages, so that it can be imported again.
+A report is written in the language of its reader. It can be imported again in any language, because
+all its headings are known.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from connector.spreadsheet.columns import REPORT_HEADINGS
 
 
 def _text(problem: Problem) -> str:
-    """Text of a problem, with the allowed values."""
+    """Return the text of a problem, with the allowed values."""
     allowed = f" Allowed: {problem.allowed}." if problem.allowed else ""
     return f"{closed(problem.text)}{allowed}"
 
@@ -36,19 +36,19 @@ def _rows(numbers: Sequence[int], more: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ReportWords:
-    """Words of a report in one language; those of the command without arguments.
+    """Words of a report in one language; without arguments, the words of the command.
 
     Args:
-        headings: The report's own headings, as `columns.HEADINGS_OF_REPORTS` has them.
-        sheets: Names of the sheet that sums up and of the sheet with the rows.
-        summary: Headings of the sheet that sums up.
-        kinds: What a problem and a warning are called there.
-        outcome: Word for an outcome.
-        place: Column of a problem, or empty.
-        text: What is wrong, in one line without its column.
-        fix: What to do, or empty.
-        change: One field of an update: its name, its value now and then.
-        rows: Numbers of rows, and of how many more.
+        headings: The report's own headings, as in `columns.HEADINGS_OF_REPORTS`.
+        sheets: Names of the sheet with the summary and of the sheet with the rows.
+        summary: Headings of the summary.
+        kinds: Words for a problem and a warning.
+        outcome: Returns the word for an outcome.
+        place: Returns the column of a problem, or an empty text.
+        text: Returns what is wrong, in one line without the column.
+        fix: Returns what to do, or an empty text.
+        change: Returns a field of an update with its current and its new value.
+        rows: Returns the numbers of rows, and the number of further rows.
     """
 
     headings: tuple[str, ...] = REPORT_HEADINGS

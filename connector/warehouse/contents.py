@@ -1,12 +1,12 @@
-"""Fingerprint of all that a publication shows of a work file, except how recently it was verified.
+"""Fingerprint of everything that a publication shows, except how recently it was verified.
 
-Two equal fingerprints mean that a new publication would show analysts the same figures as the old
-one. Every pull moves the time of verification, the list of runs and the requests spent. These are
-left out, or no pull would ever find the published file up to date. A day in the account's time zone
-counts, and so does a timestamp that has passed, since models compare both with "now".
+If two fingerprints are equal, a new publication would show analysts the same figures. Every pull
+changes the time of verification, the list of runs and the number of requests, so these are not
+included. The current day in the account's time zone is included, and so is whether a timestamp has
+passed, because models compare both with "now".
 
-*Instead of* a counter that every writer must remember to increase: a forgotten one would leave
-analysts with old figures, and reading the columns again costs a fraction of building the models.
+A counter that every writer must increase would be easy to forget, and analysts would keep old
+figures. Reading the columns again costs a fraction of building the models.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from connector.warehouse.schema import TableSchema, declared_tables
 from connector.warehouse.state import last_copied
 
 _MOVES = frozenset(("_seen_at", "_hydrated_at", "_observed_to"))
-"""Columns that a pull moves although the record is as before."""
+"""Columns that a pull changes although the record is unchanged."""
 
 
 def fingerprint(
@@ -35,7 +35,7 @@ def fingerprint(
 
     Args:
         connection: Open work file.
-        at: Time that the data is true of.
+        at: Time of the data.
         time_zone: Time zone of the account's days.
         made_with: Fingerprint of everything else that the published file depends on.
     """
@@ -49,7 +49,7 @@ def fingerprint(
 
 
 def _row_queries(moment: str, time_zone: str) -> Iterator[str]:
-    """A query for each table of records: the number of its rows, and a hash of them all."""
+    """Yield a query for each table of records: the number of its rows, and a hash of all rows."""
     for table in declared_tables():
         if table.schema in ("landing", "history"):
             hashed = ", ".join(_value_expressions(table, moment, time_zone))
@@ -57,7 +57,7 @@ def _row_queries(moment: str, time_zone: str) -> Iterator[str]:
 
 
 def _value_expressions(table: TableSchema, moment: str, time_zone: str) -> Iterator[str]:
-    """Expressions for what models can tell of a row."""
+    """Yield expressions for the parts of a row that models can depend on."""
     for column in table.columns:
         name = quoted(column.name)
         if column.name not in _MOVES:
@@ -67,12 +67,12 @@ def _value_expressions(table: TableSchema, moment: str, time_zone: str) -> Itera
     if table.schema == "landing":
         yield _day("_hydrated_at", time_zone)
     else:
-        # A version that only lists have shown counts as watched once a second list shows it.
+        # A version that only lists have shown counts as observed once a second list shows it.
         yield "_hydrated_at IS NULL AND _observed_to > _observed_from"
 
 
 def _state_queries(moment: str, time_zone: str) -> Iterator[str]:
-    """Queries for what else models and analysts see."""
+    """Yield queries for the state outside of rows that models and analysts see."""
     yield f"SELECT {_day(moment, time_zone)}"
     proven = _day("proven_at", time_zone)
     yield f"SELECT resource, parent, {proven} FROM sync.bookmarks ORDER BY ALL"
@@ -86,7 +86,7 @@ def _day(moment: str, time_zone: str) -> str:
 
 
 def _outcomes(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
-    """Query for the last outcome of each resource."""
+    """Return the last outcome of each resource."""
     for resource, (_, done) in sorted(last_resource_runs(connection).items()):
         state = (done.outcome, done.proven, done.live, done.total, done.pending, done.error_code)
         yield resource, *state

@@ -79,7 +79,7 @@ class Candidate(
         "limited_company_name": ("Ltd company", "Limited company", "Ltd company name"),
     },
 ):
-    """A person who looks for work or may do so."""
+    """A person who looks for work, or might."""
 
     first_name: str = field(
         "Given name.", create=REQUIRED, listed=True, sortable=True, personal="identity"

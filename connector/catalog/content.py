@@ -63,7 +63,7 @@ class ContentType(
     searchable=False,
     sandbox_count=4,
 ):
-    """Kind of content, with the fields of its items; read-only."""
+    """A kind of content, with the fields that its items have; read-only."""
 
     updated_at: datetime = shown("When the type was last changed.", listed=True)
     name: str | None = shown("The type's name.", listed=True)
@@ -91,7 +91,7 @@ class ContentItem(
     sandbox_count=80,
     aliases={"title": ("Headline", "Item title")},
 ):
-    """Item of a content type."""
+    """One piece of content of a content type."""
 
     updated_at: datetime = shown("When the record was last changed.", listed=True, sortable=True)
     title: str = field("The item's title.", create=REQUIRED, listed=True, sortable=True)

@@ -33,7 +33,7 @@ class ExistingRow:
     Attributes:
         place: Row id of the row.
         open_place: Row id of its open version, if it has one.
-        is_listed_since: True if a list has shown the record differently since.
+        is_listed_since: True if a list has shown other values since the detail.
     """
 
     seen_at: datetime | None

@@ -1,4 +1,4 @@
-"""The agency's business: fees, contracts, sources, leads, consultants and content."""
+"""Figures on the agency: fees, contracts, sources, leads, consultants and content."""
 
 from __future__ import annotations
 

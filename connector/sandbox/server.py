@@ -186,7 +186,7 @@ class _Protocol(HttpToolsProtocol):
 
 
 class _Server(Thread):
-    """A thread that serves the application with uvicorn's protocol until it is told to leave."""
+    """A thread that serves the application with uvicorn's protocol until `leave` is called."""
 
     def __init__(self, app: ASGIApp, listener: socket.socket) -> None:
         super().__init__(name="sandbox", daemon=True)

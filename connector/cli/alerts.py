@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 import click
 
-from connector.cli import session as options
+from connector.cli import options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError, NotDelivered, SettingsError, count_noun

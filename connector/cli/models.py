@@ -16,7 +16,7 @@ from typing import get_args
 
 import click
 
-from connector.cli import session as options
+from connector.cli import options
 from connector.cli.session import Command, RunProgress, Session
 from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError, NothingPublished, count_noun

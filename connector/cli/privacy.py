@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import click
 
-from connector.cli import session as options
+from connector.cli import options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.errors import Misused, count_noun

@@ -21,13 +21,13 @@ from typing import Any
 
 import click
 
-from connector.catalog.page import PER_PAGE_MAX
-from connector.cli import session as options
+from connector.cli import options
+from connector.cli.sentences import Backlog, Unread, describe_cost
 from connector.cli.session import Command, RunProgress, Session
 from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError, Misused, closed, count_noun
 from connector.errors_api import Stopped
-from connector.ledger.quota import MonthUse, requests_left
+from connector.ledger.quota import MonthUse
 from connector.log import shortened
 from connector.operations.findings import ALERTS
 from connector.operations.verify import VerifyReport
@@ -276,13 +276,13 @@ def _closing_sentence(report: PullReport) -> str:
     new, changed, deleted = (
         sum(getattr(e, n) for e in each) for n in ("new", "changed", "deleted")
     )
-    cost = _describe_cost(report)
+    cost = describe_cost(report.requests, report.seconds)
     if report.waited_seconds >= WAIT_TOLD_SECONDS_MIN:
         cost += f", including {report.waited_seconds:,.0f} s waiting for the rate limit"
     brought = f"{new:,} new, {changed:,} changed, {deleted:,} deleted ({cost})."
     if isinstance(report.error, Stopped):
-        why = explain(report.error)
-        return f"Stopped: {brought} {_describe_remaining(report)}{why[:1].upper()}{why[1:]}"
+        why, left = explain(report.error), _backlog(report)
+        return f"Stopped: {brought} {f'{left} ' if left else ''}{why[:1].upper()}{why[1:]}"
     if report.outcome == "failed":
         return f"Failed: {brought}"
     if report.outcome == "partial":
@@ -297,33 +297,15 @@ def _closing_sentence(report: PullReport) -> str:
     return f"Done: {verified} re-verified, {brought}" if is_verifying else f"Done: {brought}"
 
 
-def _describe_remaining(report: PullReport) -> str:
-    """Describe the records that a stopped pull left, and their cost; empty if there are none."""
+def _backlog(report: PullReport) -> Backlog | None:
+    """Return the records that a stopped pull left; None if there are none."""
     begun = [each for each in report.resources.values() if each.outcome != "not_started"]
-    waiting = [each for each in begun if each.pending]
-    if not waiting:
-        return ""
-    requests = sum(
-        requests_left(
-            pending=each.pending,
-            live=each.live,
-            is_loaded=each.bookmark_after is not None,
-            per_page=PER_PAGE_MAX,
-        )
-        for each in waiting
+    return Backlog.of(
+        [Unread(e.pending, e.live, e.bookmark_after is not None) for e in begun if e.pending],
+        month_limit=None if report.month is None else report.month.limit,
+        # A list that was not read to its end may hold more, and so may one that was not begun.
+        is_known=len(begun) == len(report.resources) and all(e.bookmark_after for e in begun),
     )
-    # A list that was not read to its end may hold more, and so may one that was not begun.
-    is_known = len(begun) == len(report.resources) and all(e.bookmark_after for e in begun)
-    share = _describe_share(requests, report.month)
-    return (
-        f"Left to read: {count_noun(sum(each.pending for each in waiting), 'record')}, with"
-        f" {'about' if is_known else 'at least'} {count_noun(requests, 'request')}"
-        f"{f' ({share})' if share else ''}. "
-    )
-
-
-def _describe_cost(report: PullReport | VerifyReport) -> str:
-    return f"{count_noun(report.requests, 'request')} in {report.seconds:,.1f} s"
 
 
 def _describe_share(requests: int, month: MonthUse | None) -> str:
@@ -543,11 +525,14 @@ def _print_differences(terminal: Terminal, report: VerifyReport) -> None:
         for line in _differences(each):
             terminal.warn(f"{name}: {line}")
     terminal.end(report.error)
+    cost = describe_cost(report.requests, report.seconds)
     if report.is_equal:
-        terminal.say(f"The local copy equals the API ({_describe_cost(report)}).")
+        terminal.say(f"The local copy equals the API ({cost}).")
     elif report.error is None:
-        differs = f"The local copy differs from the API ({_describe_cost(report)})."
-        terminal.say(f"{differs} Run 'connector pull', then 'connector verify' again.")
+        terminal.say(
+            f"The local copy differs from the API ({cost}). Run 'connector pull', then"
+            " 'connector verify' again."
+        )
 
 
 def _differences(each: StreamComparison) -> Iterator[str]:

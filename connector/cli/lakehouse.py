@@ -1,4 +1,4 @@
-"""`connector lakehouse`: publishes to the shared lakehouse and shows its status.
+"""`connector lakehouse`: publish to the shared lakehouse and show its status.
 
 Parses, calls, prints. `connector/lakehouse` does the work.
 """

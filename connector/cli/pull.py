@@ -1,7 +1,4 @@
-"""`connector pull`, `sweep`, `plan` and `verify`: what reads the API.
-
-Parses, calls, prints. What is read, and why, is the run's own affair (`connector/pulls/run.py`).
-"""
+"""`connector pull`, `sweep`, `plan` and `verify`: read the API, or estimate the requests."""
 
 from __future__ import annotations
 
@@ -56,7 +53,7 @@ COLUMNS = (
     *("resource", "outcome", "proven", "requests", "new", "changed", "unchanged", "deleted"),
     *("live", "total", "pending"),
 )
-"""The columns of a pull's table, all of them named as in `sync.run_resources`."""
+"""Columns of a pull's table, named as in `sync.run_resources`."""
 
 HEADINGS = tuple({"proven": "verified", "total": "API total"}.get(name, name) for name in COLUMNS)
 
@@ -178,7 +175,7 @@ def sweep(
 def _pull(
     session: Session, resources: tuple[str, ...], *, command: str = "pull", **asked: Any
 ) -> int:
-    """Pull as `asked`, print what became of it, and return the exit status."""
+    """Pull with these options, print the result, and return the exit status."""
     settings = session.load()
     with session.terminal.progress(command) as meter:
         watch = RunProgress(meter)
@@ -198,7 +195,7 @@ def _pull(
 
 
 def _print(terminal: Terminal, report: PullReport) -> None:
-    """Print the table, a line for each resource that did not end well, and the end."""
+    """Print the table, a line for each resource with a problem, and a closing sentence."""
     terminal.print_object(report.as_json())
     terminal.fields["run_id"] = report.run_id
     started = [each for each in report.resources.values() if each.outcome != "not_started"]
@@ -209,7 +206,7 @@ def _print(terminal: Terminal, report: PullReport) -> None:
         for done in started:
             said = f"{done.resource} {done.outcome}"
             terminal.say(said, resource=done.resource, requests=done.requests)
-    # What stopped a pull is part of the closing sentence.
+    # The closing sentence contains the reason of a stopped pull.
     terminal.end(
         None if isinstance(report.error, Stopped) else report.error,
         unpublished=report.unpublished,
@@ -221,7 +218,7 @@ def _print(terminal: Terminal, report: PullReport) -> None:
 
 
 def _warn_undeclared(terminal: Terminal, settings: Settings) -> None:
-    """Warn of own models and their columns that no schema.yml declares, in one line."""
+    """Warn about own models and columns that no schema.yml declares."""
     if settings.models.value == "off" or settings.models_folder.value is None:
         return
     from connector.publishing.pseudonymize import find_undeclared  # noqa: PLC0415 # only for own models
@@ -236,11 +233,9 @@ def _warn_undeclared(terminal: Terminal, settings: Settings) -> None:
 
 
 def failure_lines(report: PullReport) -> Iterator[str]:
-    """Lines on files that were made again and resources that are not done: what to do.
+    """Yield a line for each recreated file, and for each resource with a problem.
 
-    A resource is told as well where its rows are not as the API counts them.
-
-    What ended the whole run is left out: the closing sentence or the error itself says it.
+    The error that ended the run is left out, because it is printed separately.
     """
     for notice in report.notices:
         yield f"{notice}. Run 'connector doctor' to find the cause"
@@ -271,7 +266,7 @@ def failure_lines(report: PullReport) -> Iterator[str]:
 
 
 def _closing_sentence(report: PullReport) -> str:
-    """One sentence on how the pull ended, what it brought and what it cost."""
+    """Return a sentence with the outcome, the changes and the cost of the pull."""
     each = report.resources.values()
     new, changed, deleted = (
         sum(getattr(e, n) for e in each) for n in ("new", "changed", "deleted")
@@ -298,12 +293,12 @@ def _closing_sentence(report: PullReport) -> str:
 
 
 def _backlog(report: PullReport) -> Backlog | None:
-    """Return the records that a stopped pull left; None if there are none."""
+    """Return the backlog of a stopped pull; None if all records are read."""
     begun = [each for each in report.resources.values() if each.outcome != "not_started"]
     return Backlog.of(
         [Unread(e.pending, e.live, e.bookmark_after is not None) for e in begun if e.pending],
         month_limit=None if report.month is None else report.month.limit,
-        # A list that was not read to its end may hold more, and so may one that was not begun.
+        # Lists that were not read to their end may contain more records.
         is_known=len(begun) == len(report.resources) and all(e.bookmark_after for e in begun),
     )
 
@@ -321,9 +316,9 @@ ACCOUNT_COLUMNS = (
 
 
 def _pull_all(session: Session, words: Sequence[str], parallel: int) -> int:
-    """Pull every account in a process of its own; the highest of their exit statuses.
+    """Pull every account in a separate process, and return the highest exit status.
 
-    What befalls one of them, a crash or a wait without an end, is no other's affair.
+    A crash or an endless wait of one account does not affect the others.
     """
     accounts = sorted(session.accounts(is_for_all=True), key=_proven_at)
     for each in accounts:
@@ -338,7 +333,7 @@ def _pull_all(session: Session, words: Sequence[str], parallel: int) -> int:
             for done in as_completed(waiting):
                 title = waiting[done].title
                 pulls[title], said = done.result()
-                # With --json a report's own error is in the report alone.
+                # With --json the error of a report is printed only in the report.
                 error = pulls[title].get("error", {})
                 if "outcome" in pulls[title] and "message" in error:
                     said.insert(0, f"Error: {error['message']} [{error['code']}]")
@@ -346,7 +341,7 @@ def _pull_all(session: Session, words: Sequence[str], parallel: int) -> int:
                     session.terminal.relay(title, line)
                 meter.show(title, steps=1)
         except KeyboardInterrupt:
-            # Those that have begun keep what has landed, and end by themselves.
+            # Started pulls keep their loaded records, and stop by themselves.
             pool.shutdown(wait=False, cancel_futures=True)
             for process in tuple(running):
                 process.send_signal(signal.SIGINT)
@@ -360,9 +355,9 @@ def _pull_all(session: Session, words: Sequence[str], parallel: int) -> int:
 
 
 def _proven_at(account: ConfiguredAccount) -> datetime:
-    """Up to when what is pulled of the account is proven; what never was comes first."""
+    """Return the time of the last verification; the earliest time if there was no pull."""
     moments: list[datetime] = []
-    # What is wrong with an account is said by its own pull.
+    # The account's own pull reports the error.
     with suppress(ConnectorError):
         warehouse = Warehouse(account.required().folder)
         states = warehouse.status() if warehouse.exists else ()
@@ -385,13 +380,13 @@ def _pull_in_process(
         out, said = process.communicate()
         running.discard(process)
     if process.returncode < 0:
-        # It was killed by a signal, and may have printed half of its report.
+        # A signal killed the process, so the report may be incomplete.
         return {"error": {"code": "killed"}, "exit_status": 1}, said.splitlines()
     return {**json.loads(out), "exit_status": process.returncode}, said.splitlines()
 
 
 def _account_row(title: str, pull: Mapping[str, Any]) -> list[Any]:
-    """One account's line of the table."""
+    """Return the row of an account."""
     resources = pull.get("resources", {}).values()
     sums = [sum(each[name] for each in resources) for name in ("new", "changed", "deleted")]
     outcome = pull.get("outcome") or pull["error"]["code"]
@@ -488,7 +483,7 @@ VERIFY_HEADINGS = (
     "unreadable",
 )
 DIFFERENCES_SHOWN_MAX = 10
-"""Differing records of one resource that are named on the screen; `--json` has them all."""
+"""Differing records printed per resource; `--json` lists all."""
 
 
 @click.command(
@@ -536,7 +531,7 @@ def _print_differences(terminal: Terminal, report: VerifyReport) -> None:
 
 
 def _differences(each: StreamComparison) -> Iterator[str]:
-    """Sentences on the differing records, the first few of each kind."""
+    """Yield sentences on the first differing records of each kind."""
     for kind, ids in (("missing", each.missing), ("extra", each.extra)):
         if ids:
             more = len(ids) - DIFFERENCES_SHOWN_MAX

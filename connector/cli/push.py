@@ -28,7 +28,7 @@ from connector.spreadsheet.problems import COLUMN_MISSING
 from connector.spreadsheet.report import GroupKey, ProblemGroup
 
 SHOWN_MAX = 10
-"""Rows that are told one by one on the screen; the report has them all."""
+"""Rows and kinds of problems that are printed; the report has all of them."""
 
 CREATES_SHOWN_MAX = 3
 """Rows to create that are printed field by field."""
@@ -157,7 +157,7 @@ def push(
         try:
             reports = asyncio.run(pushing)
         except EncodingUnknown as error:
-            # The person whose file it is can tell whether the letters are right.
+            # You can tell from the samples whether the guessed encoding is right.
             for sample in error.samples:
                 terminal.warn(f'read as {error.offered}: "{sample}"')
             raise
@@ -175,7 +175,7 @@ def push(
 
 
 def _resource_and_file(files: tuple[str, ...]) -> list[tuple[str, Path]]:
-    """The files with their resources."""
+    """Return the resource and the path of each file."""
     if len(files) % 2:
         raise Misused(
             f"each resource needs a file, but {len(files)} values were given: {' '.join(files)}",
@@ -187,9 +187,9 @@ def _resource_and_file(files: tuple[str, ...]) -> list[tuple[str, Path]]:
 def _write_maps(
     wanted: Path | None, reports: Sequence[PushReport], *, has_map: bool
 ) -> dict[Path, Path]:
-    """Write down what each file's columns were taken for; where, by the file.
+    """Write the column mapping of each file, and return the paths by file.
 
-    Beside the file, unless a map was given; one that is there already is left as it is.
+    Writes next to the file unless a mapping was given. An existing mapping is kept.
     """
     if wanted is not None and len(reports) > 1:
         raise Misused(
@@ -318,7 +318,7 @@ _HINTS: Mapping[str, str] = {
     "duplicate_in_warehouse": "--mode upsert with --match updates records that exist.",
     "person_erased": "'connector erase --release' removes the person from the list of erasures.",
 }
-"""Options of the command that help with a problem, by its code."""
+"""Options that help with a problem, by its code."""
 
 
 def _closing_sentence(report: PushReport) -> Iterator[str]:

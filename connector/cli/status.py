@@ -132,7 +132,7 @@ class AccountStatus:
 
     @property
     def unread(self) -> Backlog | None:
-        """The records still to be read; None if there are none."""
+        """The records still to be read; None if all are read."""
         waiting = [each for each in self.resources if each.pending or each.is_listing]
         return Backlog.of(
             [Unread(each.pending, each.live, each.proven_at is not None) for each in waiting],
@@ -236,7 +236,7 @@ def _first_step(settings: Settings) -> str:
 
 
 def _changed_at(warehouse: Warehouse) -> datetime | None:
-    """Time at which the published file was replaced; None if there is none."""
+    """Return the time of the published file; None if nothing is published."""
     try:
         return datetime.fromtimestamp(warehouse.published.stat().st_mtime, UTC)
     except FileNotFoundError:

@@ -104,7 +104,7 @@ class Terminal:
 
     @property
     def columns(self) -> int:
-        """Width of the terminal in characters; 100 if there is none."""
+        """Width of the terminal in characters; 100 in a pipe."""
         if not self._has_rich_tables:
             return _WIDTH
         return self._console(self._out).width

@@ -25,7 +25,7 @@ _UNDONE_WIDE, _UNDONE_WIDE_FROM = ("operation", "id"), 100
 """Columns that need a wide terminal."""
 
 UNDONE_SHOWN_MAX = 20
-"""Rows printed of those that can be undone, and of those that cannot; `--json` lists all rows."""
+"""Rows to print of each table; `--json` lists all rows."""
 
 IN_DOUBT_COLUMNS = ("batch", "row", "operation", "who", "code", "found", "since", "file")
 IN_DOUBT_HEADINGS = (

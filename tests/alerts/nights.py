@@ -24,7 +24,7 @@ from connector.client.client import Client
 from connector.pulls import run
 from connector.sandbox.server import Sandbox
 from tests.alerts.receivers import Receiver
-from tests.cli.calling import Called, call
+from tests.support.command import Called, call
 
 BEGAN_AT = datetime(2026, 12, 1, 2, 15, tzinfo=UTC)
 MORNING = timedelta(hours=6)

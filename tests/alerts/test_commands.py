@@ -13,9 +13,10 @@ import pytest
 from connector.cli import COMMANDS, main
 from connector.operations.alert_check import check_alerts
 from connector.sandbox.server import Sandbox
-from tests.alerts.agency import Agency, Clock, settings_of
+from tests.alerts.agency import Agency, settings_of
 from tests.alerts.receivers import Receiver
-from tests.cli.calling import COUNTS, KEY, call, check_fields, variables
+from tests.support.clock import Clock
+from tests.support.command import COUNTS, KEY, call, check_fields, variables
 
 
 @pytest.fixture

@@ -23,8 +23,9 @@ from connector.operations.alert_check import (
 from connector.operations.alerts import Message
 from connector.operations.delivery import Webhook, sinks_of
 from connector.settings.model import Settings
-from tests.alerts.agency import START, Agency, Clock, settings_of
+from tests.alerts.agency import START, Agency, settings_of
 from tests.alerts.receivers import Receiver
+from tests.support.clock import Clock
 
 
 class Recorder:
@@ -50,7 +51,7 @@ class Recorder:
 @pytest.fixture
 def clock() -> Clock:
     """A clock that stands."""
-    return Clock()
+    return Clock(START)
 
 
 @pytest.fixture
@@ -143,7 +144,7 @@ def test_without_a_sink_nothing_is_made(settings: Settings, clock: Clock) -> Non
     assert not settings.folder.exists()
 
 
-# -- a webhook ------------------------------------------------------------------------------------
+# -- a webhook -------------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -12,8 +12,9 @@ import pytest
 from pipelines.accounts import PARTITION_TAG, Account
 from pipelines.definitions import definitions
 from pipelines.sensors import alerts_sensor, failure_alerts_sensor
-from tests.alerts.agency import Agency, Clock, settings_of
+from tests.alerts.agency import Agency, settings_of
 from tests.alerts.receivers import Receiver
+from tests.support.clock import Clock
 
 ACCOUNTS = """
 data_dir = "data"

@@ -12,7 +12,7 @@ from connector.pushes.dry_run import PushFile
 from connector.pushes.push import PushReport, PushRunOptions, push
 from connector.sandbox.server import Sandbox
 from connector.settings.model import Settings
-from tests.pulls.landed import pulled, settings_of
+from tests.support.agency import pulled, settings_of
 
 COUNTS = {
     "jobs": 3,

@@ -17,7 +17,7 @@ from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from tests.backup.aged_backup import COUNTS, Agency
 from tests.privacy.populated_agency import traces
-from tests.pulls.landed import differences, published, rows
+from tests.support.agency import differences, published, rows
 
 pytestmark = pytest.mark.slow
 

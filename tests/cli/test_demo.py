@@ -17,8 +17,9 @@ import pytest
 from connector.cli.demo import COUNTS, MARKER, QUESTIONS, make_folder, run_sandbox
 from connector.errors import SettingsError
 from connector.warehouse.published_file import query
-from tests.cli.calling import ROOT, call, check_fields, start
 from tests.pipelines.running import instance_in
+from tests.repository import ROOT
+from tests.support.command import call, check_fields, start
 
 END_SECONDS_MAX = 20
 

@@ -8,8 +8,8 @@ import pytest
 
 from connector.sandbox.server import Sandbox
 from connector.warehouse.published_file import query
-from tests.cli.calling import KEY, call, variables
 from tests.publishing.agency import LONG, Agency
+from tests.support.command import KEY, call, variables
 
 
 @pytest.fixture

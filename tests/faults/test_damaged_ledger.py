@@ -20,9 +20,9 @@ from connector.ledger.ledger import Ledger
 from connector.ledger.quota import Allowance
 from connector.pushes.undo_report import read_undo_plan
 from connector.sandbox.server import Sandbox
-from tests.cli.calling import call, variables
-from tests.faults.sampling import SHARES, sample_points
 from tests.seeds import SEED, seeded_random
+from tests.support.command import call, variables
+from tests.support.kill_points import SHARES, sample_points
 from tests.tiers import first_fast
 
 EMAIL = "olwen.zz@mail.example"

@@ -11,7 +11,8 @@ from pipelines.accounts import Account
 from pipelines.definitions import define
 from pipelines.freshness import data_is_fresh, result_of
 from pipelines.graph import KEYS, PUBLISHED
-from tests.alerts.agency import Agency, Clock, settings_of
+from tests.alerts.agency import Agency, settings_of
+from tests.support.clock import Clock
 
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
 

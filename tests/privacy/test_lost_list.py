@@ -16,8 +16,8 @@ from connector.ledger.identifiers import fingerprint_of
 from connector.ledger.ledger import Ledger
 from connector.sandbox.server import Sandbox
 from connector.warehouse.warehouse import Warehouse
-from tests.cli.calling import Called, call, variables
 from tests.privacy.populated_agency import traces
+from tests.support.command import Called, call, variables
 from tests.tiers import first_fast
 
 EMAIL, NAME, OTHER = "olwen.zz@mail.example", "Zzyzxworth", "gwen.qq@mail.example"

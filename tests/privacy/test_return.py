@@ -20,7 +20,7 @@ from connector.sandbox.random_values import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
 from connector.warehouse.duckdb_file import open_file
 from tests.privacy.populated_agency import traces
-from tests.pulls.landed import pulled, settings_of
+from tests.support.agency import pulled, settings_of
 
 COUNTS = {
     "jobs": 2,

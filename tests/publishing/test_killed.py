@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from connector.warehouse.runs import last_publications
-from tests.faults.sampling import IS_ALL, SHARES
 from tests.publishing.agency import Agency
 from tests.publishing.killable_publisher import PublisherForkServer
 from tests.seeds import SEED
+from tests.support.kill_points import IS_ALL, SHARES
 
 KEY = "planted-hash-key-77aa"
 NAME = "Zebediah"

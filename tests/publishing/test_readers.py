@@ -18,10 +18,10 @@ from connector.settings.model import load_settings
 from connector.warehouse.duckdb_file import open_file, transaction
 from connector.warehouse.runs import last_publications, published_in
 from connector.warehouse.warehouse import Warehouse
-from tests.faults.sampling import IS_ALL
 from tests.publishing.agency import Agency
 from tests.publishing.killable_publisher import PublisherForkServer, Reader
 from tests.seeds import SEED
+from tests.support.kill_points import IS_ALL
 
 PUBLICATIONS = 50 if IS_ALL else 4
 KILLS = 20 if IS_ALL else 4

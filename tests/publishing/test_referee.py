@@ -26,10 +26,10 @@ from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from connector.settings.model import load_settings
 from connector.warehouse.warehouse import Warehouse
-from tests.faults.sampling import IS_ALL
 from tests.publishing.demonstration import FEW
+from tests.repository import ROOT
+from tests.support.kill_points import IS_ALL
 
-ROOT = Path(__file__).parents[2]
 DBT = ROOT / ".venv-referee" / "bin" / "dbt"
 
 COUNTS = demo.COUNTS if IS_ALL else FEW

@@ -20,8 +20,8 @@ from connector.pulls.run import pull
 from connector.sandbox.faults import Status
 from connector.sandbox.server import Sandbox
 from connector.settings.model import Settings, load_settings
-from tests.faults.simulated_time import Time
-from tests.pulls.landed import differences, published, rows
+from tests.support.agency import differences, published, rows
+from tests.support.clock import Time
 from tests.tiers import only_fast
 
 COUNTS = {"jobs": 4, "candidates": 22, "leads": 3, "content_types": 1, "content_items": 3}

@@ -11,7 +11,7 @@ import pytest
 from connector.sandbox.exchange import HttpExchange
 from connector.sandbox.faults import Crossed, Fault, HtmlPage
 from connector.sandbox.server import Sandbox
-from tests.pulls.landed import differences, published, pulled, rows
+from tests.support.agency import differences, published, pulled, rows
 
 CANDIDATES = "/api/v1/candidates"
 

@@ -28,7 +28,7 @@ from connector.sandbox.random_values import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.warehouse import Warehouse
-from tests.faults.simulated_time import Time
+from tests.support.clock import Time
 
 CANDIDATES = "/api/v1/candidates"
 

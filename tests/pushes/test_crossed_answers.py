@@ -14,7 +14,6 @@ from connector.ledger.push_states import Task
 from connector.sandbox.exchange import HttpExchange
 from connector.sandbox.faults import Crossed, Drop, Fault, Merged, Status
 from connector.sandbox.server import Sandbox
-from tests.faults.simulated_time import Time
 from tests.pushes.pushing import (
     CANDIDATES,
     codes,
@@ -27,6 +26,7 @@ from tests.pushes.pushing import (
     writes,
 )
 from tests.pushes.test_undo import ONE, Undoer, found
+from tests.support.clock import Time
 
 
 @pytest.fixture

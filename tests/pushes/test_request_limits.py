@@ -18,7 +18,6 @@ from connector.pulls.outcome import Progress
 from connector.pushes.batch_report import BatchReport
 from connector.sandbox.faults import Drop, Limited, Status
 from connector.sandbox.server import Sandbox
-from tests.faults.simulated_time import Time
 from tests.pushes.pushing import (
     CANDIDATES,
     Pusher,
@@ -31,6 +30,7 @@ from tests.pushes.pushing import (
     settings_of,
     writes,
 )
+from tests.support.clock import Time
 
 
 def counted(report: BatchReport) -> dict[str, int]:

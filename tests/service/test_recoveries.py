@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from connector.sandbox.server import Sandbox
-from tests.cli.calling import COUNTS, KEY, Called, call, variables
-from tests.pulls.landed import differences
+from tests.support.agency import differences
+from tests.support.command import COUNTS, KEY, Called, call, variables
 from tests.tiers import first_fast
 
 ERRORS = Path(__file__).parents[2] / "docs" / "ERRORS.md"

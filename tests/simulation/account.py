@@ -32,8 +32,8 @@ from connector.pushes.dry_run import PushFile
 from connector.pushes.push import PushReport, PushRunOptions, push
 from connector.pushes.undo import LAST, undo
 from connector.sandbox.server import Sandbox
-from tests.pulls.landed import reading, settings_of
 from tests.simulation.agency import MARK, PERSONAL, RESOURCES, Agency, ErasablePerson
+from tests.support.agency import reading, settings_of
 
 STEPS = 12
 LEDGER = "ledger.sqlite"

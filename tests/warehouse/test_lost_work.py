@@ -15,8 +15,8 @@ import pytest
 from connector.errors import DiskFull
 from connector.sandbox.server import Sandbox
 from connector.warehouse.warehouse import Warehouse
-from tests.cli.calling import Called, call, variables
-from tests.pulls.landed import differences, reading
+from tests.support.agency import differences, reading
+from tests.support.command import Called, call, variables
 from tests.tiers import first_fast, only_fast
 
 COUNTS = {"jobs": 3, "candidates": 20}

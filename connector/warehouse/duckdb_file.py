@@ -19,6 +19,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from math import inf
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
 
@@ -32,8 +33,11 @@ from connector.errors import (
     WarehouseError,
     naming,
 )
-from connector.ledger.file_locks import is_refusal, no_locks
+from connector.ledger.sqlite_file import is_refusal, no_locks
 from connector.log import stamped
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 # -- Quoting ---------------------------------------------------------------------------------------
 # Names and texts as SQL has them, for statements that are put together.
@@ -387,7 +391,7 @@ def _free_name(work: Path, stamp: str, ending: str) -> Path:
     return next(path for name in names if not (path := work.with_name(name)).exists())
 
 
-# -- Time ----------------------------------------------------------------------------------------
+# -- Time ------------------------------------------------------------------------------------------
 # Times across DuckDB's border, as microseconds since 1970.
 #
 # Exact both ways, and independent of the time zone package that DuckDB wants for its own
@@ -410,3 +414,13 @@ def to_microseconds(moment: datetime | None) -> int | None:
 def iso(moment: datetime | None) -> str | None:
     """The time as text that DuckDB casts."""
     return None if moment is None else moment.isoformat()
+
+
+@contextmanager
+def staged_table(connection: duckdb.DuckDBPyConnection, table: pa.Table) -> Iterator[None]:
+    """The table, readable as `stage`."""
+    connection.register("stage", table)
+    try:
+        yield
+    finally:
+        connection.unregister("stage")

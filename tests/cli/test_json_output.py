@@ -15,7 +15,7 @@ from connector.cli import main
 from connector.sandbox.faults import Drop
 from connector.sandbox.server import Sandbox
 from generate.json_fields import JSON_FIELDS
-from tests.cli.calling import COUNTS, KEY, call, check_fields, start, variables
+from tests.support.command import COUNTS, KEY, call, check_fields, start, variables
 
 
 def with_json(group: click.Group, above: str = "") -> Iterator[str]:

@@ -12,8 +12,8 @@ from connector.sandbox.request_limits import RateFigures
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from tests.faults.network_faults import Refused
-from tests.faults.simulated_time import Time, pulled
-from tests.pulls.landed import differences, published
+from tests.support.agency import differences, published
+from tests.support.clock import Time, pulled
 from tests.tiers import first_fast
 
 COUNTS = {"candidates": 90, "jobs": 4, "content_types": 1, "content_items": 2}

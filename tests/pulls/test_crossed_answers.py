@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse
 from connector.sandbox.exchange import Fault, HttpExchange
 from connector.sandbox.faults import Crossed, HtmlPage
 from connector.sandbox.server import Sandbox
-from tests.pulls.landed import differences, published, pulled, rows
+from tests.support.agency import differences, published, pulled, rows
 
 CANDIDATES = "/api/v1/candidates"
 

@@ -14,7 +14,7 @@ from connector.sandbox.exchange import Fault
 from connector.sandbox.faults import HtmlPage, NotJson
 from connector.sandbox.server import Sandbox
 from connector.warehouse.runs import ResourceRun
-from tests.pulls.landed import differences, published, pulled, rows, settings_of
+from tests.support.agency import differences, published, pulled, rows, settings_of
 
 COUNTS = {"candidates": 130, "jobs": 8}
 

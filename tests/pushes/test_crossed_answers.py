@@ -15,7 +15,6 @@ from connector.ledger.push_states import Task
 from connector.sandbox.exchange import Fault, HttpExchange
 from connector.sandbox.faults import Crossed, Drop, Merged, Status
 from connector.sandbox.server import Sandbox
-from tests.faults.simulated_time import Time
 from tests.pushes.pushing import (
     CANDIDATES,
     codes,
@@ -28,6 +27,7 @@ from tests.pushes.pushing import (
     writes,
 )
 from tests.pushes.test_undo import ONE, Undoer, found
+from tests.support.clock import Time
 
 
 @pytest.fixture

@@ -14,9 +14,6 @@ from connector.pulls.run import pull
 from connector.pushes.batch_report import DeclaredRecord
 from connector.sandbox.faults import Drop, HtmlPage
 from connector.sandbox.server import Sandbox
-from tests.cli.calling import call, variables
-from tests.faults.simulated_time import work_rows
-from tests.pulls.landed import differences, published, rows
 from tests.pushes.pushing import (
     CANDIDATES,
     Pusher,
@@ -30,6 +27,9 @@ from tests.pushes.pushing import (
     update,
     writes,
 )
+from tests.support.agency import differences, published, rows
+from tests.support.clock import work_rows
+from tests.support.command import call, variables
 
 
 def held(pusher: Pusher, *rows: int) -> str:

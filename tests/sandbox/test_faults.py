@@ -15,7 +15,8 @@ import pytest
 from connector.sandbox import faults
 from connector.sandbox.exchange import Fault
 from connector.sandbox.server import Sandbox
-from tests.sandbox.world import Clock, World
+from tests.sandbox.world import MORNING, World
+from tests.support.clock import Clock
 
 Open = Callable[..., World]
 RATE_HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
@@ -24,7 +25,7 @@ RATE_HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset
 @pytest.fixture
 def world(open_world: Open) -> World:
     """A world with two jobs, whose clock stands still."""
-    return open_world(counts={"jobs": 2}, clock=Clock())
+    return open_world(counts={"jobs": 2}, clock=Clock(MORNING))
 
 
 def create(world: World, **options: Any) -> httpx.Response:
@@ -117,7 +118,7 @@ def test_late_effect_is_dated_when_it_comes(world: World) -> None:
     world.sandbox.faults.add(faults.Drop("later"))
     with pytest.raises(httpx.RemoteProtocolError):
         create(world)
-    clock.advance(90)
+    clock.pass_time(seconds=90)
 
     world.sandbox.apply_delayed_effects()
 

@@ -74,8 +74,8 @@ if TYPE_CHECKING:
     from connector.spreadsheet.mapping_file import load_map as load_map
     from connector.spreadsheet.problems import PROBLEMS as PROBLEMS
     from connector.warehouse.published_file import query as query
+    from connector.warehouse.rows import Column as Column
     from connector.warehouse.runs import ResourceRun as ResourceRun
-    from connector.warehouse.schema import Column as Column
     from connector.warehouse.schema import columns as columns
     from connector.warehouse.warehouse import Warehouse as Warehouse
 

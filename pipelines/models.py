@@ -62,7 +62,7 @@ def spec_of(project: Project, name: str) -> dg.AssetSpec:
     """Return the asset of a seed or model, with its dependencies."""
     model = project.models.get(name)
     deps = [key_of(project, each) for each in project.parents[name]]
-    for table in project.sources_of(model) if model is not None else ():
+    for table in model.query.sources if model is not None else ():
         key = landed_key(table)
         deps += KEYS.values() if key is None else [key]
     return dg.AssetSpec(
@@ -142,7 +142,7 @@ def _asset(project: Project, about: str) -> dg.AssetKey:
     """
     if about in project.parents:
         return key_of(project, about)
-    readers = (m for m in project.models.values() if about in project.sources_of(m))
+    readers = (m for m in project.models.values() if about in m.query.sources)
     return key_of(project, next((each.name for each in readers), project.build_order[0]))
 
 

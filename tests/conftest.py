@@ -17,7 +17,7 @@ import duckdb
 import pytest
 from hypothesis import HealthCheck, settings
 
-from connector.ledger.identity import Identity
+from connector.ledger.ledger import Identity
 from connector.warehouse.duckdb_file import make_folder, naming_errors
 from connector.warehouse.warehouse import Warehouse
 from tests.seeds import SEED

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Literal
 
 from connector.ledger.ledger import Ledger
-from connector.ledger.ledger_records import columns_of, insert, read_records, values_of
+from connector.ledger.sqlite_file import columns_of, insert, read_records, values_of
 
 Change = Literal["opened", "changed", "ended"]
 """Latest change of an alert: that is what its message reports."""

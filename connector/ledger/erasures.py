@@ -21,7 +21,6 @@ from connector.ledger.journal_persons import JournalMatches, reduce_journal
 from connector.ledger.journal_reads import parse_moment
 from connector.ledger.journal_writes import JournalChange
 from connector.ledger.ledger import Ledger
-from connector.ledger.ledger_records import columns_of, insert, read_records, reader_of, values_of
 from connector.ledger.person import Person
 from connector.ledger.receipts import (
     ListedHash,
@@ -31,6 +30,7 @@ from connector.ledger.receipts import (
     note_release,
     unlisted,
 )
+from connector.ledger.sqlite_file import columns_of, insert, read_records, reader_of, values_of
 
 _CHECKPOINT_SECONDS = 10.0
 _RETRY_SECONDS = 0.05

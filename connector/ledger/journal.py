@@ -38,10 +38,10 @@ from connector.ledger.journal_reads import (
 from connector.ledger.journal_records import Attempt, Transition
 from connector.ledger.journal_writes import VALUES_AT_ONCE, JournalChange
 from connector.ledger.ledger import Ledger
-from connector.ledger.ledger_records import reader_of
 from connector.ledger.ledger_schema import OPEN
 from connector.ledger.push_plan import PushPlan, PushPolicy
 from connector.ledger.push_states import IN_DOUBT, State
+from connector.ledger.sqlite_file import reader_of
 
 PUSH_LEASE = "push"
 """Name of the lease for what writes to the API: one run of each account at a time."""

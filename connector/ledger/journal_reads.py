@@ -17,7 +17,6 @@ from typing import Any, Literal, get_args
 
 from connector.ledger.journal_records import Attempt, RowStatus
 from connector.ledger.ledger import Ledger
-from connector.ledger.ledger_records import columns_of, read_records, reader_of
 from connector.ledger.ledger_schema import OPEN
 from connector.ledger.push_plan import Problem, PushPolicy, from_json
 from connector.ledger.push_states import (
@@ -31,6 +30,7 @@ from connector.ledger.push_states import (
     outcome_of,
     outcome_of_follower,
 )
+from connector.ledger.sqlite_file import columns_of, read_records, reader_of
 
 BatchAction = Literal["prepared", "sent", "undone"]
 """What a person did with a batch."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from connector.ledger.ledger_records import columns_of, read_records
+from connector.ledger.sqlite_file import columns_of, read_records
 
 # -- Owner -----------------------------------------------------------------------------------------
 # Who holds a lease: one process on one machine, known well enough to tell that it is dead.

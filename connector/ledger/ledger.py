@@ -17,9 +17,7 @@ from pathlib import Path
 from typing import Self
 
 from connector.errors_api import LeaseHeld, LeaseLost, QuotaSpent
-from connector.ledger.identity import Identity
 from connector.ledger.lease import LEASE_SECONDS, Lease, LeaseOwner, describe_owner, held_leases
-from connector.ledger.ledger_records import columns_of, insert, read_records, reader_of, values_of
 from connector.ledger.quota import (
     UNSETTLED,
     USUAL_DAYS,
@@ -34,8 +32,39 @@ from connector.ledger.quota import (
     period_of,
     usual_requests,
 )
-from connector.ledger.sqlite_file import connect, naming_errors, transaction
+from connector.ledger.sqlite_file import (
+    columns_of,
+    connect,
+    insert,
+    naming_errors,
+    read_records,
+    reader_of,
+    transaction,
+    values_of,
+)
 from connector.settings.model import Settings
+
+# -- Identity --------------------------------------------------------------------------------------
+# Identity of a data folder: the work file and the ledger of one folder have the same one.
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Identity that each file of a data folder holds.
+
+    Attributes:
+        folder: Random name of the folder, made by its first run.
+        address: Address of the workspace whose records are in the folder.
+        written_by: Version of the connector that wrote the file last.
+    """
+
+    folder: str
+    address: str
+    written_by: str
+
+
+# -- Ledger ----------------------------------------------------------------------------------------
+
 
 LEDGER_FILE = "ledger.sqlite"
 

@@ -7,24 +7,66 @@ the writer, nor the writer for them (`journal_mode = WAL`).
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import json
 import sqlite3
+import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
+from dataclasses import fields
+from datetime import date, datetime
+from functools import cache
 from pathlib import Path
+from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from connector.atomic_files import create
 from connector.errors import (
     DiskFull,
     LedgerDamaged,
+    NoFileLocks,
     NotALedger,
     WarehouseBusy,
     WarehouseError,
     naming,
 )
-from connector.ledger.file_locks import has_locks, no_locks
 from connector.ledger.ledger_schema import LEDGER_VERSION, SCHEMA
 from connector.ledger.receipts import list_receipted
+
+# -- File locks ------------------------------------------------------------------------------------
+# Locks of files: some file systems, such as network shares, refuse every lock.
+
+
+_REFUSALS = frozenset((errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS))
+"""Errors with which a file system says that it has no locks."""
+
+
+def is_refusal(error: OSError) -> bool:
+    """Return True if the error of a lock says that the file system has no locks."""
+    return error.errno in _REFUSALS
+
+
+def no_locks(path: Path) -> NoFileLocks:
+    """Return the error of a file or folder whose file system has no locks."""
+    return NoFileLocks(f"the file system of {path} has no file locks")
+
+
+def has_locks(folder: Path) -> bool:
+    """Return True unless the file system of the folder refuses to lock a new file.
+
+    DuckDB and SQLite report such a refusal as a lock that another process holds.
+    """
+    try:
+        with tempfile.TemporaryFile(dir=folder) as handle:
+            fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return not is_refusal(error)
+    return True
+
+
+# -- Sqlite file -----------------------------------------------------------------------------------
+
 
 APPLICATION_ID = 0x52434C47
 """The mark by which the file is known for ours, "RCLG"."""
@@ -285,3 +327,119 @@ def _spent(then: sqlite3.Connection, now: sqlite3.Connection) -> bool:
 
 def _by_key(rows: Iterable[tuple[object, ...]]) -> dict[tuple[object, ...], int]:
     return {row[:-1]: int(str(row[-1])) for row in rows}
+
+
+# -- Ledger records --------------------------------------------------------------------------------
+# Rows of the ledger's tables as records, and records as rows.
+#
+# The names of columns are those of the fields, and a field's type says how its value is written
+# down: times in ISO 8601, paths as texts, and mappings as JSON. SQLite stores a value of any kind
+# in any column, so that each is held against its field's type: what is of another kind, no one
+# wrote here, and the file is damaged.
+
+
+T = TypeVar("T")
+
+_Reader = Callable[[Any], Any]
+
+
+def reader_of(*kinds: type[Any]) -> _Reader:
+    """Reader of values of one kind. It raises `TypeError` for other kinds."""
+
+    def read(value: Any) -> Any:
+        if not isinstance(value, kinds):
+            raise TypeError(f"not a {kinds[0].__name__}: {type(value).__name__}")
+        return value
+
+    return read
+
+
+def _one_of(*values: Any) -> _Reader:
+    def read(value: Any) -> Any:
+        if value not in values:
+            raise ValueError("not a value of this field")
+        return value
+
+    return read
+
+
+_READERS: Mapping[Any, _Reader] = {
+    datetime: datetime.fromisoformat,
+    date: date.fromisoformat,
+    bool: lambda value: bool(_one_of(0, 1)(value)),
+    int: reader_of(int),
+    float: reader_of(float, int),
+    str: reader_of(str),
+    bytes: reader_of(bytes),
+    Path: Path,
+    Mapping: json.loads,
+}
+
+
+def read_records(
+    connection: sqlite3.Connection,
+    kind: type[T],
+    query: str,
+    parameters: Iterable[Any] = (),
+    readers: Mapping[str, _Reader] | None = None,
+) -> list[T]:
+    """The rows of a query as records of that kind, of which it selects every field or
+    those without a default. `readers` read the values of fields whose type says too little.
+    """
+    cursor = connection.execute(query, tuple(parameters))
+    names = [column for column, *_ in cursor.description]
+    known = {**_readers_of(cast("Any", kind)), **(readers or {})}
+    takes = [known.get(name) for name in names]
+    return [
+        kind(
+            **{
+                name: value if take is None or value is None else take(value)
+                for name, value, take in zip(names, row, takes, strict=True)
+            }
+        )
+        for row in cursor
+    ]
+
+
+def columns_of(kind: type[Any]) -> str:
+    """The names of a kind's fields, as a query selects them."""
+    return ", ".join(each.name for each in fields(kind))
+
+
+def values_of(record: Any) -> dict[str, Any]:
+    """The fields of a record by their names."""
+    return {each.name: getattr(record, each.name) for each in fields(record)}
+
+
+def insert(connection: sqlite3.Connection, table: str, values: Mapping[str, Any]) -> int:
+    """Add a row to a table; returns its row id."""
+    marks = ", ".join("?" for _ in values)
+    cursor = connection.execute(
+        f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})",
+        [to_column(value) for value in values.values()],
+    )
+    return cursor.lastrowid or 0
+
+
+def to_column(value: Any) -> Any:
+    """A value as it is written down."""
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return json.dumps(dict(value), default=to_column)
+    return str(value) if isinstance(value, Path) else value
+
+
+@cache
+def _readers_of(kind: Hashable) -> Mapping[str, _Reader]:
+    """The readers of a kind's fields; of one whose type says too little there is none."""
+    found = {}
+    for name, hint in get_type_hints(kind).items():
+        # Of a value that may be None, the type is among the arguments.
+        for each in (hint, *get_args(hint)):
+            is_literal = get_origin(each) is Literal
+            reader = _one_of(*get_args(each)) if is_literal else None
+            if (reader := reader or _READERS.get(get_origin(each) or each)) is not None:
+                found[name] = reader
+                break
+    return found

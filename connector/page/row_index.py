@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from connector.ledger.push_plan import Problem
-from connector.pushes.spill_file import SpillFile
-from connector.spreadsheet.packed_rows import (
+from connector.pushes.spill_file import (
+    SpillFile,
     packed_result,
     packed_row,
     unpacked_result,

@@ -15,7 +15,8 @@ import duckdb
 from connector.errors import LakehouseDiffers
 from connector.publishing.lakehouse_connection import LAKE
 from connector.warehouse.duckdb_file import literal, quoted
-from connector.warehouse.schema import Column, TableSchema
+from connector.warehouse.rows import Column
+from connector.warehouse.schema import TableSchema
 
 SCHEMAS = ("landing", "history", "marts", "seeds")
 """What is shared of a published file. `staging` is a means to an end, and `sync` and `push` are the

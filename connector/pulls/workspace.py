@@ -18,8 +18,7 @@ from connector.client.client import Client
 from connector.client.endpoint import RecordEndpoint
 from connector.errors import FolderMixed, LedgerLost, OtherWorkspace
 from connector.errors_api import Forbidden, NotFound
-from connector.ledger.identity import Identity
-from connector.ledger.ledger import Ledger
+from connector.ledger.ledger import Identity, Ledger
 from connector.settings.model import Settings
 from connector.version import program_version
 from connector.warehouse import state

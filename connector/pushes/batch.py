@@ -56,8 +56,7 @@ from connector.pushes.batch_report import (
     outcome_of_rows,
 )
 from connector.pushes.landed_writes import copy_and_publish, copy_journal
-from connector.pushes.push_executor import BatchExecutor, GoOn, RowExecutor, Sleep
-from connector.pushes.push_session import PushSession
+from connector.pushes.push_executor import BatchExecutor, GoOn, PushSession, RowExecutor, Sleep
 from connector.pushes.row_steps import run_row
 from connector.settings.model import Settings
 from connector.warehouse.pull_commands import CreatedBetween

@@ -27,7 +27,7 @@ from connector.catalog.resource import Declaration, Resource
 from connector.catalog.value import Kind
 from connector.ledger.journal_records import Attempt
 from connector.ledger.push_plan import fold_identity
-from connector.pushes.push_commands import (
+from connector.pushes.push_row import (
     ClaimedRecords,
     ListNewest,
     NewestBefore,

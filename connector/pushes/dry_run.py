@@ -29,19 +29,20 @@ from connector.ledger.quota import MonthUse, format_moment
 from connector.ledger.suppression import SuppressionList
 from connector.pulls.workspace import check_files
 from connector.pushes.file_warnings import LostColumns, load_saved_match, warning_questions
-from connector.pushes.spill_file import SpillFile, SpillMap
+from connector.pushes.spill_file import (
+    SpillFile,
+    SpillMap,
+    packed_pair,
+    packed_result,
+    unpacked_pair,
+    unpacked_result,
+)
 from connector.settings.model import Settings
 from connector.spreadsheet.check import BATCH_ROWS, CheckedRow, check
 from connector.spreadsheet.column_inference import ColumnMeanings
 from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.matching import ClaimedKeys, comparison_key
-from connector.spreadsheet.packed_rows import (
-    packed_pair,
-    packed_result,
-    unpacked_pair,
-    unpacked_result,
-)
 from connector.spreadsheet.problems import COLUMN_MISSING, FileQuestion, SheetRow
 from connector.spreadsheet.report import REMEMBERED_MAX, RowResult, Summary
 from connector.spreadsheet.table import Spreadsheet, open_table

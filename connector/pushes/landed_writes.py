@@ -20,8 +20,8 @@ from connector.ledger.journal import Journal
 from connector.ledger.journal_reads import Changes
 from connector.ledger.journal_records import Transition
 from connector.ledger.ledger import Ledger
-from connector.ledger.ledger_records import values_of
 from connector.ledger.push_states import RowEvent, Task
+from connector.ledger.sqlite_file import values_of
 from connector.publishing.publication import publish as publish_file
 from connector.settings.model import Settings
 from connector.warehouse.bookmark import Stream

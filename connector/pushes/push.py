@@ -34,13 +34,14 @@ from connector.pushes.spill_file import SpillMap
 from connector.settings.model import Settings
 from connector.spreadsheet.problems import SheetRow
 from connector.spreadsheet.report import (
+    PLAIN_WORDS,
+    ReportWords,
     RowResult,
     Summary,
     report_path,
     write_report,
     write_some_rows,
 )
-from connector.spreadsheet.report_words import PLAIN_WORDS, ReportWords
 
 if TYPE_CHECKING:
     # What sends takes a third of a second to be imported, and a preview sends nothing.

@@ -40,19 +40,17 @@ from connector.pushes.create_lookup import (
     find_created_record,
     find_existing,
 )
-from connector.pushes.push_commands import (
+from connector.pushes.push_row import (
+    ATTEMPTS_MAX,
     Accepted,
     ClaimedRecords,
     Declined,
     Lost,
     OpenCreates,
+    PushRow,
     PushSteps,
     ReadOne,
     WaitUntil,
-)
-from connector.pushes.push_row import (
-    ATTEMPTS_MAX,
-    PushRow,
     already_there_problem,
     conflict_problems,
     declined_problems,

@@ -29,10 +29,8 @@ from connector.pulls.outcome import Watch
 from connector.pulls.run_context import RunContext, open_run
 from connector.pulls.workspace import check_files
 from connector.pushes.landed_writes import copy_and_publish
-from connector.pushes.push_commands import Accepted, Answer, Declined, answer_of
-from connector.pushes.push_executor import BatchExecutor, GoOn, Sleep
-from connector.pushes.push_row import declined_problems
-from connector.pushes.push_session import PushSession
+from connector.pushes.push_executor import BatchExecutor, GoOn, PushSession, Sleep
+from connector.pushes.push_row import Accepted, Answer, Declined, answer_of, declined_problems
 from connector.pushes.row_steps import altered_problems
 from connector.pushes.undo_plan import UndoStep, is_unchanged_by_others, plan_undo
 from connector.pushes.undo_report import (

@@ -29,8 +29,14 @@ from connector.ledger.push_states import PreviewOutcome
 from connector.log import neutralise
 from connector.spreadsheet.columns import column_letter
 from connector.spreadsheet.problems import Amount, Cell, PartlyShown, SheetRow
-from connector.spreadsheet.report import Pairs, RowResult, Summary, placeholder, report_cells
-from connector.spreadsheet.report_words import ReportWords
+from connector.spreadsheet.report import (
+    Pairs,
+    ReportWords,
+    RowResult,
+    Summary,
+    placeholder,
+    report_cells,
+)
 from connector.spreadsheet.table import Spreadsheet
 from connector.spreadsheet.template_sheet import TemplateColumn
 from connector.spreadsheet.texts import escape_text_cell, is_hazard

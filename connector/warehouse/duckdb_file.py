@@ -19,6 +19,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from math import inf
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
 
@@ -32,8 +33,11 @@ from connector.errors import (
     WarehouseError,
     naming,
 )
-from connector.ledger.file_locks import is_refusal, no_locks
+from connector.ledger.sqlite_file import is_refusal, no_locks
 from connector.log import stamped
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 # -- Quoting ---------------------------------------------------------------------------------------
 # Quoted names and texts for SQL statements.
@@ -390,7 +394,7 @@ def _free_name(work: Path, stamp: str, ending: str) -> Path:
     return next(path for name in names if not (path := work.with_name(name)).exists())
 
 
-# -- Time ----------------------------------------------------------------------------------------
+# -- Time ------------------------------------------------------------------------------------------
 # Timestamps are exchanged with DuckDB as microseconds since 1970. This is exact, and does not need
 # the time zone package that DuckDB's own conversion requires.
 
@@ -411,3 +415,13 @@ def to_microseconds(moment: datetime | None) -> int | None:
 def iso(moment: datetime | None) -> str | None:
     """Return the timestamp as text that DuckDB can cast."""
     return None if moment is None else moment.isoformat()
+
+
+@contextmanager
+def staged_table(connection: duckdb.DuckDBPyConnection, table: pa.Table) -> Iterator[None]:
+    """Make the table readable as `stage`."""
+    connection.register("stage", table)
+    try:
+        yield
+    finally:
+        connection.unregister("stage")

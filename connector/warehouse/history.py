@@ -20,9 +20,9 @@ import pyarrow as pa
 
 from connector.catalog.resource import Resource
 from connector.warehouse.bookmark import Stream
-from connector.warehouse.duckdb_file import from_microseconds, quoted
+from connector.warehouse.duckdb_file import from_microseconds, quoted, staged_table
 from connector.warehouse.pull_commands import Found, Gone
-from connector.warehouse.queries import ExistingRow, staged_table
+from connector.warehouse.queries import ExistingRow
 from connector.warehouse.rows import (
     RowBatch,
     differing_listed_names,

@@ -20,10 +20,10 @@ from connector.catalog.value import Kind
 from connector.ledger.suppression import SuppressionList
 from connector.warehouse import pull_commands
 from connector.warehouse.bookmark import Stream
-from connector.warehouse.duckdb_file import iso, literal, quoted
+from connector.warehouse.duckdb_file import iso, literal, quoted, staged_table
 from connector.warehouse.history import History
 from connector.warehouse.pull_commands import Commit, Event, Found, Gone, Unread
-from connector.warehouse.queries import ExistingRow, created_between, staged_table, stored_rows
+from connector.warehouse.queries import ExistingRow, created_between, stored_rows
 from connector.warehouse.rows import (
     RowBatch,
     as_json,

@@ -32,9 +32,8 @@ from connector.ledger.person import (
     without_person,
 )
 from connector.ledger.suppression import SuppressionFilter, SuppressionList
-from connector.warehouse.duckdb_file import literal, quoted
+from connector.warehouse.duckdb_file import literal, quoted, staged_table
 from connector.warehouse.published_file import open_snapshot
-from connector.warehouse.queries import staged_table
 from connector.warehouse.rows import as_json
 
 _SCHEMAS = ("landing", "history")

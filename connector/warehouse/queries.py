@@ -6,19 +6,17 @@ All functions use an open connection and only read.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import duckdb
-import pyarrow as pa
 
 from connector.catalog.resource import Declaration, Resource
 from connector.warehouse import pull_commands
 from connector.warehouse.bookmark import Stream
-from connector.warehouse.duckdb_file import from_microseconds, quoted, to_microseconds
+from connector.warehouse.duckdb_file import from_microseconds, quoted, staged_table, to_microseconds
 from connector.warehouse.pull_commands import LandedRow
 from connector.warehouse.rows import as_json, differing_listed_names, differing_names, ids_table
 
@@ -53,16 +51,6 @@ class ExistingRow:
         # Another key order results in a text of the same length, so other lengths need no parsing.
         is_as_long = len(self.record) == len(record)
         return is_as_long and not differing_names(json.loads(self.record), json.loads(record))
-
-
-@contextmanager
-def staged_table(connection: duckdb.DuckDBPyConnection, table: pa.Table) -> Iterator[None]:
-    """Make the table readable as `stage`."""
-    connection.register("stage", table)
-    try:
-        yield
-    finally:
-        connection.unregister("stage")
 
 
 def created_between(created: Iterable[datetime | None]) -> str:

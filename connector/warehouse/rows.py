@@ -11,16 +11,13 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from connector.catalog.field import Field
 from connector.catalog.resource import Declaration, Record
 from connector.catalog.value import Kind
-
-if TYPE_CHECKING:
-    from connector.warehouse.schema import Column
 
 ARROW_TYPES = {
     "VARCHAR": pa.string(),
@@ -37,6 +34,16 @@ HALF_PAIR_MARK = "\ufffd"
 _VALUE_CHARACTERS_MAX = 60
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Column of a landing table. `field` is None for the connector's own columns."""
+
+    name: str
+    type: str
+    comment: str
+    field: Field | None = None
 
 
 @dataclass(frozen=True, slots=True)

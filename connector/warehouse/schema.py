@@ -21,10 +21,9 @@ from connector.catalog.field import Field
 from connector.catalog.resource import Declaration
 from connector.catalog.value import Kind
 from connector.errors import NotAWarehouse
-from connector.warehouse.duckdb_file import literal, quoted, transaction
+from connector.warehouse.duckdb_file import literal, quoted, staged_table, transaction
 from connector.warehouse.internal_tables import OWN_TABLES
-from connector.warehouse.queries import staged_table
-from connector.warehouse.rows import ARROW_TYPES, column_value, places_table
+from connector.warehouse.rows import ARROW_TYPES, Column, column_value, places_table
 
 SCHEMA_VERSION = 1
 """Layout version of a work file. An older version of the connector refuses a newer layout.
@@ -46,16 +45,6 @@ TYPES = {
 
 PARTS_TABLE = "content_type_fields"
 """Table for the parts of a content type."""
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """Column of a landing table. `field` is None for the connector's own columns."""
-
-    name: str
-    type: str
-    comment: str
-    field: Field | None = None
 
 
 def _named(texts: Mapping[str, str]) -> tuple[Column, ...]:

@@ -15,12 +15,11 @@ import pyarrow as pa
 
 from connector.catalog import CATALOG, declaration
 from connector.catalog.value import read_datetime
-from connector.ledger.identity import Identity
+from connector.ledger.ledger import Identity
 from connector.warehouse.bookmark import Bookmark, Stream
-from connector.warehouse.duckdb_file import from_microseconds, iso, literal, quoted
+from connector.warehouse.duckdb_file import from_microseconds, iso, literal, quoted, staged_table
 from connector.warehouse.internal_tables import TableRows, column_types
 from connector.warehouse.pull_commands import Event
-from connector.warehouse.queries import staged_table
 from connector.warehouse.rows import ARROW_TYPES, as_json, without_surrogates
 from connector.warehouse.runs import (
     PROVEN_AT,

@@ -19,7 +19,7 @@ from duckdb import DuckDBPyConnection as Connection
 
 from connector.catalog import CATALOG
 from connector.catalog.resource import Declaration
-from connector.ledger.identity import Identity
+from connector.ledger.ledger import Identity
 from connector.warehouse import pull_commands, runs, state
 from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import (

@@ -28,7 +28,8 @@ from connector.operations.findings import (
 )
 from connector.settings.values import read_age
 from connector.warehouse.runs import Publication, ResourceRun, Run, RunHealth
-from tests.alerts.agency import DONE, START, Agency, Clock, settings_of
+from tests.alerts.agency import DONE, START, RecordedAccount, settings_of
+from tests.support.clock import Clock
 
 AGE = read_age("26h")
 
@@ -69,7 +70,7 @@ def bad(found: RunHealth | None = None, **snapshot: Any) -> list[str]:
     return [name for name, each in seen(found, **snapshot).items() if each is not None]
 
 
-# -- pulls ----------------------------------------------------------------------------------------
+# -- pulls -----------------------------------------------------------------------------------------
 
 
 def test_a_pull_fails_since_the_first_of_those_in_a_row() -> None:
@@ -99,8 +100,8 @@ def test_the_apis_own_words_are_left_out(message: str | None, expected: tuple[st
 
 
 def test_a_run_under_way_says_nothing_and_one_that_was_cut_off_does(tmp_path: Path) -> None:
-    settings, clock = settings_of(tmp_path), Clock()
-    begun = Agency(settings, clock).pull("done", unlike={"jobs": {"proven": False}})
+    settings, clock = settings_of(tmp_path), Clock(START)
+    begun = RecordedAccount(settings, clock).pull("done", unlike={"jobs": {"proven": False}})
     owner = LeaseOwner.of_this_process(begun.run_id, "pull")
     with Ledger(settings.folder) as ledger, pytest.MonkeyPatch.context() as patch:
         cut = replace(health(), runs=(replace(begun, outcome=None),))
@@ -202,7 +203,7 @@ def test_a_slow_api_is_reported_by_the_time_of_a_request(
     assert [] == bad(health(last, *usual[:4]))
 
 
-# -- pushes ---------------------------------------------------------------------------------------
+# -- pushes ----------------------------------------------------------------------------------------
 
 
 def batch(hours: float, outcome: str | None, refused: int = 0, **unlike: Any) -> PushRun:
@@ -241,7 +242,7 @@ def test_a_push_is_not_repeated_by_the_next_pull() -> None:
     assert TryAgain.action == found.action
 
 
-# -- quota, clock, silence ------------------------------------------------------------------------
+# -- quota, clock, silence -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -302,7 +303,7 @@ def test_first_pull_has_time_and_none_at_all_has_not() -> None:
     assert ["silent"] == bad(replace(health(), first_run_at=None))
 
 
-# -- files and jobs -------------------------------------------------------------------------------
+# -- files and jobs --------------------------------------------------------------------------------
 
 
 def test_a_file_that_cannot_be_read_is_reported_and_the_rest_stays_unknown(tmp_path: Path) -> None:

@@ -23,8 +23,7 @@ from connector.ledger.push_plan import RowQueue
 from connector.pushes import create_lookup
 from connector.pushes import row_steps as push_create
 from connector.pushes import row_steps as push_update
-from connector.pushes.push_commands import Answer, Lost, Unsent, answer_of
-from connector.pushes.push_row import PushRow
+from connector.pushes.push_row import Answer, Lost, PushRow, Unsent, answer_of
 from connector.pushes.row_steps import plan_update as compare_values
 from tests.simulation.ablation import changed
 from tests.simulation.push import pusher

@@ -43,7 +43,7 @@ from connector.ledger.push_plan import (
 )
 from connector.ledger.push_states import FOR_A_PERSON
 from connector.ledger.sqlite_file import transaction
-from connector.pushes.push_commands import (
+from connector.pushes.push_row import (
     Accepted,
     Answer,
     ClaimedRecords,

@@ -28,6 +28,7 @@ from connector.settings.model import load_settings
 from connector.warehouse.warehouse import Warehouse
 from tests.publishing.demonstration import FEW
 from tests.repository import ROOT
+from tests.support.command import variables
 from tests.support.kill_points import IS_ALL
 
 DBT = ROOT / ".venv-referee" / "bin" / "dbt"
@@ -106,14 +107,7 @@ def _landed(folder: Path) -> Path:
     """The work file of a small agency, pulled once."""
     with Sandbox(counts=COUNTS, rate_limit=60_000) as sandbox:
         settings = load_settings(
-            {},
-            {
-                "CONNECTOR_BASE_URL": sandbox.base_url,
-                "CONNECTOR_API_KEY": sandbox.key,
-                "CONNECTOR_DATA_DIR": str(folder),
-                "CONNECTOR_MODELS": "off",
-            },
-            folder.parent,
+            {}, variables(sandbox.base_url, folder, sandbox.key), folder.parent
         )
         assert 0 == asyncio.run(pull(settings, ())).exit_status
     return Warehouse(folder).work

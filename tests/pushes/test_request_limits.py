@@ -27,9 +27,9 @@ from tests.pushes.pushing import (
     file_of,
     listed,
     outcomes,
-    settings_of,
     writes,
 )
+from tests.support.agency import settings_of
 from tests.support.clock import Time
 
 

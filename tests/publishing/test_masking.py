@@ -13,7 +13,7 @@ from connector.errors import SettingsError, UnknownName, WorkLost
 from connector.publishing.columns import describe, personal_columns
 from connector.publishing.project import ColumnType
 from connector.publishing.project_loader import load_project
-from tests.publishing.agency import Agency, tables_of
+from tests.publishing.agency import PublishingAccount, tables_of
 
 KEY = "planted-hash-key-77aa"
 NAME, EMAIL, PHONE, NOTE = "Zebediah", "zebediah@planted.example", "+44 7700 900123", "likes yaks"
@@ -36,7 +36,7 @@ CANDIDATE = {
 
 
 @pytest.fixture
-def peopled(agency: Agency) -> Agency:
+def peopled(agency: PublishingAccount) -> PublishingAccount:
     """The agency with a person, wherever a person can be: landed, observed, pushed."""
     agency.land("candidates", CANDIDATE, {"id": "c2", "email": EMAIL, "first_name": ""})
     agency.land("history.candidates", {**CANDIDATE, "_version": 1})
@@ -54,13 +54,13 @@ def planted_in(file: Path) -> list[str]:
     return [each for each in PLANTED if each.encode() in held]
 
 
-def masked(agency: Agency, personal: str, **more: str) -> None:
+def masked(agency: PublishingAccount, personal: str, **more: str) -> None:
     """Publish with a setting for personal fields."""
     agency.given |= {"CONNECTOR_PUBLISH_PERSONAL": personal, **more}
     agency.publish()
 
 
-def test_dropped_fields_are_nowhere_in_the_file(peopled: Agency) -> None:
+def test_dropped_fields_are_nowhere_in_the_file(peopled: PublishingAccount) -> None:
     peopled.publish()
     assert set(PLANTED) - {"1999-12-31", "87654"} <= set(planted_in(peopled.file))
 
@@ -82,7 +82,7 @@ def test_dropped_fields_are_nowhere_in_the_file(peopled: Agency) -> None:
     assert "drop" == peopled.last.personal
 
 
-def test_hashed_fields_join_and_tell_nothing(peopled: Agency) -> None:
+def test_hashed_fields_join_and_tell_nothing(peopled: PublishingAccount) -> None:
     masked(peopled, "hash", CONNECTOR_PUBLISH_HASH_KEY=KEY)
 
     assert [] == planted_in(peopled.file)
@@ -108,7 +108,7 @@ def test_hashed_fields_join_and_tell_nothing(peopled: Agency) -> None:
     assert other["email"] == hmac.new(b"x" * 70, EMAIL.encode(), "sha256").hexdigest()[:32]
 
 
-def test_schemas_are_left_out(peopled: Agency) -> None:
+def test_schemas_are_left_out(peopled: PublishingAccount) -> None:
     masked(peopled, "keep", CONNECTOR_PUBLISH_WITHOUT="landing,push")
 
     schemas = {table.partition(".")[0] for table in tables_of(peopled.file)}
@@ -190,7 +190,7 @@ def test_a_column_left_out_must_exist(peopled: Agency) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_masked_is_copied_nowhere(peopled: Agency) -> None:
+def test_what_is_masked_is_copied_nowhere(peopled: PublishingAccount) -> None:
     masked(peopled, "hash", CONNECTOR_PUBLISH_HASH_KEY=KEY)
     emails = "SELECT email FROM marts.dim_people WHERE candidate_id = 'c1'"
     hashed = peopled.rows(emails)
@@ -270,7 +270,7 @@ from {{ source('landing', 'candidates') }}
 
 
 def test_a_column_of_a_mart_is_personal_by_its_entry_its_name_or_for_want_of_an_entry(
-    agency: Agency,
+    agency: PublishingAccount,
 ) -> None:
     (agency.project_folder / "marts" / "dim_people.sql").write_text(PEOPLE_SQL, encoding="utf-8")
     schema = agency.project_folder / "marts" / "schema.yml"

@@ -27,10 +27,11 @@ from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from connector.settings.model import load_settings
 from connector.warehouse.warehouse import Warehouse
-from tests.faults.sampling import IS_ALL
 from tests.publishing.demonstration import FEW
+from tests.repository import ROOT
+from tests.support.command import variables
+from tests.support.kill_points import IS_ALL
 
-ROOT = Path(__file__).parents[2]
 DBT = ROOT / ".venv-referee" / "bin" / "dbt"
 
 COUNTS = demo.COUNTS if IS_ALL else FEW
@@ -108,14 +109,7 @@ def _landed(folder: Path) -> Path:
     """The work file of a small agency, pulled once."""
     with Sandbox(counts=COUNTS, rate_limit=60_000) as sandbox:
         settings = load_settings(
-            {},
-            {
-                "CONNECTOR_BASE_URL": sandbox.base_url,
-                "CONNECTOR_API_KEY": sandbox.key,
-                "CONNECTOR_DATA_DIR": str(folder),
-                "CONNECTOR_MODELS": "off",
-            },
-            folder.parent,
+            {}, variables(sandbox.base_url, folder, sandbox.key), folder.parent
         )
         assert 0 == asyncio.run(pull(settings, ())).exit_status
     return Warehouse(folder).work

@@ -125,7 +125,7 @@ def test_schemas_are_left_out(peopled: PublishingAccount) -> None:
 LEFT_OUT = "candidates.phone,candidates.email,marts.dim_people.address,marts.dim_people.letters"
 
 
-def test_columns_are_left_out_of_every_table_that_passes_them_on(peopled: Agency) -> None:
+def test_columns_are_left_out_of_every_table_that_passes_them_on(peopled: PublishingAccount) -> None:
     masked(peopled, "keep", CONNECTOR_PUBLISH_WITHOUT=f"{LEFT_OUT},landing.leads.email")
 
     tables = tables_of(peopled.file)
@@ -145,7 +145,7 @@ def test_columns_are_left_out_of_every_table_that_passes_them_on(peopled: Agency
     assert (*LEFT_OUT.split(","), "landing.leads.email") == peopled.last.left_out
 
 
-def test_a_published_file_without_a_column_restores_no_work_file(peopled: Agency) -> None:
+def test_a_published_file_without_a_column_restores_no_work_file(peopled: PublishingAccount) -> None:
     masked(peopled, "keep", CONNECTOR_PUBLISH_WITHOUT="candidates.phone")
     peopled.warehouse.work.unlink()
 
@@ -153,7 +153,7 @@ def test_a_published_file_without_a_column_restores_no_work_file(peopled: Agency
         peopled.warehouse.prepare()
 
 
-def test_a_model_that_computes_from_a_column_left_out_is_named(peopled: Agency) -> None:
+def test_a_model_that_computes_from_a_column_left_out_is_named(peopled: PublishingAccount) -> None:
     with pytest.raises(SettingsError) as caught:
         masked(peopled, "keep", CONNECTOR_PUBLISH_WITHOUT="candidates.email")
 
@@ -165,7 +165,7 @@ def test_a_model_that_computes_from_a_column_left_out_is_named(peopled: Agency) 
     assert "failed" == peopled.last.outcome
 
 
-def test_a_field_left_out_is_in_no_copy_of_the_record(peopled: Agency) -> None:
+def test_a_field_left_out_is_in_no_copy_of_the_record(peopled: PublishingAccount) -> None:
     model = peopled.project_folder / "marts" / "raw_people.sql"
     header = "-- model: raw_people\n-- grain: one row per candidate\n-- All of them.\n"
     peopled_from = "from {{ source('landing', 'candidates') }}\n"
@@ -182,7 +182,7 @@ def test_a_field_left_out_is_in_no_copy_of_the_record(peopled: Agency) -> None:
             peopled.publish()
 
 
-def test_a_column_left_out_must_exist(peopled: Agency) -> None:
+def test_a_column_left_out_must_exist(peopled: PublishingAccount) -> None:
     with pytest.raises(UnknownName, match=r"Did you mean 'candidate_id'\?"):
         masked(peopled, "keep", CONNECTOR_PUBLISH_WITHOUT="marts.dim_people.candidate")
     with pytest.raises(UnknownName, match=r"Did you mean 'marts.dim_people'\?"):

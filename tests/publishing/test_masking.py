@@ -125,7 +125,9 @@ def test_schemas_are_left_out(peopled: PublishingAccount) -> None:
 LEFT_OUT = "candidates.phone,candidates.email,marts.dim_people.address,marts.dim_people.letters"
 
 
-def test_columns_are_left_out_of_every_table_that_passes_them_on(peopled: PublishingAccount) -> None:
+def test_columns_are_left_out_of_every_table_that_passes_them_on(
+    peopled: PublishingAccount,
+) -> None:
     masked(peopled, "keep", CONNECTOR_PUBLISH_WITHOUT=f"{LEFT_OUT},landing.leads.email")
 
     tables = tables_of(peopled.file)
@@ -145,7 +147,9 @@ def test_columns_are_left_out_of_every_table_that_passes_them_on(peopled: Publis
     assert (*LEFT_OUT.split(","), "landing.leads.email") == peopled.last.left_out
 
 
-def test_a_published_file_without_a_column_restores_no_work_file(peopled: PublishingAccount) -> None:
+def test_a_published_file_without_a_column_restores_no_work_file(
+    peopled: PublishingAccount,
+) -> None:
     masked(peopled, "keep", CONNECTOR_PUBLISH_WITHOUT="candidates.phone")
     peopled.warehouse.work.unlink()
 

@@ -22,7 +22,7 @@ RUNS_MAX = 1000
 
 
 @dataclass(frozen=True)
-class Planted:
+class PlantedFault:
     """A planted fault. `wrong` plays the run of a seed and returns the promises that it broke;
     `is_harmless` says that none can be.
     """
@@ -52,31 +52,31 @@ class Planted:
         return None
 
 
-def _pulled(name: str, scenario: str, *, is_harmless: bool = False) -> Planted:
+def _pulled(name: str, scenario: str, *, is_harmless: bool = False) -> PlantedFault:
     def wrong(seed: int) -> list[str]:
         return pull.run(scenario, seed).wrong
 
-    return Planted(name, "pull", scenario, getattr(ablation, name), wrong, is_harmless)
+    return PlantedFault(name, "pull", scenario, getattr(ablation, name), wrong, is_harmless)
 
 
-def _pushed(name: str, scenario: str, obligation: str) -> Planted:
+def _pushed(name: str, scenario: str, obligation: str) -> PlantedFault:
     def wrong(seed: int) -> list[str]:
         verdict = push.run(scenario, seed)
         return verdict.wrong if obligation in verdict.promises else []
 
-    return Planted(name, "push", scenario, getattr(push_ablation, name), wrong)
+    return PlantedFault(name, "push", scenario, getattr(push_ablation, name), wrong)
 
 
-def _limited(kind: str) -> Planted:
+def _limited(kind: str) -> PlantedFault:
     def wrong(seed: int) -> list[str]:
         refused = len(sole_client(kind, seed).refused_at)
         return [f"refused: {refused} requests of a sole client"] if refused else []
 
     plant = ablation.requests_in_flight_are_not_counted
-    return Planted(plant.__name__, "rate limiter", kind, plant, wrong)
+    return PlantedFault(plant.__name__, "rate limiter", kind, plant, wrong)
 
 
-PLANTED: tuple[Planted, ...] = (
+PLANTED: tuple[PlantedFault, ...] = (
     *(_pulled(name, scenario) for name, scenario in ablation.SHOWN_IN.items()),
     *(_pulled(name, scenario, is_harmless=True) for name, scenario in ablation.HARMLESS.items()),
     *(_pushed(name, *shown) for name, shown in push_ablation.SHOWN_IN.items()),

@@ -9,7 +9,7 @@ import pytest
 from connector.pulls.listing import Listing
 from tests.repository import ROOT
 from tests.simulation import ablation
-from tests.simulation.planted import PLANTED, Planted
+from tests.simulation.planted import PLANTED, PlantedFault
 from tests.simulation.push import ablation as push_ablation
 from tests.tiers import only_fast
 
@@ -33,7 +33,7 @@ HARMFUL = [each for each in PLANTED if not each.is_harmless]
     only_fast(HARMFUL, [each for each in HARMFUL if each.name not in SEEN_LATE]),
     ids=[each.id for each in HARMFUL],
 )
-def test_a_planted_fault_is_seen(planted: Planted) -> None:
+def test_a_planted_fault_is_seen(planted: PlantedFault) -> None:
     assert planted.first_seen(SOON) is not None
 
 
@@ -41,7 +41,7 @@ def test_a_planted_fault_is_seen(planted: Planted) -> None:
 @pytest.mark.parametrize(
     "planted", [each for each in PLANTED if each.is_harmless], ids=lambda each: each.id
 )
-def test_a_harmless_fault_is_not_seen(planted: Planted) -> None:
+def test_a_harmless_fault_is_not_seen(planted: PlantedFault) -> None:
     assert planted.first_seen(HARMLESS_RUNS) is None
 
 

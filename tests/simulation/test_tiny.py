@@ -1,23 +1,22 @@
-"""Tiny worlds, all of them: what holds here does not hold by luck of a seed."""
+"""Every run of tiny worlds: a promise that is kept here is not kept by luck of a seed."""
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
-from tests.simulation.tiny import Chooser, Shape, explore, play, shapes
+from tests.simulation.harness import Chooser, explore, find_wrong_tapes
+from tests.simulation.tiny import PullShape, play, shapes
 from tests.tiers import first_fast
 
 PARTS = first_fast(range(8))
 """Shares of the shapes: the first is a fast test."""
 
 
-def _wrong(every: list[Shape], mutations: int, pulls: int) -> list[str]:
-    return [
-        f"{wrong} (replay: {command})"
-        for shape in every
-        for command, wrong in explore(shape, mutations, pulls=pulls)
-        if wrong
-    ]
+def _wrong(every: list[PullShape], mutations: int, pulls: int) -> list[str]:
+    tiny_play = partial(play, mutations=mutations, pulls=pulls)
+    return [line for shape in every for line in find_wrong_tapes(tiny_play, str(shape))[1]]
 
 
 @pytest.mark.slow
@@ -37,19 +36,19 @@ def test_two_mutations_in_any_gaps_of_two_pulls(part: int) -> None:
 
 
 def test_every_tape_is_played_once() -> None:
-    shape = Shape("content_items", 1, "apart", "apart", "proven", "stable")
-    commands = [command for command, _ in explore(shape, 1)]
+    shape = "content_items-1-apart-apart-proven-stable"
+    tapes = [tape for tape, _ in explore(partial(play, mutations=1), shape)]
 
-    assert len(set(commands)) == len(commands)
-    # One gap: nothing, a new record, a change, a deletion.
-    assert 4 == len(commands)
+    assert len(set(tapes)) == len(tapes)
+    # One gap: no change, a new record, a change, a deletion.
+    assert 4 == len(tapes)
 
 
 def test_a_tape_replays_its_run() -> None:
-    shape = Shape("candidates", 2, "apart", "apart", "proven", "stable")
+    shape = "candidates-2-apart-apart-proven-stable"
     first, second = list[str](), list[str]()
-    play(shape, 2, Chooser((1, 2)), trace=first.append)
-    play(shape, 2, Chooser((1, 2)), trace=second.append)
+    play(shape, Chooser((1, 2)), first.append, mutations=2)
+    play(shape, Chooser((1, 2)), second.append, mutations=2)
 
     assert first == second
     assert first

@@ -40,16 +40,22 @@ class PlantedFault:
         return f"{self.engine}: {self.name} ({self.scenario})"
 
     def first_seen(self, runs: int = RUNS_MAX) -> tuple[int, str] | None:
-        """After how many runs, of seeds 0, 1, 2, ..., one was wrong that is right without the
-        fault, and the promise that it broke; None if there was none.
+        """Return the number of runs, with seeds from 0, until the fault breaks a promise.
+
+        Returns:
+            The number of runs and the promise; None if no run was wrong.
         """
         for seed in range(runs):
-            with pytest.MonkeyPatch.context() as patch:
-                self.plant(patch)
-                wrong = self.wrong(seed)
-            if wrong and not self.wrong(seed):
-                return seed + 1, wrong[0]
+            if promise := self.broken_promise(seed):
+                return seed + 1, promise
         return None
+
+    def broken_promise(self, seed: int) -> str | None:
+        """Return the promise that breaks in the run with this seed only because of the fault."""
+        with pytest.MonkeyPatch.context() as patch:
+            self.plant(patch)
+            wrong = self.wrong(seed)
+        return wrong[0] if wrong and not self.wrong(seed) else None
 
 
 def _pulled(name: str, scenario: str, *, is_harmless: bool = False) -> PlantedFault:

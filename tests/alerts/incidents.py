@@ -17,7 +17,8 @@ from connector.ledger.ledger import Ledger
 from connector.operations.alert_check import check_alerts
 from connector.operations.findings import JobRun
 from connector.pulls import run
-from connector.sandbox.faults import Drop, Fault, HtmlPage, Limited, NotJson, Redirect, Status
+from connector.sandbox.exchange import Fault
+from connector.sandbox.faults import Drop, HtmlPage, Limited, NotJson, Redirect, Status
 from connector.sandbox.server import Sandbox
 from connector.settings.model import load_settings
 from connector.warehouse.duckdb_file import open_file

@@ -111,7 +111,7 @@ def test_writing_commands_print_the_listed_fields(tmp_path: Path) -> None:
         sandbox.faults.add(Drop("later"), method="POST", path="/api/v1/candidates")
         check("push", f"push candidates {held} {create} --apply --no-wait")
         (row,) = check("resolve", "resolve")["rows"]
-        sandbox.faults.apply_delayed_effects()
+        sandbox.apply_delayed_effects()
         check("resolve", f"resolve {row['batch']} --look", "BATCH")
         check("erase", "erase eve@people.example --apply")
         check("erase", "erase --apply", "--apply without a person")

@@ -8,11 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from starlette.responses import JSONResponse
 
 from connector.ledger.push_plan import PushPolicy
 from connector.ledger.push_states import Task
-from connector.sandbox.exchange import HttpExchange
-from connector.sandbox.faults import Crossed, Drop, Fault, Merged, Status
+from connector.sandbox.exchange import Fault, HttpExchange
+from connector.sandbox.faults import Crossed, Drop, Merged, Status
 from connector.sandbox.server import Sandbox
 from tests.pushes.pushing import (
     CANDIDATES,
@@ -161,7 +162,7 @@ class NoRecord:
 
     async def perform(self, exchange: HttpExchange) -> None:
         """Answer."""
-        await exchange.send(exchange.reply(201, b'{"data": null}'))
+        await exchange.send(JSONResponse({"data": None}, 201))
 
 
 ANSWERS: dict[str, Fault] = {

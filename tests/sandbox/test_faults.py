@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from connector.sandbox import faults
+from connector.sandbox.exchange import Fault
 from connector.sandbox.server import Sandbox
 from tests.sandbox.world import MORNING, World
 from tests.support.clock import Clock
@@ -104,10 +105,10 @@ def test_dropped_connection_leaves_the_effect_open(
 
     assert expected == jobs(world)
     assert (int(effect == "later"), 3 if effect != "none" else 2) == (
-        world.sandbox.faults.apply_delayed_effects(),
+        world.sandbox.apply_delayed_effects(),
         jobs(world),
     )
-    assert 0 == world.sandbox.faults.apply_delayed_effects()
+    assert 0 == world.sandbox.apply_delayed_effects()
     assert None is world.sandbox.log[-1].status
 
 
@@ -119,7 +120,7 @@ def test_late_effect_is_dated_when_it_comes(world: World) -> None:
         create(world)
     clock.pass_time(seconds=90)
 
-    world.sandbox.faults.apply_delayed_effects()
+    world.sandbox.apply_delayed_effects()
 
     assert "2026-03-04T05:07:37.654321Z" == world.get("/jobs").json()["data"][0]["created_at"]
 
@@ -146,7 +147,7 @@ def test_endless_body_goes_on_until_the_client_leaves(world: World) -> None:
 
 
 @pytest.mark.parametrize("fault", [faults.Endless(), faults.Drip(60), faults.Latency(60)])
-def test_nothing_under_way_keeps_the_sandbox_from_ending(fault: faults.Fault) -> None:
+def test_nothing_under_way_keeps_the_sandbox_from_ending(fault: Fault) -> None:
     with Sandbox(counts={"jobs": 2}) as sandbox:
         sandbox.faults.add(fault)
         url = httpx.URL(sandbox.base_url)

@@ -28,8 +28,8 @@ from connector.publishing.seeds import SeedCopy, UnmappedValues, find_unmapped, 
 from connector.publishing.starter import WrittenFiles, write_dbt_project, write_own_models
 from connector.report.page import REPORT_FILE, as_json, write_report
 from connector.report.period import PERIOD_DEFAULT
-from connector.settings.layers import CONFIG_NAME, SEEDS_FOLDER, Setting
-from connector.settings.model import SCHEMAS, Settings, Treatment
+from connector.settings.layers import CONFIG_NAME, SEEDS_FOLDER, RawValue, Setting
+from connector.settings.model import RULES, Settings, Treatment
 from connector.warehouse.warehouse import Warehouse
 
 LISTED = ("name", "schema", "kind", "columns", "tests", "rows are")
@@ -393,9 +393,9 @@ def _print_started(terminal: Terminal, written: WrittenFiles) -> None:
 @click.option(
     "--without",
     multiple=True,
-    type=click.Choice(SCHEMAS),
-    help="Schema to leave out of the published file. Repeatable. [default: setting"
-    " publish_without]",
+    metavar="NAME",
+    help="Schema, RESOURCE.FIELD or SCHEMA.TABLE.COLUMN to leave out of the published file."
+    " Repeatable. [default: setting publish_without]",
 )
 def publish(
     session: Session,
@@ -416,7 +416,9 @@ def publish(
     if personal is not None:
         settings = replace(settings, publish_personal=Setting(personal, "--personal"))
     if without:
-        settings = replace(settings, publish_without=Setting(without, "--without"))
+        rule = RULES["publish_without"]
+        names = RawValue("publish_without", ",".join(without), "--without", rule).read()
+        settings = replace(settings, publish_without=Setting(names, "--without"))
     # Raises before anything is built if values are to be hashed and no key is set.
     settings.hash_key()
     with terminal.progress("publish") as meter:

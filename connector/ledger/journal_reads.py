@@ -13,6 +13,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 from connector.ledger.journal_records import Attempt, RowStatus
@@ -552,6 +553,15 @@ def read_push_health(ledger: Ledger) -> PushHealth:
             held=_read_unknown_rows(connection, FOR_A_PERSON),
             open=_read_unknown_rows(connection, IN_DOUBT - FOR_A_PERSON),
         )
+
+
+def has_open_rows(folder: Path) -> bool:
+    """Return True if the folder's ledger has rows that a run can still settle.
+
+    Raises a `WarehouseError`.
+    """
+    with Ledger(folder) as ledger:
+        return ledger.exists and read_push_health(ledger).open is not None
 
 
 def _read_push_runs(connection: sqlite3.Connection) -> tuple[PushRun, ...]:

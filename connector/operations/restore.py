@@ -256,7 +256,8 @@ def _note(
 def _publish(settings: Settings, staged: Path, now: Clock, *, is_changed: bool) -> None:
     """Publish the backup's own file, or build it if people were erased or masks changed."""
     found = None if is_changed else published_in(staged)
-    if not is_changed and (found is None or found.personal == settings.publish_personal.value):
+    wanted = settings.publish_personal.value, settings.publish_without.value
+    if not is_changed and (found is None or (found.personal, found.left_out) == wanted):
         if staged.exists():
             replace_published(staged, settings.folder / PUBLISHED_FILE)
     elif Warehouse(settings.folder).exists:

@@ -134,7 +134,7 @@ OWN: Mapping[str, frozenset[str]] = {
 }
 """Personal columns of the connector's own tables: typed texts, and records as they came."""
 
-_CONTENT = "marts.content_"
+CONTENT = "marts.content_"
 _SAFE_TYPES = ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UBIGINT")
 """Types of flags and counts. A column of another type may hold a name, a birthday or a salary."""
 
@@ -190,7 +190,7 @@ def _is_source_personal(table: str, column: str) -> bool:
         return column == RECORD or _is_declared_personal(name, column)
     if table in OWN:
         return column in OWN[table]
-    if table.startswith(_CONTENT):
+    if table.startswith(CONTENT):
         # A view of a content type, whose own fields may hold anything.
         return column not in CATALOG["content_items"].fields or _is_declared_personal(
             "content_items", column

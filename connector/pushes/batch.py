@@ -31,7 +31,7 @@ from connector.ledger.journal_reads import (
     PendingRow,
     RowKey,
     RowRecord,
-    read_push_health,
+    has_open_rows,
 )
 from connector.ledger.journal_records import Transition
 from connector.ledger.ledger import Ledger
@@ -248,9 +248,8 @@ async def settle(
     where there are no such rows, or while a push is under way, which looks for them itself. Raises
     `SettingsError` and `WarehouseError`.
     """
-    with Ledger(settings.folder) as ledger:
-        if not ledger.exists or read_push_health(ledger).open is None:
-            return None
+    if not has_open_rows(settings.folder):
+        return None
     opening = open_run(
         settings, "settle", lease=PUSH_LEASE, budget=budget, now=now, connect=connect
     )

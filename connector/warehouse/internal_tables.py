@@ -206,6 +206,7 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "count as failed.",
             "unfilled_rows BIGINT[]": "Number of values that each of these seeds lacks.",
             "personal VARCHAR": "Personal fields: keep, drop or hash.",
+            "left_out VARCHAR[]": "Schemas and columns that are left out of the file.",
             "time_zone VARCHAR": "Time zone of the account, used for days in the models.",
             "error_code VARCHAR": _CODE,
             "message VARCHAR": "Error message if it was refused or failed, else null.",

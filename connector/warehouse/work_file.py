@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -394,7 +394,7 @@ def _check_whole(published: Path) -> str:
         why = "does not contain its publication settings"
     elif row.personal != "keep":
         why = f"was published with publish_personal = {row.personal}"
-    elif missing := _missing_schemas(published):
+    elif missing := row.left_out or _missing_schemas(published):
         why = f"was published without {', '.join(missing)}"
     else:
         return "no verified time" if row.true_of is None else f"{row.true_of:%Y-%m-%d %H:%M:%S}Z"
@@ -404,7 +404,7 @@ def _check_whole(published: Path) -> str:
     )
 
 
-def _missing_schemas(published: Path) -> list[str]:
+def _missing_schemas(published: Path) -> Sequence[str]:
     found = query(published, "SELECT schema_name FROM duckdb_schemas()").rows
     return [each for each in _OWN_SCHEMAS if (each,) not in found]
 

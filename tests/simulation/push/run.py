@@ -11,9 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest.mock import patch
 
-from connector.ledger import journal_reads
-from connector.ledger.journal_reads import UNFINISHED, RowRecord
-from connector.ledger.journal_records import Transition
+from connector.ledger import journal as journal_module
+from connector.ledger.journal_records import UNFINISHED, RowRecord, Transition
 from connector.ledger.push_plan import PushPlan, PushPolicy
 from connector.ledger.push_states import Task
 from connector.sandbox.random_values import LEAD_STATUSES
@@ -74,7 +73,7 @@ def run(
     world.told = trace
     try:
         # Files of a few rows have several portions then, as those of a million have.
-        with patch.object(journal_reads, "ROWS_AT_ONCE", 2):
+        with patch.object(journal_module, "ROWS_AT_ONCE", 2):
             Play(world, verdict, draw_plan(world, world.chance)).through()
     except sqlite3.IntegrityError as refused:
         # The tables themselves hold P2, should nothing else.

@@ -285,7 +285,6 @@ class _Position(TypedDict, total=False):
 
     path: Path | None
     line: int | None
-    column: int | None
 
 
 class ModelError(ConnectorError):
@@ -297,8 +296,8 @@ class ModelError(ConnectorError):
     def __init__(
         self, message: str, *, action: str | None = None, **place: Unpack[_Position]
     ) -> None:
-        self.path, self.line, self.column = map(place.get, ("path", "line", "column"))
-        places = [str(each) for each in (self.path, self.line, self.column) if each is not None]
+        self.path, self.line = place.get("path"), place.get("line")
+        places = [str(each) for each in (self.path, self.line) if each is not None]
         super().__init__(f"{':'.join(places)}: {message}" if places else message, action=action)
 
 

@@ -17,7 +17,7 @@ WEEKLY = "weekly_verification"
 FRESHNESS = "hourly_freshness_check"
 
 PULLING = (NIGHTLY, INTRADAY, WEEKLY)
-"""The jobs of which one at a time runs for an account."""
+"""Jobs of which only one at a time runs for an account."""
 
 ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
 
@@ -30,7 +30,7 @@ _TAGS = {"dagster/retry_strategy": "FROM_ASSET_FAILURE"}
 _FRESH = dg.AssetSelection.checks(dg.AssetCheckKey(PUBLISHED, freshness.NAME))
 
 CONFIG = {WEEKLY: {"ops": {"pull_landing": {"config": {"verify_unchanged": True}}}}}
-"""The configuration of the jobs that have one."""
+"""Configuration of the jobs, by name."""
 
 nightly_pull_job = dg.define_asset_job(
     NIGHTLY,

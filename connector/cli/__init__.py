@@ -1,8 +1,7 @@
 """The command `connector`: its commands, and the module of each.
 
-A command's module is imported when the command is called and no earlier, so that `--help` and the
-small commands start at once. What a command does is in its module; how it begins and ends is in
-`session.py`.
+A command's module is imported when the command is called, so that `--help` and small commands start
+fast. `session.py` has the parts that all commands share.
 """
 
 from __future__ import annotations
@@ -68,8 +67,7 @@ _HOMES: Mapping[str, str] = {
     "sweep": "pull",
     "verify": "pull",
     "template": "push",
-    "resolve": "push",
-    "undo": "push",
+    "resolve": "undo",
     "publish": "models",
     "report": "models",
     "doctor": "operations",
@@ -81,39 +79,39 @@ _HOMES: Mapping[str, str] = {
     "metrics": "alerts",
     "service-files": "service",
 }
-"""The modules of the commands that share one; any other has one of its own name."""
+"""Modules of commands that share one. Other commands have a module of their name."""
 
 _EXTRAS: Mapping[str, str] = {"page": "page"}
-"""Commands that an extra of the project makes possible, with its name."""
+"""Commands that need an extra, with the name of the extra."""
 
 _UNUSED = ("numpy", "pandas", "pyarrow.dataset", "httpx._main")
-"""What others import though no command uses it, and what takes longer than most commands.
+"""Modules that libraries import, that no command uses, and that are slow to import.
 
-DuckDB looks with the first parameter of a statement whether it is a frame, Arrow when it is loaded
-whether there are arrays, and httpx loads a command of its own. All do without.
+DuckDB checks if the first parameter of a statement is a dataframe, Arrow checks for arrays, and
+httpx loads its command. All of them work without these modules.
 """
 
 
 class WithoutUnused(MetaPathFinder):
-    """Refuses to import what no command uses."""
+    """Import hook that hides the modules in `_UNUSED`."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> None:
-        """Refuse what is unused, and leave everything else to the others."""
+        """Raise `ModuleNotFoundError` for an unused module."""
         if fullname in _UNUSED:
             raise ModuleNotFoundError(f"no command uses {fullname}", name=fullname)
 
 
 class _Commands(click.Group):
-    """A group whose commands are imported when they are asked for."""
+    """Group that imports a command when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of all commands."""
+        """Return the names of all commands."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that name, or None."""
+        """Import the command; None if there is no such command."""
         if cmd_name not in COMMANDS:
             return None
         try:
@@ -128,7 +126,7 @@ class _Commands(click.Group):
         return found
 
     def invoke(self, ctx: click.Context) -> object:
-        """Call the command; Ctrl-C while it is still being imported is no mistake either."""
+        """Call the command, and handle Ctrl-C during its import."""
         without = WithoutUnused()
         sys.meta_path.insert(0, without)
         try:
@@ -152,7 +150,7 @@ class _Commands(click.Group):
 
 
 def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-    """Print the version, and end."""
+    """Print the version and exit."""
     if not value or ctx.resilient_parsing:
         return
     from connector.version import full_version  # noqa: PLC0415

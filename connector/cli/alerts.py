@@ -1,7 +1,4 @@
-"""`connector alerts`: shows, sends and tries alerts.
-
-Parses, calls, prints.
-"""
+"""`connector alerts` and `metrics`: show, send and test alerts, and print metrics."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from datetime import UTC, datetime
 
 import click
 
-from connector.cli import session as options
+from connector.cli import options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError, NotDelivered, SettingsError, count_noun
@@ -81,7 +78,7 @@ def _check_and_send(settings: Settings) -> AlertCheck:
 
 
 def _test_sinks(settings: Settings) -> list[Trial]:
-    """A test to each sink of the account."""
+    """Send a test message to each sink of the account."""
     _refuse_nowhere(settings)
     tried = list[Trial]()
     for sink in sinks_of(settings):
@@ -104,7 +101,7 @@ def _refuse_nowhere(settings: Settings) -> None:
 
 
 def _print_trials(terminal: Terminal, trials: list[Trial]) -> int:
-    """1 where a test has not arrived."""
+    """Print the tests, and return 1 if a message was not delivered."""
     for each in trials:
         name = each["account"] or UNNAMED
         if each["failure"] is None:
@@ -158,7 +155,7 @@ def _alert_rows(check: AlertCheck) -> Iterator[tuple[object, ...]]:
 
 
 def alert_lines(what: AlertCheck) -> Iterator[str]:
-    """Return a line for each open alert; alerts of one cause have one line."""
+    """Yield a line for each open alert; alerts with the same cause share a line."""
     told = (replace(each, change="opened", sent_at=None) for each in what.standing)
     for message, _ in messages_of(told, what.account):
         about = f"{', '.join(message.about)}: " if message.about else ""
@@ -167,7 +164,7 @@ def alert_lines(what: AlertCheck) -> Iterator[str]:
 
 
 def alerts_json(proof: Proof | None, what: AlertCheck) -> dict[str, object]:
-    """Return the same as an object."""
+    """Return the alerts and the age of the data as JSON values."""
     silent = {} if proof is None else {"silent": proof.sentence}
     return {"alerts": what.standing, "alerts_waiting": what.undelivered, **silent}
 

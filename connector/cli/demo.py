@@ -1,4 +1,4 @@
-"""`connector demo`: a made-up agency, pulled through Dagster and queried.
+"""`connector demo`: pull a sample agency through Dagster, and query it.
 
 Everything stays on this machine.
 
@@ -38,10 +38,8 @@ from connector.warehouse.runs import Publication, ResourceRun, published_in
 from connector.warehouse.warehouse import Warehouse
 
 # -- Demo ------------------------------------------------------------------------------------------
-# The demonstration's surroundings: a folder of its own, the API's twin, questions to ask.
-#
-# What is shown is the real thing: nothing here pulls, lands or publishes. Run as a module it is the
-# twin: it serves until its standard input ends, so that it never outlives whoever started it.
+# Run as a module, this file serves the sandbox. It serves until its standard input ends, so that it
+# never outlives the process that started it.
 
 
 COUNTS = {
@@ -53,7 +51,7 @@ COUNTS = {
     "content_types": 3,
     "content_items": 60,
 }
-"""A small agency: enough to ask something of, and pulled in less than a minute."""
+"""Records of a small agency, which a pull reads in less than a minute."""
 
 _PEOPLE = (
     "Amara Okafor,Technology",
@@ -68,17 +66,17 @@ _PEOPLE = (
 _LEAD_STATUSES = ("New,open", "Contacted,open", "Qualified,open", "Won,won", "Lost,lost")
 
 RATE_LIMIT = 60_000
-"""Requests a minute: nobody should wait at a demonstration."""
+"""Requests a minute: high enough that the demo never waits."""
 
 MARKER = ".made-by-connector-demo"
-"""The file by which a demonstration's folder is known, so that no other is ever replaced."""
+"""File that marks a folder of the demo. Other folders are never replaced."""
 
 _STOP_SECONDS_MAX = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Question of a recruiter, and the SQL that answers it from the published file."""
+    """Question of a recruiter, and its SQL for the published file."""
 
     title: str
     sql: str
@@ -112,13 +110,13 @@ order by hired_percent desc
 limit 5""",
     ),
 )
-"""What the demonstration asks of its own warehouse."""
+"""Questions that the demo answers from the published file."""
 
 
 def make_folder(folder: Path) -> None:
-    """Make the folder anew, replacing one that a demonstration made and no other.
+    """Create the folder, replacing a folder of an earlier demo.
 
-    Raises `SettingsError`.
+    Raises `SettingsError` for any other folder that is not empty.
     """
     try:
         if (folder / MARKER).is_file() and not folder.is_symlink():
@@ -164,7 +162,7 @@ def _is_empty(folder: Path) -> bool:
 
 
 def environment(base_url: str, folder: Path) -> Mapping[str, str]:
-    """The variables that lead to the twin and to the folder."""
+    """Return the environment variables for the sandbox and the folder."""
     return {
         ENVIRONMENT["base_url"]: base_url,
         ENVIRONMENT["api_key"]: KEY_DEFAULT,
@@ -173,10 +171,10 @@ def environment(base_url: str, folder: Path) -> Mapping[str, str]:
 
 
 @contextmanager
-def serving_twin() -> Iterator[str]:
-    """The address of the API's twin, in a process of its own that ends with the block.
+def run_sandbox() -> Iterator[str]:
+    """Run the sandbox in a separate process until the block ends, and yield its address.
 
-    Raises `ConnectorError` where it did not start.
+    Raises `ConnectorError` if the sandbox does not start.
     """
     process = subprocess.Popen(  # noqa: S603 # this interpreter, and a module of our own
         [sys.executable, "-m", __name__, json.dumps(COUNTS)],
@@ -201,8 +199,8 @@ def serving_twin() -> Iterator[str]:
 
 
 def serve(counts: Mapping[str, int]) -> None:
-    """Serve a twin with so many records until standard input ends."""
-    # Ctrl-C reaches every process of the terminal; this one ends when its parent lets go of it.
+    """Serve a sandbox with these numbers of records until standard input ends."""
+    # Ctrl-C reaches every process of the terminal. This one ends when its parent closes the input.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with Sandbox(counts=counts, rate_limit=RATE_LIMIT) as sandbox:
         sys.stdout.write(f"ready {sandbox.base_url}\n")
@@ -223,7 +221,7 @@ FOLDER_DEFAULT = Path("demo-data")
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
-    """Result of the demonstration, to be printed."""
+    """Result of the demo."""
 
     folder: Path
     run_id: str
@@ -235,12 +233,12 @@ class Demonstration:
 
     @property
     def published(self) -> Path:
-        """The file for analysts."""
+        """Path of the published file."""
         return Warehouse(self.folder).published
 
     @property
     def home(self) -> Path:
-        """The DAGSTER_HOME."""
+        """Path of `DAGSTER_HOME`."""
         return self.folder.absolute() / DAGSTER_FOLDER
 
 
@@ -269,14 +267,14 @@ def demo(session: Session, *, data_dir: Path, keep: bool) -> int:
     terminal = session.terminal
     if session.is_debug:
         show_log(terminal, KEY_DEFAULT)
-    # Told to end, it lets go of its sandbox as one does that is interrupted. Dagster gives SIGTERM
-    # whatever SIGINT has, so both are set.
+    # SIGTERM stops the sandbox as Ctrl-C does. Dagster gives SIGTERM the handler of SIGINT, so both
+    # are set.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     make_folder(data_dir)
     write_seeds(data_dir / SEEDS_FOLDER)
     terminal.say("Starting the sandbox and Dagster (takes a few seconds).")
-    with serving_twin() as base_url:
+    with run_sandbox() as base_url:
         variables = environment(base_url, data_dir)
         shown = _demonstrate(terminal, variables, data_dir)
         terminal.print_object(_as_json(shown, base_url))
@@ -287,8 +285,8 @@ def demo(session: Session, *, data_dir: Path, keep: bool) -> int:
 
 
 def _demonstrate(terminal: Terminal, variables: Mapping[str, str], folder: Path) -> Demonstration:
-    """Pull through Dagster, and ask. Raises `ConnectorError` where the run failed."""
-    # Dagster takes seconds to load, so not before the first line is said.
+    """Pull through Dagster and run the queries. Raises `ConnectorError` if the run fails."""
+    # Dagster takes seconds to load, so the first line is printed before it is imported.
     from pipelines.accounts import Account  # noqa: PLC0415
     from pipelines.definitions import execute  # noqa: PLC0415
 
@@ -354,7 +352,7 @@ def _next_commands(
     ask = f"import duckdb; duckdb.connect('{shown.published}', read_only=True).sql('{sql}').show()"
     variables = {**sandbox, "DAGSTER_HOME": str(shown.home)}
     settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
-    # Anywhere but in the project's folder, Dagster must be told what to load.
+    # Outside the project's folder, Dagster needs the module to load.
     module = "" if Path("workspace.yaml").is_file() else " -m pipelines.definitions"
     return (
         (
@@ -373,19 +371,19 @@ def _next_commands(
 
 
 def _quoted(text: str) -> str:
-    """The text as one word of a shell, in double quotes where that is safe."""
+    """Return the text as one shell word, in double quotes where that is safe."""
     return shlex.quote(text) if set(text) & set('"$`\\!') else f'"{text}"'
 
 
 def _program_path(name: str) -> str:
-    """A tool beside this interpreter, as it would be typed here."""
+    """Return the path of a program of this virtual environment, as typed in a shell."""
     path = Path(sys.executable).parent / name
     is_inside = path.is_relative_to(Path.cwd())
     return str(path.relative_to(Path.cwd()) if is_inside else path)
 
 
 def _wait(terminal: Terminal, base_url: str) -> None:
-    """Wait for Ctrl-C, which is how this is meant to end."""
+    """Wait for Ctrl-C."""
     said = (
         f"The sandbox is running at {base_url} with the API key {KEY_DEFAULT}. Press Ctrl-C "
         "to stop it."

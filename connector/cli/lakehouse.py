@@ -1,4 +1,4 @@
-"""`connector lakehouse`: publishes to the shared lakehouse and shows its status.
+"""`connector lakehouse`: publish to the shared lakehouse and show its status.
 
 Parses, calls, prints. `connector/lakehouse` does the work.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import click
 
-from connector.cli import session as options
+from connector.cli import options
 from connector.cli.session import Command, Session
 from connector.errors import ConnectorError, Misused, count_noun
 from connector.ledger.quota import format_moment

@@ -1,8 +1,4 @@
-"""`connector models`, `publish` and `report`: what analysts get of the landing.
-
-Parses, calls, prints. What a model is, how it is built, and how a file reaches analysts is
-`connector/publishing`.
-"""
+"""`connector models`, `publish` and `report`: build, test and publish the data for analysts."""
 
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ from typing import get_args
 
 import click
 
-from connector.cli import session as options
+from connector.cli import options
 from connector.cli.session import Command, RunProgress, Session
 from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError, NothingPublished, count_noun
@@ -32,8 +28,8 @@ from connector.publishing.seeds import SeedCopy, UnmappedValues, find_unmapped, 
 from connector.publishing.starter import WrittenFiles, write_dbt_project, write_own_models
 from connector.report.page import REPORT_FILE, as_json, write_report
 from connector.report.period import PERIOD_DEFAULT
-from connector.settings.layers import CONFIG_NAME, SEEDS_FOLDER, Setting
-from connector.settings.model import SCHEMAS, Settings, Treatment
+from connector.settings.layers import CONFIG_NAME, SEEDS_FOLDER, RawValue, Setting
+from connector.settings.model import RULES, Settings, Treatment
 from connector.warehouse.warehouse import Warehouse
 
 LISTED = ("name", "schema", "kind", "columns", "tests", "rows are")
@@ -75,7 +71,7 @@ def build_models(session: Session, *, select: tuple[str, ...]) -> int:
     nothing is published and the exit status is 1.
     """
     settings, terminal = session.load(), session.terminal
-    # A name that is none is told before anything is copied.
+    # Raises for an unknown name before anything is copied.
     project = project_of(settings)
     project.selected(select)
     if settings.models.value == "off":
@@ -87,7 +83,7 @@ def build_models(session: Session, *, select: tuple[str, ...]) -> int:
         try:
             done = run_publish(settings, select=select, watch=seen)
         except ConnectorError as error:
-            # A build that is refused has results all the same.
+            # A refused build has results too.
             _print_built(terminal, seen)
             return terminal.fail(error)
     built = [dict(zip(BUILT, _built_row(each), strict=True)) for each in seen.models]
@@ -108,7 +104,7 @@ def build_models(session: Session, *, select: tuple[str, ...]) -> int:
 
 
 def _print_built(terminal: Terminal, seen: RunProgress) -> None:
-    """The table of models, and a line for each check that failed."""
+    """Print the table of models, and a line for each failed check."""
     terminal.print_table(BUILT, [_built_row(each) for each in seen.models])
     for each in seen.checks:
         if not each.passed:
@@ -227,7 +223,7 @@ def test_models(session: Session, *, select: tuple[str, ...]) -> int:
 
 
 def _published(settings: Settings) -> Path:
-    """The published file. Raises `NothingPublished`."""
+    """Return the path of the published file. Raises `NothingPublished`."""
     path = Warehouse(settings.folder).published
     if not path.exists():
         raise NothingPublished(f"{path} does not exist: nothing has been published yet")
@@ -397,9 +393,9 @@ def _print_started(terminal: Terminal, written: WrittenFiles) -> None:
 @click.option(
     "--without",
     multiple=True,
-    type=click.Choice(SCHEMAS),
-    help="Schema to leave out of the published file. Repeatable. [default: setting"
-    " publish_without]",
+    metavar="NAME",
+    help="Schema, RESOURCE.FIELD or SCHEMA.TABLE.COLUMN to leave out of the published file."
+    " Repeatable. [default: setting publish_without]",
 )
 def publish(
     session: Session,
@@ -420,8 +416,10 @@ def publish(
     if personal is not None:
         settings = replace(settings, publish_personal=Setting(personal, "--personal"))
     if without:
-        settings = replace(settings, publish_without=Setting(without, "--without"))
-    # Without a key to hash with, this says so before anything is built.
+        rule = RULES["publish_without"]
+        names = RawValue("publish_without", ",".join(without), "--without", rule).read()
+        settings = replace(settings, publish_without=Setting(names, "--without"))
+    # Raises before anything is built if values are to be hashed and no key is set.
     settings.hash_key()
     with terminal.progress("publish") as meter:
         done = run_publish(settings, watch=RunProgress(meter))

@@ -1,7 +1,4 @@
-"""`connector doctor`, `backup`, `restore`, `account`: keep an account well.
-
-Parses, calls, prints. What is looked at, stays or is lost is decided in `connector/operations`.
-"""
+"""`connector doctor`, `backup` and `restore`: check, back up and restore an account."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from typing import Any
 
 import click
 
-from connector.cli import session as options
+from connector.cli import options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError, Misused
@@ -99,7 +96,7 @@ def doctor(
 
 
 def _print_examination(terminal: Terminal, found: Examination) -> None:
-    """The settings with their origins, the checks, and a sentence on what to do first."""
+    """Print the settings with their origins, the checks and the next step."""
     terminal.print_object(found.as_json())
     terminal.print_table(("setting", "value", "origin"), found.settings)
     terminal.print_line()
@@ -118,7 +115,7 @@ def _print_examination(terminal: Terminal, found: Examination) -> None:
 def _print_all(
     terminal: Terminal, examined: Iterable[tuple[ConfiguredAccount, Examination | ConnectorError]]
 ) -> int:
-    """A line for each thing that is not well; the exit status is the greatest of all."""
+    """Print a line for each problem, and return the highest exit status."""
     rows, told, status = list[tuple[str, str, str, str]](), list[dict[str, object]](), 0
     shared = list[DoctorCheck]()
     for account, found in examined:
@@ -129,7 +126,7 @@ def _print_all(
             continue
         told.append({"account": account.name, **found.as_json()})
         wrong = [check for check in found.checks if check.state != "ok"]
-        # What is so of the data folder is so for all of them.
+        # A problem of the shared data folder is printed once.
         wrong = [check for check in wrong if check not in shared]
         shared += [check for check in wrong if check.name == FOLDERS]
         rows += [(name, each.name, each.state, each.found) for each in wrong] or [

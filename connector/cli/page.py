@@ -19,7 +19,7 @@ from connector.page.access import AccessRules, add_person, read_passwords
 from connector.page.import_page import ImportPage, PageOptions
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-"""Addresses at which nobody listens but this machine."""
+"""Addresses that only this machine can reach."""
 
 _PASSWORD_CHARACTERS_MIN = 12
 
@@ -114,7 +114,7 @@ def page(
 def _check_access(
     host: str, address: str | None, passwords: Path | None, proxy: str | None, header: str | None
 ) -> None:
-    """Refuse a page that would let in whoever comes by."""
+    """Refuse to serve a page without a login on a public address."""
     if (proxy is None) != (header is None):
         raise Misused(
             "--proxy and --proxy-header must be given together", action="Give both, or neither."
@@ -141,11 +141,11 @@ def _check_access(
 def _listener(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family)
-    # A page that was just ended can be started again at once.
+    # Lets the page start again on the same port immediately.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
-        # Whoever opens the link at once waits for the page, and is not refused.
+        # Connections wait until the page is ready instead of being refused.
         listener.listen()
     except OSError as error:
         listener.close()

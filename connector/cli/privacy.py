@@ -1,13 +1,10 @@
-"""`connector whereis`, `erase` and `retention`: find people, and erase them.
-
-Parses, calls, prints. What is found and erased, and how, is `connector/privacy`.
-"""
+"""`connector whereis`, `erase` and `retention`: find people, and erase their data."""
 
 from __future__ import annotations
 
 import click
 
-from connector.cli import session as options
+from connector.cli import options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.errors import Misused, count_noun
@@ -143,7 +140,7 @@ def erase(session: Session, *, person: str | None, applies: bool, release: str |
 
 
 def _print_erased(terminal: Terminal, done: ErasureResult) -> None:
-    """Print the receipts, and say where they are kept."""
+    """Print the receipts and their folder."""
     if not done.receipts:
         terminal.say("The account's folder contains no data of this person: nothing was erased.")
     for receipt, path in zip(done.receipts, done.kept, strict=True):

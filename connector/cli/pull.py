@@ -1,7 +1,4 @@
-"""`connector pull`, `sweep`, `plan` and `verify`: what reads the API.
-
-Parses, calls, prints. What is read, and why, is the run's own affair (`connector/pulls/run.py`).
-"""
+"""`connector pull`, `sweep`, `plan` and `verify`: read the API, or estimate the requests."""
 
 from __future__ import annotations
 
@@ -21,13 +18,13 @@ from typing import Any
 
 import click
 
-from connector.catalog.page import PER_PAGE_MAX
-from connector.cli import session as options
+from connector.cli import options
+from connector.cli.sentences import Backlog, Unread, describe_cost
 from connector.cli.session import Command, RunProgress, Session
 from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError, Misused, closed, count_noun
 from connector.errors_api import Stopped
-from connector.ledger.quota import MonthUse, requests_left
+from connector.ledger.quota import MonthUse
 from connector.log import shortened
 from connector.operations.findings import ALERTS
 from connector.operations.verify import VerifyReport
@@ -56,7 +53,7 @@ COLUMNS = (
     *("resource", "outcome", "proven", "requests", "new", "changed", "unchanged", "deleted"),
     *("live", "total", "pending"),
 )
-"""The columns of a pull's table, all of them named as in `sync.run_resources`."""
+"""Columns of a pull's table, named as in `sync.run_resources`."""
 
 HEADINGS = tuple({"proven": "verified", "total": "API total"}.get(name, name) for name in COLUMNS)
 
@@ -178,7 +175,7 @@ def sweep(
 def _pull(
     session: Session, resources: tuple[str, ...], *, command: str = "pull", **asked: Any
 ) -> int:
-    """Pull as `asked`, print what became of it, and return the exit status."""
+    """Pull with these options, print the result, and return the exit status."""
     settings = session.load()
     with session.terminal.progress(command) as meter:
         watch = RunProgress(meter)
@@ -198,7 +195,7 @@ def _pull(
 
 
 def _print(terminal: Terminal, report: PullReport) -> None:
-    """Print the table, a line for each resource that did not end well, and the end."""
+    """Print the table, a line for each resource with a problem, and a closing sentence."""
     terminal.print_object(report.as_json())
     terminal.fields["run_id"] = report.run_id
     started = [each for each in report.resources.values() if each.outcome != "not_started"]
@@ -209,7 +206,7 @@ def _print(terminal: Terminal, report: PullReport) -> None:
         for done in started:
             said = f"{done.resource} {done.outcome}"
             terminal.say(said, resource=done.resource, requests=done.requests)
-    # What stopped a pull is part of the closing sentence.
+    # The closing sentence contains the reason of a stopped pull.
     terminal.end(
         None if isinstance(report.error, Stopped) else report.error,
         unpublished=report.unpublished,
@@ -221,7 +218,7 @@ def _print(terminal: Terminal, report: PullReport) -> None:
 
 
 def _warn_undeclared(terminal: Terminal, settings: Settings) -> None:
-    """Warn of own models and their columns that no schema.yml declares, in one line."""
+    """Warn about own models and columns that no schema.yml declares."""
     if settings.models.value == "off" or settings.models_folder.value is None:
         return
     from connector.publishing.pseudonymize import find_undeclared  # noqa: PLC0415 # only for own models
@@ -236,11 +233,9 @@ def _warn_undeclared(terminal: Terminal, settings: Settings) -> None:
 
 
 def failure_lines(report: PullReport) -> Iterator[str]:
-    """Lines on files that were made again and resources that are not done: what to do.
+    """Yield a line for each recreated file, and for each resource with a problem.
 
-    A resource is told as well where its rows are not as the API counts them.
-
-    What ended the whole run is left out: the closing sentence or the error itself says it.
+    The error that ended the run is left out, because it is printed separately.
     """
     for notice in report.notices:
         yield f"{notice}. Run 'connector doctor' to find the cause"
@@ -271,18 +266,18 @@ def failure_lines(report: PullReport) -> Iterator[str]:
 
 
 def _closing_sentence(report: PullReport) -> str:
-    """One sentence on how the pull ended, what it brought and what it cost."""
+    """Return a sentence with the outcome, the changes and the cost of the pull."""
     each = report.resources.values()
     new, changed, deleted = (
         sum(getattr(e, n) for e in each) for n in ("new", "changed", "deleted")
     )
-    cost = _describe_cost(report)
+    cost = describe_cost(report.requests, report.seconds)
     if report.waited_seconds >= WAIT_TOLD_SECONDS_MIN:
         cost += f", including {report.waited_seconds:,.0f} s waiting for the rate limit"
     brought = f"{new:,} new, {changed:,} changed, {deleted:,} deleted ({cost})."
     if isinstance(report.error, Stopped):
-        why = explain(report.error)
-        return f"Stopped: {brought} {_describe_remaining(report)}{why[:1].upper()}{why[1:]}"
+        why, left = explain(report.error), _backlog(report)
+        return f"Stopped: {brought} {f'{left} ' if left else ''}{why[:1].upper()}{why[1:]}"
     if report.outcome == "failed":
         return f"Failed: {brought}"
     if report.outcome == "partial":
@@ -297,33 +292,15 @@ def _closing_sentence(report: PullReport) -> str:
     return f"Done: {verified} re-verified, {brought}" if is_verifying else f"Done: {brought}"
 
 
-def _describe_remaining(report: PullReport) -> str:
-    """Describe the records that a stopped pull left, and their cost; empty if there are none."""
+def _backlog(report: PullReport) -> Backlog | None:
+    """Return the backlog of a stopped pull; None if all records are read."""
     begun = [each for each in report.resources.values() if each.outcome != "not_started"]
-    waiting = [each for each in begun if each.pending]
-    if not waiting:
-        return ""
-    requests = sum(
-        requests_left(
-            pending=each.pending,
-            live=each.live,
-            is_loaded=each.bookmark_after is not None,
-            per_page=PER_PAGE_MAX,
-        )
-        for each in waiting
+    return Backlog.of(
+        [Unread(e.pending, e.live, e.bookmark_after is not None) for e in begun if e.pending],
+        month_limit=None if report.month is None else report.month.limit,
+        # Lists that were not read to their end may contain more records.
+        is_known=len(begun) == len(report.resources) and all(e.bookmark_after for e in begun),
     )
-    # A list that was not read to its end may hold more, and so may one that was not begun.
-    is_known = len(begun) == len(report.resources) and all(e.bookmark_after for e in begun)
-    share = _describe_share(requests, report.month)
-    return (
-        f"Left to read: {count_noun(sum(each.pending for each in waiting), 'record')}, with"
-        f" {'about' if is_known else 'at least'} {count_noun(requests, 'request')}"
-        f"{f' ({share})' if share else ''}. "
-    )
-
-
-def _describe_cost(report: PullReport | VerifyReport) -> str:
-    return f"{count_noun(report.requests, 'request')} in {report.seconds:,.1f} s"
 
 
 def _describe_share(requests: int, month: MonthUse | None) -> str:
@@ -339,9 +316,9 @@ ACCOUNT_COLUMNS = (
 
 
 def _pull_all(session: Session, words: Sequence[str], parallel: int) -> int:
-    """Pull every account in a process of its own; the highest of their exit statuses.
+    """Pull every account in a separate process, and return the highest exit status.
 
-    What befalls one of them, a crash or a wait without an end, is no other's affair.
+    A crash or an endless wait of one account does not affect the others.
     """
     accounts = sorted(session.accounts(is_for_all=True), key=_proven_at)
     for each in accounts:
@@ -356,7 +333,7 @@ def _pull_all(session: Session, words: Sequence[str], parallel: int) -> int:
             for done in as_completed(waiting):
                 title = waiting[done].title
                 pulls[title], said = done.result()
-                # With --json a report's own error is in the report alone.
+                # With --json the error of a report is printed only in the report.
                 error = pulls[title].get("error", {})
                 if "outcome" in pulls[title] and "message" in error:
                     said.insert(0, f"Error: {error['message']} [{error['code']}]")
@@ -364,7 +341,7 @@ def _pull_all(session: Session, words: Sequence[str], parallel: int) -> int:
                     session.terminal.relay(title, line)
                 meter.show(title, steps=1)
         except KeyboardInterrupt:
-            # Those that have begun keep what has landed, and end by themselves.
+            # Started pulls keep their loaded records, and stop by themselves.
             pool.shutdown(wait=False, cancel_futures=True)
             for process in tuple(running):
                 process.send_signal(signal.SIGINT)
@@ -378,9 +355,9 @@ def _pull_all(session: Session, words: Sequence[str], parallel: int) -> int:
 
 
 def _proven_at(account: ConfiguredAccount) -> datetime:
-    """Up to when what is pulled of the account is proven; what never was comes first."""
+    """Return the time of the last verification; the earliest time if there was no pull."""
     moments: list[datetime] = []
-    # What is wrong with an account is said by its own pull.
+    # The account's own pull reports the error.
     with suppress(ConnectorError):
         warehouse = Warehouse(account.required().folder)
         states = warehouse.status() if warehouse.exists else ()
@@ -403,13 +380,13 @@ def _pull_in_process(
         out, said = process.communicate()
         running.discard(process)
     if process.returncode < 0:
-        # It was killed by a signal, and may have printed half of its report.
+        # A signal killed the process, so the report may be incomplete.
         return {"error": {"code": "killed"}, "exit_status": 1}, said.splitlines()
     return {**json.loads(out), "exit_status": process.returncode}, said.splitlines()
 
 
 def _account_row(title: str, pull: Mapping[str, Any]) -> list[Any]:
-    """One account's line of the table."""
+    """Return the row of an account."""
     resources = pull.get("resources", {}).values()
     sums = [sum(each[name] for each in resources) for name in ("new", "changed", "deleted")]
     outcome = pull.get("outcome") or pull["error"]["code"]
@@ -506,7 +483,7 @@ VERIFY_HEADINGS = (
     "unreadable",
 )
 DIFFERENCES_SHOWN_MAX = 10
-"""Differing records of one resource that are named on the screen; `--json` has them all."""
+"""Differing records printed per resource; `--json` lists all."""
 
 
 @click.command(
@@ -543,15 +520,18 @@ def _print_differences(terminal: Terminal, report: VerifyReport) -> None:
         for line in _differences(each):
             terminal.warn(f"{name}: {line}")
     terminal.end(report.error)
+    cost = describe_cost(report.requests, report.seconds)
     if report.is_equal:
-        terminal.say(f"The local copy equals the API ({_describe_cost(report)}).")
+        terminal.say(f"The local copy equals the API ({cost}).")
     elif report.error is None:
-        differs = f"The local copy differs from the API ({_describe_cost(report)})."
-        terminal.say(f"{differs} Run 'connector pull', then 'connector verify' again.")
+        terminal.say(
+            f"The local copy differs from the API ({cost}). Run 'connector pull', then"
+            " 'connector verify' again."
+        )
 
 
 def _differences(each: StreamComparison) -> Iterator[str]:
-    """Sentences on the differing records, the first few of each kind."""
+    """Yield sentences on the first differing records of each kind."""
     for kind, ids in (("missing", each.missing), ("extra", each.extra)):
         if ids:
             more = len(ids) - DIFFERENCES_SHOWN_MAX

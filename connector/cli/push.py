@@ -1,65 +1,42 @@
-"""`connector push`, `template`, `undo` and `resolve`: write to the API by rows.
-
-Parses, calls, prints. What becomes of a row, and why, is decided in `connector/pushes`.
-"""
+"""`connector push` and `template`: check spreadsheets and send their rows to the API."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 import click
 
-from connector.cli import session as options
+from connector.cli import options
+from connector.cli.sentences import describe_cost
 from connector.cli.session import Command, RunProgress, Session
 from connector.cli.terminal import Terminal, shorten
 from connector.errors import EncodingUnknown, Misused, closed, count_noun
-from connector.ledger.journal import Journal
-from connector.ledger.ledger import Ledger
 from connector.ledger.push_states import Mode
-from connector.pushes.batch_report import BatchReport, Decision, DeclaredRecord
 from connector.pushes.dry_run import ADD_COLUMNS, Preview
 from connector.pushes.dry_run import template as write_template
-from connector.pushes.options import DECIMALS, POLICIES, PUSH_OPTIONS, PushOptions
+from connector.pushes.options import OPTIONS, PUSH_OPTIONS, PushOptions
 from connector.pushes.push import PushReport, PushRunOptions, ReportRows
 from connector.pushes.push import push as run_push
-from connector.pushes.undo_report import GOOD, UndoneRow, UndoReport
-from connector.settings.model import Settings
 from connector.spreadsheet.mapping import to_saved_map
 from connector.spreadsheet.mapping_file import save_map
 from connector.spreadsheet.problems import COLUMN_MISSING
 from connector.spreadsheet.report import GroupKey, ProblemGroup
 
 SHOWN_MAX = 10
-"""Rows that are told one by one on the screen; the report has them all."""
+"""Rows and kinds of problems that are printed; the report has all of them."""
 
 CREATES_SHOWN_MAX = 3
 """Rows to create that are printed field by field."""
 
-UNDONE_COLUMNS = ("row", "operation", "outcome", "field", "current value", "former value", "id")
-_UNDONE_WIDE, _UNDONE_WIDE_FROM = ("operation", "id"), 100
-"""Columns of it that a narrow terminal has no room for; `--json` has them all."""
+CHANGE_MARGIN = 34
+"""Width of a table of changes without its two columns of text."""
 
-UNDONE_SHOWN_MAX = 20
-"""Rows that are told one by one on the screen, of those that are well and of the others; `--json`
-has them all.
-"""
-
-IN_DOUBT_COLUMNS = ("batch", "row", "operation", "who", "code", "found", "since", "file")
-IN_DOUBT_HEADINGS = (
-    *("batch", "row", "operation", "identified by", "reason", "possible records", "since"),
-    "file",
-)
-
-_EXAMPLE_MAX, _UNDONE_TEXT_MAX = 40, 40
-_CHANGE_MARGIN = 34
-"""Letters of a table of changes beside its two texts."""
-
-_OUTCOMES = {
+OUTCOMES = {
     "create": "to create",
     "update": "to update",
     "convert": "to convert",
@@ -67,40 +44,42 @@ _OUTCOMES = {
     "restore": "to restore",
     "not_reached": "not reached",
 }
-"""Outcomes in words, where they are not words already."""
+"""Outcomes whose words differ from their names."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_MANNERS: dict[str, dict[str, Any]] = {
-    "mode": {"type": click.Choice(get_args(Mode)), "required": True},
-    "match": {"type": options.comma_separated, "default": "", "metavar": "FIELD,..."},
-    "mapping_file": {"type": click.Path(path_type=Path, dir_okay=False), "metavar": "FILE"},
-    "ignore": {"type": options.comma_separated, "default": "", "metavar": "COLUMN,..."},
-    "content_type": {"metavar": "SLUG"},
-    "header_row": {"type": click.IntRange(min=1), "metavar": "N"},
-    "date_format": {"metavar": "FORM"},
-    "century": {"type": int, "metavar": "YEAR"},
-    "region": {"metavar": "CODE"},
-    "decimal": {"type": click.Choice(tuple(DECIMALS))},
-    "clear": {"metavar": "TOKEN"},
-    "unconfirmed": {"type": click.Choice(POLICIES), "default": "hold", "show_default": True},
-    "marker_field": {"metavar": "FIELD"},
-}
-"""How options of a push are given; others are a switch, or else text with NAME for a metavar."""
-
 _FLAGS = {"mapping_file": "--mapping", "content_type": "--type"}
+
+_TYPES: Mapping[str, Any] = {
+    "match": options.comma_separated,
+    "mapping_file": click.Path(path_type=Path, dir_okay=False),
+    "ignore": options.comma_separated,
+    "header_row": click.IntRange(min=1),
+    "century": int,
+}
+"""Types of options whose values are not text, switches or choices."""
 
 
 def push_options(*names: str, **more: Any) -> Callable[[F], F]:
-    """Options of a push by their names in `PUSH_OPTIONS`, with `more` said of each."""
-    switches = {each.name for each in fields(PushOptions) if each.default is False}
+    """Return options of a push as `OPTIONS` declares them; `more` replaces settings of click."""
+    defaults = {each.name: each.default for each in fields(PushOptions)}
 
     def decorate(command: F) -> F:
         for name in reversed(names):
-            given = {"is_flag": True} if name in switches else {"metavar": "NAME"}
-            given = _MANNERS.get(name, given) | {"help": PUSH_OPTIONS[name]} | more
+            option, default = OPTIONS[name], defaults[name]
+            given: dict[str, Any] = {
+                "type": click.Choice(option.choices) if option.choices else _TYPES.get(name),
+                "metavar": option.shown or None,
+                "is_flag": default is False,
+                "help": option.about,
+            }
+            if default is MISSING:
+                given["required"] = True
+            else:
+                given |= {"default": "" if default == () else default}
+                given |= {"show_default": isinstance(default, str)}
             flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
-            command = click.option(flag, name, **given)(command)
+            command = click.option(flag, name, **given | more)(command)
         return command
 
     return decorate
@@ -178,7 +157,7 @@ def push(
         try:
             reports = asyncio.run(pushing)
         except EncodingUnknown as error:
-            # The person whose file it is can tell whether the letters are right.
+            # You can tell from the samples whether the guessed encoding is right.
             for sample in error.samples:
                 terminal.warn(f'read as {error.offered}: "{sample}"')
             raise
@@ -196,7 +175,7 @@ def push(
 
 
 def _resource_and_file(files: tuple[str, ...]) -> list[tuple[str, Path]]:
-    """The files with their resources."""
+    """Return the resource and the path of each file."""
     if len(files) % 2:
         raise Misused(
             f"each resource needs a file, but {len(files)} values were given: {' '.join(files)}",
@@ -208,9 +187,9 @@ def _resource_and_file(files: tuple[str, ...]) -> list[tuple[str, Path]]:
 def _write_maps(
     wanted: Path | None, reports: Sequence[PushReport], *, has_map: bool
 ) -> dict[Path, Path]:
-    """Write down what each file's columns were taken for; where, by the file.
+    """Write the column mapping of each file, and return the paths by file.
 
-    Beside the file, unless a map was given; one that is there already is left as it is.
+    Writes next to the file unless a mapping was given. An existing mapping is kept.
     """
     if wanted is not None and len(reports) > 1:
         raise Misused(
@@ -255,7 +234,7 @@ def _print_reading(terminal: Terminal, report: PushReport) -> None:
 
 def _print(terminal: Terminal, report: PushReport) -> None:
     """The counts as a table, the first changes and problems, and a closing sentence."""
-    _print_counts(terminal, report.counts)
+    print_counts(terminal, report.counts)
     if report.batch is None:
         _print_changes(terminal, report.preview)
     summary = report.summary
@@ -275,8 +254,9 @@ def _print(terminal: Terminal, report: PushReport) -> None:
         terminal.say(line)
 
 
-def _print_counts(terminal: Terminal, counts: Mapping[Any, int]) -> None:
-    rows = [[_OUTCOMES.get(name, name), count] for name, count in sorted(counts.items())]
+def print_counts(terminal: Terminal, counts: Mapping[Any, int]) -> None:
+    """Print the number of rows by outcome."""
+    rows = [[OUTCOMES.get(name, name), count] for name, count in sorted(counts.items())]
     terminal.print_table(("outcome", "rows"), rows)
 
 
@@ -287,7 +267,7 @@ def _print_changes(terminal: Terminal, preview: Preview) -> None:
         terminal.print_line(f"Row {number} would create:")
         for name, value in values.items():
             terminal.print_line(f"  {name}: {shorten(value, max(20, terminal.columns - 30))}")
-    width = max(20, (terminal.columns - _CHANGE_MARGIN) // 2)
+    width = max(20, (terminal.columns - CHANGE_MARGIN) // 2)
     changes = [
         [number, shorten(field, 20), shorten(old, width), shorten(new, width)]
         for number, changed in islice(rows.changes.items(), SHOWN_MAX)
@@ -338,7 +318,7 @@ _HINTS: Mapping[str, str] = {
     "duplicate_in_warehouse": "--mode upsert with --match updates records that exist.",
     "person_erased": "'connector erase --release' removes the person from the list of erasures.",
 }
-"""Options of the command that help with a problem, by its code."""
+"""Options that help with a problem, by its code."""
 
 
 def _closing_sentence(report: PushReport) -> Iterator[str]:
@@ -354,7 +334,7 @@ def _closing_sentence(report: PushReport) -> Iterator[str]:
     if batch is None and report.error is None:
         yield _preview_text(report.preview)
         return
-    sent = _describe_cost(report)
+    sent = describe_cost(report.requests, report.seconds)
     if batch is None:
         yield f"Nothing was sent, because the pull before it did not finish ({sent})."
         return
@@ -391,10 +371,6 @@ def _preview_text(preview: Preview) -> str:
     if preview.rows.reported and preview.sent < rows:
         rest = " Correct the other rows in the report and push the report too."
     return f"{ready} ({cost}; {compared}). {first}{rest}"
-
-
-def _describe_cost(report: PushReport | UndoReport) -> str:
-    return f"{count_noun(report.requests, 'request')} in {report.seconds:,.1f} s"
 
 
 # -- Template --------------------------------------------------------------------------------------
@@ -434,212 +410,3 @@ def template(
         f"connector push {resource} {path} --mode {mode}"
     )
     return 0
-
-
-# -- Undo ------------------------------------------------------------------------------------------
-
-
-@click.command(
-    cls=Command,
-    examples=("connector undo last", "connector undo 20261122T000029Z-eac3b1 --apply"),
-    if_interrupted="Run the same command again to undo the remaining rows.",
-    checks_alerts=True,
-)
-@click.argument("batch")
-@options.apply_option("Undo the push. Default: preview only.")
-@options.budget
-@options.ask_anyway
-def undo(session: Session, *, batch: str, **given: Any) -> int:
-    """Undo a push, except for records that changed since.
-
-    Restores the earlier values of updated fields, and deletes the records that the push created.
-    Fields and records that others changed since are not touched. The command reports each
-    row that cannot be undone. A conversion of a lead cannot be undone.
-
-    Previews by default: one read request for each record. With --apply it sends as many writes. Run
-    the command again if it was interrupted. BATCH is the name that 'connector push' prints at the
-    end, or 'last'.
-    """
-    from connector.pushes.undo import undo as run_undo  # noqa: PLC0415
-
-    settings = session.load()
-    with session.terminal.progress("undo") as meter:
-        report = asyncio.run(run_undo(settings, batch, watch=RunProgress(meter), **given))
-    session.terminal.print_object(report.as_json())
-    _print_undone(session.terminal, report)
-    return report.exit_status
-
-
-def _print_undone(terminal: Terminal, report: UndoReport) -> None:
-    """The counts, the rows as far as they fit, and a closing sentence."""
-    _print_counts(terminal, report.counts)
-    well = [each for each in report.rows if each.outcome in GOOD and each.outcome != "nothing"]
-    troubled = [each for each in report.rows if each.outcome not in GOOD]
-    for some in (well, troubled):
-        if some:
-            names = [
-                each
-                for each in UNDONE_COLUMNS
-                if each not in _UNDONE_WIDE or terminal.columns >= _UNDONE_WIDE_FROM
-            ]
-            width = min(_UNDONE_TEXT_MAX, max(12, (terminal.columns - _CHANGE_MARGIN - 14) // 2))
-            lines = [line for row in some[:UNDONE_SHOWN_MAX] for line in _undone_lines(row, width)]
-            terminal.print_line()
-            terminal.print_table(names, [[line[name] for name in names] for line in lines])
-        if len(some) > UNDONE_SHOWN_MAX:
-            more = count_noun(len(some) - UNDONE_SHOWN_MAX, "more row")
-            terminal.say(f"and {more}: --json lists them all")
-    for row in troubled[:UNDONE_SHOWN_MAX]:
-        for problem in row.problems:
-            terminal.warn(f"row {row.number}: {problem.message}. {problem.fix or ''}".rstrip())
-    if report.unlanded:
-        answers = count_noun(report.unlanded, "answer")
-        terminal.warn(f"{answers} could not be loaded. Run 'connector sweep'.")
-    terminal.end(report.error, unpublished=report.unpublished)
-    terminal.say(_undone_closing(report))
-
-
-def _undone_lines(row: UndoneRow, width: int) -> Iterator[dict[str, object]]:
-    """Lines of a row: one for each field, whether it goes back or not, or one in all."""
-    head = [row.number, row.operation, _OUTCOMES.get(row.outcome, row.outcome)]
-    told: list[list[object]] = [
-        [shorten(name, 20), shorten(now, width), shorten(then, width)]
-        for name, (now, then) in row.changes.items()
-    ]
-    # What somebody else has changed stays: there is no other value for it to have.
-    told += [
-        [shorten(each.field, 20), shorten(each.found, width), None]
-        for each in row.problems
-        if each.field
-    ]
-    for line in told or [[None, None, None]]:
-        yield dict(zip(UNDONE_COLUMNS, [*head, *line, row.record_id], strict=True))
-
-
-def _undone_closing(report: UndoReport) -> str:
-    cost = _describe_cost(report)
-    if report.error is not None:
-        return f"The undo of {report.batch} is {report.outcome} ({cost}); run it again to continue."
-    if report.is_applied:
-        return f"The undo of {report.batch} is {report.outcome} ({cost})."
-    count = sum(report.counts.get(name, 0) for name in ("delete", "restore", "partly"))
-    if not count:
-        return f"Nothing to undo ({cost})."
-    return (
-        f"{count_noun(count, 'row')} would be undone ({cost}). Run the command with"
-        " --apply to undo."
-    )
-
-
-# -- Resolve ---------------------------------------------------------------------------------------
-
-
-@click.command(
-    cls=Command,
-    examples=(
-        "connector resolve",
-        "connector resolve 20261122T000029Z-eac3b1 17 --look",
-        "connector resolve 20261122T000029Z-eac3b1 17 --resend",
-    ),
-    if_interrupted="The row stays unconfirmed. Run the same command again.",
-    checks_alerts=True,
-)
-@click.argument("batch", required=False)
-@click.argument("rows", nargs=-1, metavar="[ROW]...", type=click.IntRange(min=2))
-@click.option("--look", "looks", is_flag=True, help="Search the record again.")
-@click.option("--record", metavar="ID", help="The row was applied to this record.")
-@click.option(
-    "--force",
-    "is_sure",
-    is_flag=True,
-    help="Accept the record even if it does not resemble the row.",
-)
-@click.option(
-    "--resend",
-    "resends",
-    is_flag=True,
-    help="Confirm that the API did not apply the row, and send it again.",
-)
-@click.option("--drop", "drops", is_flag=True, help="Give up the row without sending it.")
-def resolve(
-    session: Session,
-    *,
-    batch: str | None,
-    rows: tuple[int, ...],
-    looks: bool,
-    record: str | None,
-    is_sure: bool,
-    resends: bool,
-    drops: bool,
-) -> int:
-    """Show unconfirmed rows, and resolve them.
-
-    A row is unconfirmed if its answer was lost and its record is not found. It may have been
-    applied. Check the record in the application. Then name it with --record, or send the row again
-    with --resend. Without ROW, the command resolves all rows of the BATCH. ROW is the row number in
-    the pushed file.
-    """
-    settings = session.load()
-    said: list[Decision] = []
-    said += ["look"] if looks else []
-    said += [] if record is None else [DeclaredRecord(record, is_sure)]
-    said += ["resend"] if resends else []
-    said += ["drop"] if drops else []
-    if batch is None:
-        if said:
-            raise Misused(
-                "no batch is given for the decision",
-                action="Run 'connector resolve' to list the unconfirmed rows, then give"
-                " their batch.",
-            )
-        return _print_in_doubt(session.terminal, settings)
-    if len(said) != 1 or (record is not None and len(rows) != 1):
-        raise Misused(
-            f"{count_noun(len(said), 'decision')} on {count_noun(len(rows), 'row')} given",
-            action="Give one of --look, --resend and --drop, or one row and --record ID.",
-        )
-    if not rows:
-        with Ledger(settings.folder) as ledger:
-            rows = tuple(each.number for each in Journal(ledger).in_doubt() if each.batch == batch)
-    from connector.pushes.batch import resolve as run_resolve  # noqa: PLC0415
-
-    # What may still arrive is not waited for in silence.
-    report = asyncio.run(run_resolve(settings, batch, rows, said[0], sleep=None))
-    _print_settled(session.terminal, report, rows)
-    return report.exit_status
-
-
-def _print_in_doubt(terminal: Terminal, settings: Settings) -> int:
-    """Print the unconfirmed rows. Return 3 if there are any, because they need a decision."""
-    with Ledger(settings.folder) as ledger:
-        journal = Journal(ledger)
-        held = journal.in_doubt()
-        files = {each.batch: each.file for each in journal.batches()}
-        pending = {key: journal.row(key) for key in [(each.batch, each.number) for each in held]}
-    rows = []
-    for each in held:
-        row = pending[each.batch, each.number]
-        who = " ".join(map(str, row.task.identity.values())) if row is not None else ""
-        found = " ".join(problem.found or "" for problem in each.problems)
-        since = each.moved_at.isoformat(timespec="seconds")
-        told = (each.batch, each.number, each.operation, who, each.code, found, since)
-        rows.append((*told, files[each.batch]))
-    terminal.print_object({"rows": [dict(zip(IN_DOUBT_COLUMNS, row, strict=True)) for row in rows]})
-    terminal.print_table(IN_DOUBT_HEADINGS, rows)
-    for each in held:
-        for problem in each.problems:
-            terminal.say(f"{each.batch}, row {each.number}: {closed(problem.message)}")
-    terminal.say(f"{count_noun(len(held), 'row')} unconfirmed.")
-    return 3 if held else 0
-
-
-def _print_settled(terminal: Terminal, report: BatchReport, numbers: Collection[int]) -> None:
-    settled = [each for each in report.rows if each.number in numbers]
-    outcomes = {str(each.number): each.outcome for each in settled}
-    terminal.print_object({**report.as_json(), "settled": outcomes})
-    cells = [(each.number, each.outcome, each.code, each.record_id) for each in settled]
-    terminal.print_table(("row", "outcome", "code", "id"), cells)
-    for each in settled:
-        for problem in each.problems:
-            terminal.warn(f"row {each.number}: {problem.message}")
-    terminal.end(report.error, unpublished=report.unpublished)

@@ -1,4 +1,4 @@
-"""`connector sandbox`: serve the API's twin until it is told to stop.
+"""`connector sandbox`: serve a local copy of the API until it is stopped.
 
 Parses, starts, prints the one line that says it listens, and waits. What is served is the
 sandbox's own affair (`connector.sandbox`).
@@ -30,7 +30,7 @@ _SCOPES = (
 
 
 def read_keys(texts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """Keys of `TOKEN`, `TOKEN=` or `TOKEN=scope,scope` texts, with their scopes.
+    """Parse keys and their scopes from `TOKEN`, `TOKEN=` or `TOKEN=scope,scope`.
 
     Raises `SettingsError` without a token, and `UnknownName` for a scope that does not exist.
     """
@@ -38,7 +38,7 @@ def read_keys(texts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     for text in texts:
         token, equals, listed = text.partition("=")
         if not token:
-            # The text itself is not repeated: it may hold a key in the wrong place.
+            # The text may contain a key, so the message does not repeat it.
             raise SettingsError("--api-key takes TOKEN or TOKEN=scope,scope")
         scopes = (
             tuple(each.strip() for each in listed.split(",") if each) if equals else (ALL_SCOPES,)
@@ -51,7 +51,7 @@ def read_keys(texts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
 
 
 def _count_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give the command one option for each resource: how many records are made up."""
+    """Add an option with the number of records for each resource."""
     for name in reversed(tuple(CATALOG)):
         option = click.option(
             f"--{name.replace('_', '-')}",
@@ -71,11 +71,11 @@ def _behaviour_help() -> str:
 
 
 def _serve(sandbox: Sandbox) -> None:
-    """Serve until SIGINT or SIGTERM; at SIGUSR1 perform the effects that were put off."""
+    """Serve until SIGINT or SIGTERM; SIGUSR1 applies the delayed writes."""
     stop = Event()
 
     def release(*_: object) -> None:
-        released = count_noun(sandbox.faults.apply_delayed_effects(), "effect")
+        released = count_noun(sandbox.apply_delayed_effects(), "effect")
         click.echo(f"now visible: {released}", err=True)
 
     signal.signal(signal.SIGUSR1, release)
@@ -193,9 +193,9 @@ def sandbox(
 
 
 def _record_counts(given: Mapping[str, int | None]) -> dict[str, int]:
-    """The numbers asked for, and the usual ones for the rest."""
+    """Return the given numbers of records, with defaults for the other resources."""
     counts = {name: COUNTS_DEFAULT[name] if n is None else n for name, n in given.items()}
-    # Without content types there is nothing that items could belong to.
+    # Content items need a content type.
     if counts["content_types"] == 0 and given["content_items"] is None:
         counts["content_items"] = 0
     return counts

@@ -1,8 +1,7 @@
-"""Session: settings in, a sentence and an exit status out, for every command.
+"""Base class of all commands: loads settings, prints errors and sets the exit status.
 
-A command receives a `Session` and returns its exit status. Whatever goes wrong becomes a sentence
-here; a traceback is shown to nobody but those who ask for it with `--debug`, and never with the
-key in it. No command's own work is done here.
+A command receives a `Session` and returns its exit status. Errors are printed as sentences; only
+`--debug` shows tracebacks, with secrets masked.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from connector.errors import ConnectorError, Misused, count_noun
 from connector.log import Masked
 from connector.settings.accounts import ConfiguredAccount, configured_accounts, require_account
 from connector.settings.model import Settings, load_for_alerts, load_settings
-from connector.settings.values import Age, read_age
 
 if TYPE_CHECKING:
     from connector.publishing.project import CheckResult, ModelBuilt
@@ -36,19 +34,18 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger(__name__)
 
 T = TypeVar("T")
-F = TypeVar("F", bound=Callable[..., Any] | click.Command)
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One call of a command: its terminal, and how its settings are read."""
+    """Terminal and settings of one call of a command."""
 
     terminal: Terminal
     is_debug: bool
     load: Callable[[], Settings]
 
     def accounts(self, *, is_for_all: bool) -> tuple[ConfiguredAccount, ...]:
-        """The account that is meant, or all that are configured."""
+        """Return the chosen account, or all configured accounts."""
         if is_for_all:
             return configured_accounts(os.environ, Path.cwd())
         settings = self.load()
@@ -57,10 +54,9 @@ class Session:
     def for_each(
         self, do: Callable[[Settings], T], *, is_for_all: bool
     ) -> Iterator[tuple[ConfiguredAccount, T | ConnectorError]]:
-        """Call `do` for the chosen account, or for each configured one.
+        """Call `do` for the chosen account or for all, and yield each result.
 
-        Of all accounts, one that cannot be looked at gives its error; the one that is meant raises
-        it.
+        With `is_for_all` the error of an account is yielded instead of raised.
         """
         for each in self.accounts(is_for_all=is_for_all):
             try:
@@ -72,13 +68,17 @@ class Session:
 
 
 class Command(click.Command):
-    """A command with `--account`, `--quiet`, `--json` and `--debug`, that ends with a sentence.
+    """Command with the options `--account`, `--quiet`, `--json` and `--debug`.
 
-    Its callback is given a `Session` first, and its own parameters; it returns an exit status.
-    `examples` are lines to type, shown by `--help`; `if_interrupted` is what Ctrl-C leaves;
-    `is_for_account` says whether the command works on a configured account, `checks_alerts`
-    whether what it has done may be a reason for alerts. A command that `begins_accounts` has
-    `--create` for an account that has no files yet; one that `makes_folders` needs no such option.
+    The callback takes a `Session` and its own parameters, and returns the exit status.
+
+    Args:
+        examples: Command lines for `--help`.
+        if_interrupted: Sentences to print after Ctrl-C.
+        is_for_account: Add `--account`.
+        checks_alerts: Check the alerts when the command ends.
+        begins_accounts: Add `--create`, which creates the folder of a new account.
+        makes_folders: Create the folder of a new account without `--create`.
     """
 
     def __init__(
@@ -98,25 +98,26 @@ class Command(click.Command):
         if is_for_account:
             about = "Name of the account. Required if the configuration has named accounts."
             self.params.append(click.Option(["--account"], metavar="NAME", help=about))
+        flags = {
+            "--quiet": ("is_quiet", "Print only warnings and errors, for cron."),
+            "--json": ("is_json", "Print one JSON object on stdout."),
+            "--debug": ("is_debug", "Show the log on stderr."),
+        }
         if begins_accounts:
             about = "Create the account's folder if the account is new and not configured."
-            self.params.append(click.Option(["--create", "creates"], is_flag=True, help=about))
-        about = "Print only warnings and errors, for cron."
-        self.params.append(click.Option(["--quiet", "is_quiet"], is_flag=True, help=about))
-        about = "Print one JSON object on stdout."
-        self.params.append(click.Option(["--json", "is_json"], is_flag=True, help=about))
-        about = "Show the log on stderr."
-        self.params.append(click.Option(["--debug", "is_debug"], is_flag=True, help=about))
+            flags = {"--create": ("creates", about), **flags}
+        for flag, (name, about) in flags.items():
+            self.params.append(click.Option([flag, name], is_flag=True, help=about))
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write what the command does, and the examples below it as they stand."""
+        """Write the description, and the examples without wrapping them."""
         super().format_help_text(ctx, formatter)
         with formatter.section("Examples" if len(self.examples) > 1 else "Example"):
             for each in self.examples:
                 formatter.write(f"{'':>{formatter.current_indent}}{each}\n")
 
     def invoke(self, ctx: click.Context) -> NoReturn:
-        """Call the command, and leave with its exit status."""
+        """Call the command, and exit with its status."""
         account = ctx.params.pop("account", None)
         creates = ctx.params.pop("creates", False) or self.makes_folders
         is_json, is_debug = ctx.params.pop("is_json"), ctx.params.pop("is_debug")
@@ -151,23 +152,23 @@ def _perform(terminal: Terminal, call: Callable[[], int], if_interrupted: str) -
         _LOGGER.debug("the command failed", exc_info=True)
         return terminal.fail(error), False
     except KeyboardInterrupt:
-        what, status = describe_interrupt()
-        said = f"{what} {if_interrupted}".rstrip()
-        told = {"code": "interrupted", "message": said, "exit_status": status}
-        terminal.print_object({"error": told})
-        terminal.say(said)
+        reason, status = describe_interrupt()
+        message = f"{reason} {if_interrupted}".rstrip()
+        error_json = {"code": "interrupted", "message": message, "exit_status": status}
+        terminal.print_object({"error": error_json})
+        terminal.say(message)
         return status, True
     except BrokenPipeError:
-        # Whoever read the output has left, as `head` does. Nothing more can be said to them.
+        # The reader closed the pipe, as `head` does: print nothing more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1, False
-    except Exception as error:  # a mistake of ours is told in a sentence as well
+    except Exception as error:
         _LOGGER.debug("the command failed", exc_info=True)
         return terminal.fail(ConnectorError(f"an unexpected error: {error_place(error)}")), False
 
 
 def _load(terminal: Terminal, account: str | None, is_debug: bool, *, creates: bool) -> Settings:
-    """Read the settings, print their warnings, and begin to log if that was requested."""
+    """Read the settings, print their warnings, and show the log if requested."""
     settings = require_account(load_settings({"account": account}), creates=creates)
     terminal.form, terminal.name_places = settings.log.value, settings.name_places
     terminal.fields["account"] = settings.account.value
@@ -183,10 +184,10 @@ def _load(terminal: Terminal, account: str | None, is_debug: bool, *, creates: b
 
 
 def _check_alerts(terminal: Terminal, settings: Settings) -> None:
-    """Send the alerts that are due; the command's own end stays as it is."""
+    """Send due alerts. Failures are warnings and do not change the exit status."""
     if settings.alert_webhook.value is None and settings.alert_email_host.value is None:
         return
-    # Who has no alerts set need not wait for what sends them.
+    # Imported here because most commands send no alerts.
     from connector.operations.alert_check import check_alerts  # noqa: PLC0415
 
     try:
@@ -204,7 +205,7 @@ def _check_alerts(terminal: Terminal, settings: Settings) -> None:
 
 
 def error_place(error: Exception) -> str:
-    """The error's kind and line, without its text, which may hold anything."""
+    """Return the class, file and line of an error, but not its text, which may hold secrets."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -215,36 +216,35 @@ def error_place(error: Exception) -> str:
 
 
 class _TerminalHandler(logging.Handler):
-    """Log handler that says each line on the terminal, which neutralises it."""
+    """Log handler that prints on the terminal, which removes control characters."""
 
     def __init__(self, terminal: Terminal) -> None:
         super().__init__()
         self._terminal = terminal
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Say the record."""
+        """Print the record."""
         self._terminal.log(self.format(record))
 
 
 def show_log(terminal: Terminal, *secrets: str) -> None:
-    """Show the log on standard error from here on, with the secrets masked.
+    """Show the connector's log on standard error with secrets masked.
 
-    The libraries' own logs stay as they are: they would show addresses with what they ask for.
+    Logs of libraries are not shown: they contain URLs with search terms.
     """
-    speaker = _TerminalHandler(terminal)
-    speaker.setFormatter(Masked(secrets, terminal.form))
+    handler = _TerminalHandler(terminal)
+    handler.setFormatter(Masked(secrets, terminal.form))
     logger = logging.getLogger("connector")
-    logger.handlers = [speaker]
+    logger.handlers = [handler]
     logger.setLevel(logging.DEBUG)
     logger.propagate = False
 
 
 # -- Progress --------------------------------------------------------------------------------------
-# Who a meter is moved by: what reads records, goes through rows and builds models.
 
 
 class RunProgress:
-    """Meter of a run: moves with records, rows and models, remembers what has ended."""
+    """Shows the progress of a run, and keeps its finished resources, models and checks."""
 
     def __init__(self, meter: ProgressMeter) -> None:
         self._meter = meter
@@ -254,7 +254,7 @@ class RunProgress:
         self.checks: list[CheckResult] = []
 
     def __call__(self, progress: Progress) -> None:
-        """Show how many records are read, or rows ended, of those known of so far."""
+        """Show the number of records read, or of rows finished."""
         name, read, pending = progress.batch or progress.resource, progress.read, progress.pending
         if progress.waits_until is not None:
             self._meter.show(f"{self._resource}, waiting until {progress.waits_until:%H:%M:%S} UTC")
@@ -276,87 +276,19 @@ class RunProgress:
             self._read = read
 
     def on_plan(self, models: int, checks: int) -> None:
-        """Begin the bar of models and checks."""
+        """Start the bar of models and checks."""
         self._meter.begin("build models", models + checks)
 
     def on_model_start(self, name: str) -> None:
-        """The model's turn has come."""
+        """Show the model's name."""
         self._meter.show(f"build {name}")
 
     def on_model_end(self, model: ModelBuilt) -> None:
-        """The model stands."""
+        """Count the model."""
         self._meter.show(steps=1)
         self.models.append(model)
 
     def on_check_end(self, check: CheckResult) -> None:
-        """A check has ended."""
+        """Count the check."""
         self._meter.show(f"check {check.name}", steps=1)
         self.checks.append(check)
-
-
-# -- Options ---------------------------------------------------------------------------------------
-# The arguments and options that several commands take, each described once.
-
-
-def comma_separated(text: str) -> tuple[str, ...]:
-    """Names parted by commas, without blanks: the type of an option."""
-    return tuple(each.strip() for each in text.split(",") if each.strip())
-
-
-def length_of_time(text: str) -> Age:
-    """A length of time, such as 26h: the type of an option."""
-    try:
-        return read_age(text)
-    except ValueError as error:
-        raise click.BadParameter(f"{text!r} is not {error}") from None
-
-
-resources = click.argument("resources", nargs=-1, metavar="[RESOURCE]...")
-"""The resources that a command is about; none are all of them."""
-
-budget = click.option(
-    "--max-requests",
-    "budget",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Maximum number of API requests, including retries. Exits with status 4 when reached.",
-)
-"""`--max-requests N`: maximum number of requests that a command sends."""
-
-accept_deletes = click.option(
-    "--accept-deletes",
-    "accepts_deletes",
-    is_flag=True,
-    help="Accept all deletions, even a suspiciously large number.",
-)
-"""`--accept-deletes`: accept a suspiciously large number of deletions."""
-
-all_accounts = click.option(
-    "--all", "is_for_all", is_flag=True, help="Run for all configured accounts, one after another."
-)
-"""`--all`: all configured accounts."""
-
-ask_anyway = click.option(
-    "--ignore-quota",
-    "asks_anyway",
-    is_flag=True,
-    help="Send requests even if the API reported that the monthly quota is used up, for example"
-    " after a plan upgrade.",
-)
-"""`--ignore-quota`: send requests although the quota is reported as used up."""
-
-
-def max_age_option(about: str) -> Callable[[F], F]:
-    """`--max-age AGE`: how old the last proof may be."""
-    return click.option("--max-age", type=length_of_time, metavar="AGE", help=about)
-
-
-def apply_option(about: str) -> Callable[[F], F]:
-    """`--apply`: do it, and do not only say what would be done."""
-    return click.option("--apply", "applies", is_flag=True, help=about)
-
-
-def file_option(*names: str, about: str) -> Callable[[F], F]:
-    """An option that names a file."""
-    path = click.Path(path_type=Path, dir_okay=False)
-    return click.option(*names, type=path, metavar="FILE", help=about)

@@ -1,28 +1,25 @@
-"""`connector status`: an account's state, from its files.
-
-Parses, asks the warehouse and the ledger, prints. No request is spent.
-"""
+"""`connector status`: print an account's state from its files, without API requests."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
-from connector.catalog.page import PER_PAGE_MAX
 from connector.cli import alerts as alerting
-from connector.cli import session as options
+from connector.cli import options
+from connector.cli.sentences import Backlog, Unread, describe_age
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError, SettingsError, count_noun
 from connector.ledger.erasures import Erasures
 from connector.ledger.lease import Lease
 from connector.ledger.ledger import Ledger, LedgerStatus, allowance_of
-from connector.ledger.quota import format_moment, requests_left
+from connector.ledger.quota import format_moment
 from connector.ledger.receipts import RECEIPT_MISSING_ACTION, MissingReceipt
 from connector.operations.alert_check import AlertCheck, open_alerts, present_alerts
 from connector.operations.findings import Proof, proof_of
@@ -31,7 +28,7 @@ from connector.pulls.workspace import check_files
 from connector.settings.accounts import ConfiguredAccount
 from connector.settings.layers import SEEDS_FOLDER
 from connector.settings.model import Settings
-from connector.settings.values import Age
+from connector.settings.values import Age, read_age
 from connector.warehouse.runs import (
     Publication,
     Run,
@@ -53,44 +50,28 @@ RUN_COLUMNS = ("run", "command", "started", "outcome", "seconds", "requests", "r
 ACCOUNT_COLUMNS = (
     *("account", "verified until", "last run", "outcome", "requests", "of", "forecast", "alerts"),
 )
+ACCOUNT_VALUES = ("proven_at", "last_run_at", "last_outcome", "requests", "limit", "forecast")
 RUNS_SHOWN = 5
 PUBLICATIONS_SHOWN = 5
 
-REQUESTS_OF_A_PACE = 50
-"""A run with fewer requests says nothing about the pace."""
+RATE_REQUESTS_MIN = 50
+"""Runs with fewer requests are too short to measure the requests per minute."""
 
 _OWNER_SHOWN = frozenset(("run_id", "command", "pid", "host"))
 
 
 @dataclass(frozen=True, slots=True)
-class Backlog:
-    """Backlog: records still to be read, their requests, and the share of the month.
-
-    The requests a minute and the share of the month are None where they are not known.
-
-    `is_known` is false while a list is still being read: there may be more.
-    """
-
-    records: int
-    requests: int
-    per_minute: float | None
-    month_share: float | None
-    is_known: bool
-
-    @property
-    def minutes(self) -> float | None:
-        """Minutes that the requests take."""
-        return self.requests / self.per_minute if self.per_minute else None
-
-
-@dataclass(frozen=True, slots=True)
 class AccountStatus:
-    """Status of one account at the moment `now`.
+    """Status of one account at the time `now`.
 
-    `published_at` is None where nothing is published, `published` where the published file does not
-    say what it is true of, and `standing` where no request was ever counted. `publications` are the
-    latest attempts to publish, and `shared` is the latest to bring what was published to the
-    lakehouse; `watched` are the alerts. `not_started`: not reached by the last run.
+    Args:
+        published_at: Time of the published file; None if nothing is published.
+        published: Description in the published file; None if it has none.
+        publications: Latest attempts to publish.
+        shared: Latest attempt to publish to the lakehouse.
+        standing: Requests and leases; None if no request was ever counted.
+        watched: Alerts.
+        not_started: Resources that the last run did not reach.
     """
 
     warehouse: Warehouse
@@ -103,11 +84,30 @@ class AccountStatus:
     standing: LedgerStatus | None
     watched: AlertCheck
     now: datetime
-    not_started: frozenset[str] = frozenset()
+    not_started: frozenset[str]
+
+    @classmethod
+    def read(cls, settings: Settings, warehouse: Warehouse, now: datetime) -> AccountStatus:
+        """Read the status from the account's files. Raises `WarehouseError`."""
+        # Raises if another program made the file, and changes nothing if it is up to date.
+        warehouse.prepare()
+        return cls(
+            warehouse,
+            warehouse.status(),
+            warehouse.read(last_runs, RUNS_SHOWN),
+            _changed_at(warehouse),
+            published_in(warehouse.published),
+            warehouse.read(last_publications, PUBLICATIONS_SHOWN),
+            warehouse.read(last_shared) if settings.lakehouse.value is not None else None,
+            _ledger_status(settings, now),
+            present_alerts(settings, now),
+            now,
+            warehouse.read(not_started),
+        )
 
     @property
     def unpublished(self) -> Publication | None:
-        """The latest attempt to publish, where it came to nothing."""
+        """The latest attempt to publish if it failed; else None."""
         for each in self.publications:
             if each.outcome in ("published", "refused", "failed"):
                 return None if each.outcome == "published" else each
@@ -115,10 +115,7 @@ class AccountStatus:
 
     @property
     def unchanged_at(self) -> datetime | None:
-        """Time up to which the published file is known to show everything, if later than its own.
-
-        That is the time of the last pull that found nothing to publish.
-        """
+        """Time of the last pull if it found nothing to publish; else None."""
         newest = self.publications[0] if self.publications else None
         return newest.true_of if newest is not None and newest.outcome == "unchanged" else None
 
@@ -135,39 +132,33 @@ class AccountStatus:
 
     @property
     def unread(self) -> Backlog | None:
-        """The records still to be read; None if there are none."""
+        """The records still to be read; None if all are read."""
         waiting = [each for each in self.resources if each.pending or each.is_listing]
-        if not waiting:
-            return None
-        requests = sum(
-            requests_left(
-                pending=each.pending,
-                live=each.live,
-                is_loaded=each.proven_at is not None,
-                per_page=PER_PAGE_MAX,
-            )
-            for each in waiting
-        )
-        limit = self.standing.month.limit if self.standing is not None else None
-        return Backlog(
-            records=sum(each.pending for each in waiting),
-            requests=requests,
-            per_minute=self._per_minute,
-            month_share=None if limit is None else requests / limit,
+        return Backlog.of(
+            [Unread(each.pending, each.live, each.proven_at is not None) for each in waiting],
+            month_limit=self.standing.month.limit if self.standing is not None else None,
             is_known=not any(each.is_listing for each in waiting),
+            per_minute=self._per_minute,
         )
 
     @property
     def _per_minute(self) -> float | None:
         """Requests a minute: of the current run, the last run, or the API's limit."""
-        paces = [
+        rates = [
             (each.requests, (self.now - each.since).total_seconds()) for each in self.running_leases
         ]
-        paces += [(each.requests or 0, each.seconds or 0.0) for each in self.runs]
-        for requests, seconds in paces:
-            if requests >= REQUESTS_OF_A_PACE and seconds > 0:
+        rates += [(each.requests or 0, each.seconds or 0.0) for each in self.runs]
+        for requests, seconds in rates:
+            if requests >= RATE_REQUESTS_MIN and seconds > 0:
                 return requests / seconds * 60
         return self.standing.limit_per_minute if self.standing is not None else None
+
+
+def _parse_age(text: str) -> Age:
+    try:
+        return read_age(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r} is not {error}") from None
 
 
 @click.command(
@@ -185,9 +176,12 @@ class AccountStatus:
     help="Print one line per account, and exit with status 1 if a file is damaged or missing, or"
     " if the last verification is older than --max-age (default: alert_max_age).",
 )
-@options.max_age_option(
-    "Exit with status 1 if the last verification is older than AGE (26h, 90min, 2d), or if alerts"
-    " cannot be delivered."
+@click.option(
+    "--max-age",
+    type=_parse_age,
+    metavar="AGE",
+    help="Exit with status 1 if the last verification is older than AGE (26h, 90min, 2d), or if"
+    " alerts cannot be delivered.",
 )
 @options.all_accounts
 def status(session: Session, *, check: bool, max_age: Age | None, is_for_all: bool) -> int:
@@ -206,38 +200,20 @@ def status(session: Session, *, check: bool, max_age: Age | None, is_for_all: bo
         return _print_accounts(session, max_age)
     settings, terminal, now = session.load(), session.terminal, datetime.now(UTC)
     warehouse = Warehouse(settings.folder)
-    if not warehouse.exists:
-        watched = open_alerts(settings)
-        proof = proof_of({}, now, max_age) if max_age is not None else None
-        nothing = {"folder": settings.folder, "resources": {}, "runs": []}
-        told = {**nothing, "is_lost": warehouse.is_lost, **alerting.alerts_json(proof, watched)}
-        terminal.print_object(told)
-        if warehouse.is_lost:
-            terminal.warn(f"{LOST}. {LOST_ACTION}")
-        else:
-            terminal.say(f"No records are loaded in {settings.folder}. {_first_step(settings)}")
-        return alerting.warn_and_judge(terminal, proof, watched)
-    # Refuses a file that is somebody else's, and does nothing to one that is up to date.
-    warehouse.prepare()
-    found = AccountStatus(
-        warehouse,
-        warehouse.status(),
-        warehouse.read(last_runs, RUNS_SHOWN),
-        _changed_at(warehouse),
-        published_in(warehouse.published),
-        warehouse.read(last_publications, PUBLICATIONS_SHOWN),
-        warehouse.read(last_shared) if settings.lakehouse.value is not None else None,
-        _ledger_status(settings, now),
-        present_alerts(settings, now),
-        now,
-        warehouse.read(not_started),
-    )
-    proven_at = {each.resource: each.proven_at for each in found.resources}
+    found = AccountStatus.read(settings, warehouse, now) if warehouse.exists else None
+    watched = open_alerts(settings) if found is None else found.watched
+    proven_at = {} if found is None else {e.resource: e.proven_at for e in found.resources}
     proof = proof_of(proven_at, now, max_age) if max_age is not None else None
-    terminal.print_object({**_as_json(found), **alerting.alerts_json(proof, found.watched)})
-    if not terminal.is_json:
+    nothing = {"folder": settings.folder, "resources": {}, "runs": [], "is_lost": warehouse.is_lost}
+    told = nothing if found is None else _as_json(found)
+    terminal.print_object(told | alerting.alerts_json(proof, watched))
+    if found is None and warehouse.is_lost:
+        terminal.warn(f"{LOST}. {LOST_ACTION}")
+    elif found is None:
+        terminal.say(f"No records are loaded in {settings.folder}. {_first_step(settings)}")
+    elif not terminal.is_json:
         _print(terminal, found)
-    return alerting.warn_and_judge(terminal, proof, found.watched)
+    return alerting.warn_and_judge(terminal, proof, watched)
 
 
 def _ledger_status(settings: Settings, now: datetime) -> LedgerStatus | None:
@@ -260,7 +236,7 @@ def _first_step(settings: Settings) -> str:
 
 
 def _changed_at(warehouse: Warehouse) -> datetime | None:
-    """Time at which the published file was replaced; None if there is none."""
+    """Return the time of the published file; None if nothing is published."""
     try:
         return datetime.fromtimestamp(warehouse.published.stat().st_mtime, UTC)
     except FileNotFoundError:
@@ -311,7 +287,7 @@ def _run_row(run: Run, outcome: str) -> Sequence[object]:
 
 
 def _print_publications(terminal: Terminal, found: AccountStatus) -> None:
-    """Print since when analysts have what they have, and why it is not the latest."""
+    """Print the age of the published file, and why it is not the latest."""
     if found.published_at is None:
         terminal.say(
             "Nothing is published yet. The first successful pull publishes recruitment.duckdb."
@@ -417,18 +393,18 @@ def _first_load_lines(resources: Sequence[ResourceState]) -> Iterator[str]:
 
 
 def _next_steps(found: AccountStatus) -> Iterator[str]:
-    """Return the next steps, or that there are none."""
+    """Yield the next steps, or that everything is up to date."""
     unread = found.unread
     if unread is not None:
         broken = sum(each.broken for each in found.resources)
         is_repeatable = not found.running_leases and broken < unread.records
-        yield _describe_backlog(unread) + (" Run 'connector pull'." if is_repeatable else "")
+        yield str(unread) + (" Run 'connector pull'." if is_repeatable else "")
         return
     if found.running_leases:
         return
     pulled = [each for each in found.resources if each.last is not None]
     proven = [each.proven_at for each in pulled if each.proven_at is not None]
-    # A proven resource without a time has no list: content items without a content type.
+    # Content items without a content type have no list, so they are verified without a time.
     unproven = [e for e in pulled if e.proven_at is None and e.last and not e.last.proven]
     if proven and not unproven and not found.watched.standing:
         since = describe_age(found.now - min(proven))
@@ -436,20 +412,6 @@ def _next_steps(found: AccountStatus) -> Iterator[str]:
     never = [each.resource for each in found.resources if each.last is None]
     if never and pulled:
         yield f"Never pulled: {', '.join(never)}."
-
-
-def _describe_backlog(unread: Backlog) -> str:
-    about = "about" if unread.is_known else "at least"
-    records, requests = count_noun(unread.records, "record"), count_noun(unread.requests, "request")
-    said = f"{records}, with {about} {requests}"
-    if unread.month_share is not None:
-        said += f" ({unread.month_share:.1%} of the month's quota)"
-    minutes = unread.minutes
-    if minutes is not None:
-        time = f"about {minutes:,.0f} min" if minutes < 90 else f"about {minutes / 60:,.1f} h"
-        time = time if minutes >= 1 else "less than a minute"
-        said += f", {time} at {unread.per_minute:,.0f} requests a minute"
-    return f"Left to read: {said}."
 
 
 def _as_json(found: AccountStatus) -> dict[str, object]:
@@ -501,23 +463,13 @@ def _month_as_json(standing: LedgerStatus, now: datetime) -> dict[str, object]:
     }
 
 
-def describe_age(time: timedelta) -> str:
-    """A length of time in its largest unit, as in "3 h"."""
-    seconds = max(0.0, time.total_seconds())
-    for unit_seconds, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= unit_seconds:
-            return f"{seconds / unit_seconds:.0f} {unit}"
-    return f"{seconds:.0f} s"
-
-
 # -- All accounts ----------------------------------------------------------------------------------
-# One line for each account, and the worst exit status of all. An account that cannot be looked at
-# has its line as well, and keeps no other from having one.
+# One line for each account, also for an account whose files cannot be read.
 
 
 @dataclass(frozen=True, slots=True)
 class AccountLine:
-    """Status of one account in a line: age of its proof, last run, month and alerts."""
+    """Verification, last run, requests and alerts of one account."""
 
     proof: Proof
     last: Run | None
@@ -526,7 +478,7 @@ class AccountLine:
 
     @classmethod
     def of(cls, settings: Settings, now: datetime, max_age: Age | None) -> AccountLine:
-        """The line of an account."""
+        """Read the line of an account. Raises `ConnectorError` if a file cannot be read."""
         warehouse = Warehouse(settings.folder)
         health = warehouse.health() if warehouse.exists else None
         proven_at = {} if health is None else health.proven_at
@@ -537,12 +489,22 @@ class AccountLine:
             open_alerts(settings),
         )
 
+    def values(self) -> dict[str, Any]:
+        """Return the values by the names of `--json`; unknown values are None."""
+        last, month = self.last, None if self.standing is None else self.standing.month
+        values = (
+            self.proof.oldest,
+            None if last is None else last.started_at,
+            None if last is None else last.outcome,
+            None if month is None else month.used,
+            None if month is None else month.limit,
+            None if self.standing is None else self.standing.forecast,
+        )
+        return dict(zip(ACCOUNT_VALUES, values, strict=True))
+
 
 def _print_accounts(session: Session, max_age: Age | None) -> int:
-    """Print the lines, and what is wrong below them; gives the exit status.
-
-    It is the greatest of what `connector status` has for each account.
-    """
+    """Print all lines and their problems, and return the highest exit status."""
     terminal, now, exit_status = session.terminal, datetime.now(UTC), 0
     found = list(session.for_each(lambda each: AccountLine.of(each, now, max_age), is_for_all=True))
     rows = [(account.title, *_account_cells(line)) for account, line in found]
@@ -565,37 +527,19 @@ def _print_accounts(session: Session, max_age: Age | None) -> int:
 
 
 def _account_cells(line: AccountLine | ConnectorError) -> Sequence[object]:
-    told = _account_values(line)
-    moments = (told.pop("proven_at"), told.pop("last_run_at"))
-    outcome, alerts = told.pop("last_outcome"), None
     if isinstance(line, ConnectorError):
-        outcome = f"error: {line.code}"
-    else:
-        outcome = outcome or ("never pulled" if line.last is None else "not finished")
-        alerts = ", ".join(each.code for each in line.watched.standing)
-    return (*(each and format_moment(each) for each in moments), outcome, *told.values(), alerts)
+        return (None, None, f"error: {line.code}", None, None, None, None)
+    values = line.values()
+    moments = [at and format_moment(at) for at in (values["proven_at"], values["last_run_at"])]
+    outcome = values["last_outcome"] or ("never pulled" if line.last is None else "not finished")
+    alerts = ", ".join(each.code for each in line.watched.standing)
+    return (*moments, outcome, values["requests"], values["limit"], values["forecast"], alerts)
 
 
 def _account_json(line: AccountLine | ConnectorError) -> dict[str, object]:
-    told = _account_values(line)
     if isinstance(line, ConnectorError):
-        return {**told, "error": line.as_json()}
-    return {**told, "error": None, **alerting.alerts_json(line.proof, line.watched)}
-
-
-def _account_values(line: AccountLine | ConnectorError) -> dict[str, Any]:
-    """Return the values of an account; unknown ones are None."""
-    oldest, last, standing = None, None, None
-    if isinstance(line, AccountLine):
-        oldest, last, standing = line.proof.oldest, line.last, line.standing
-    return {
-        "proven_at": oldest,
-        "last_run_at": None if last is None else last.started_at,
-        "last_outcome": None if last is None else last.outcome,
-        "requests": None if standing is None else standing.month.used,
-        "limit": None if standing is None else standing.month.limit,
-        "forecast": None if standing is None else standing.forecast,
-    }
+        return {**dict.fromkeys(ACCOUNT_VALUES), "error": line.as_json()}
+    return {**line.values(), "error": None, **alerting.alerts_json(line.proof, line.watched)}
 
 
 # -- Check -----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""SIGTERM and SIGHUP end a command as Ctrl-C does: it keeps what it has, and prints one line."""
+"""Handle SIGTERM and SIGHUP as Ctrl-C: the command keeps its work and prints one line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from types import FrameType
 from connector.errors_api import Stopped
 
 INTERRUPTED = 130
-"""Exit status after Ctrl-C, as shells have it."""
+"""Exit status after Ctrl-C, as in shells."""
 
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
@@ -20,7 +20,7 @@ _received: list[signal.Signals] = []
 
 @contextmanager
 def interrupt_on_signals() -> Iterator[None]:
-    """Turn the signals into an interrupt. A signal that is ignored, as under nohup, stays so."""
+    """Raise `KeyboardInterrupt` for the signals; ignored signals (nohup) stay ignored."""
     _received.clear()
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -45,7 +45,7 @@ def interrupt_on_signals() -> Iterator[None]:
 
 
 def describe_interrupt() -> tuple[str, int]:
-    """Return the word for what has interrupted the command, and its exit status."""
+    """Return a sentence on the interruption, and the exit status."""
     if _received:
         return f"Stopped by {_received[0].name}.", Stopped.exit_status
     return "Interrupted.", INTERRUPTED

@@ -1,8 +1,7 @@
-"""Terminal: data on standard output, talk on standard error, all of it safe.
+"""Terminal: prints data on standard output and messages on standard error.
 
-Text that came from the API or from a file is neutralised before it is shown, so that no name of a
-candidate can move the cursor, change a colour or forge a line. This file knows no command, no
-resource and no setting.
+Control characters are escaped, because text from the API or from a file could otherwise move the
+cursor, change colours or forge lines.
 """
 
 from __future__ import annotations
@@ -19,21 +18,21 @@ from connector.errors_api import Stopped
 from connector.log import UNSAFE, Form, as_line, neutralise
 
 if TYPE_CHECKING:
-    # rich is imported where something is drawn: most calls have no person watching.
+    # rich is imported where it is used, because most calls print plain text.
     from rich.console import Console
     from rich.progress import Progress
 
 LOG_VARIABLE = "CONNECTOR_LOG"
-"""The variable of the setting `log`, which counts before the settings are read as well."""
+"""Environment variable of the setting `log`, which is used before the settings are read."""
 
 _EMPTY = "-"
 _WIDTH = 100
 
 
 def to_json(value: object, *, is_ascii: bool = False) -> str:
-    """One JSON object; what a terminal would obey is escaped, and nothing is lost.
+    """Return JSON with control characters escaped and times in ISO 8601.
 
-    Moments and days are ISO 8601. With `is_ascii` all letters beyond ASCII are escaped as well.
+    With `is_ascii` all characters beyond ASCII are escaped too.
     """
     text = json.dumps(value, ensure_ascii=is_ascii, indent=2, default=_plain)
     return UNSAFE.sub(lambda c: c[0] if c[0] == "\n" else f"\\u{ord(c[0]):04x}", text)
@@ -48,7 +47,7 @@ def _plain(value: Any) -> object:
 
 
 class ProgressMeter:
-    """Progress of one command: a bar where a person watches, nothing anywhere else."""
+    """Progress bar of one command; without `progress` it shows nothing."""
 
     def __init__(self, progress: Progress | None, doing: str, total: int | None) -> None:
         self._progress = progress
@@ -56,27 +55,28 @@ class ProgressMeter:
             self._task = progress.add_task(neutralise(doing), total=total)
 
     def begin(self, doing: str, total: int | None = None) -> None:
-        """Begin a phase: the bar starts again at 0."""
+        """Start a phase with the bar at 0."""
         if self._progress is not None:
             self._progress.reset(self._task, total=total, description=neutralise(doing))
 
     def show(
         self, doing: str | None = None, *, total: int | None = None, steps: int | None = None
     ) -> None:
-        """Show the current step, how many are expected in all, and so many more done."""
+        """Show the current step and the total number of steps, and advance by `steps`."""
         if self._progress is not None:
             said = None if doing is None else neutralise(doing)
             self._progress.update(self._task, description=said, total=total, advance=steps)
 
 
 class Terminal:
-    """Two streams, and who is watching them.
+    """Standard output and standard error of a command.
 
-    Rich tables where a person watches standard output, plain lines otherwise. Bars and colours
-    only where a person watches standard error, and no colour where `NO_COLOR` is set to
-    anything or the terminal is dumb. With `is_json`, standard output carries one object and no
-    table. With the `form` "json" every line on standard error is an object of its own. With
-    `is_quiet` there are only warnings and errors, and the object of `is_json`.
+    Tables, bars and colours are drawn only on an interactive terminal; `NO_COLOR` turns colours
+    off. With the `form` "json" every line on standard error is a JSON object.
+
+    Args:
+        is_json: Print one JSON object on standard output and no tables.
+        is_quiet: Print only warnings, errors and the JSON object.
     """
 
     def __init__(
@@ -89,13 +89,13 @@ class Terminal:
         is_quiet: bool = False,
     ) -> None:
         self.is_json, self.is_quiet = is_json, is_quiet
-        # Fields of every line on standard error in the JSON form: the account, the run.
+        # Fields of every JSON line on standard error: the account and the run.
         self.fields: dict[str, object] = {}
-        # Until the settings are read; a value that is none is refused with them.
+        # Used until the settings are read, which also refuse a wrong value.
         self.form: Form = "json" if environ.get(LOG_VARIABLE) == "json" else "text"
-        # What the settings, once they are read, make of an action that names one of them.
+        # Adds to an action the places where the settings that it names can be set.
         self.name_places: Callable[[str], str] = str
-        # What ended the command, for whoever is told of it elsewhere as well.
+        # The error that ended the command, for the alerts.
         self.failure: ConnectorError | None = None
         self._environ = environ
         self._out, self._err = out, err
@@ -104,7 +104,7 @@ class Terminal:
 
     @property
     def columns(self) -> int:
-        """Width of the terminal in characters; 100 if there is none."""
+        """Width of the terminal in characters; 100 in a pipe."""
         if not self._has_rich_tables:
             return _WIDTH
         return self._console(self._out).width
@@ -126,15 +126,15 @@ class Terminal:
     # -- Standard output ---------------------------------------------------------------------------
 
     def print_object(self, value: object) -> None:
-        """Print the one object of `--json` on standard output; nothing without `is_json`."""
+        """Print the object of `--json` on standard output; without `is_json` print nothing."""
         if self.is_json:
             text = to_json(value, is_ascii=not _is_unicode(self._out))
             self._write(self._out, f"{text}\n")
 
     def print_table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        r"""Print a table on standard output; with `is_json` nothing: the object has it all.
+        """Print a table on standard output; with `is_json` print nothing.
 
-        Without a watcher one tab separates the columns, and an empty cell is `-`.
+        In a pipe the columns are separated by tabs, and an empty cell is `-`.
         """
         if self.is_json or self.is_quiet:
             return
@@ -146,9 +146,9 @@ class Terminal:
             self._write(self._out, "".join(f"{line}\n" for line in lines))
 
     def _draw_table(self, columns: Sequence[str], cells: list[list[str]]) -> None:
-        """Draw the table, in parts below each other where it is wider than the terminal.
+        """Draw the table, divided into several tables if it is wider than the terminal.
 
-        Each part begins with the first column; no cell is cut.
+        Each part repeats the first column. No cell is cut.
         """
         from rich.box import SIMPLE_HEAD  # noqa: PLC0415
         from rich.cells import cell_len  # noqa: PLC0415
@@ -170,7 +170,7 @@ class Terminal:
             console.print(table)
 
     def print_line(self, text: str = "") -> None:
-        """Print one line of data on standard output; nothing with `is_json`."""
+        """Print one line of data on standard output; with `is_json` print nothing."""
         if not (self.is_json or self.is_quiet):
             self._write(self._out, f"{neutralise(text)}\n")
 
@@ -204,23 +204,22 @@ class Terminal:
             self._log_line("error", line, account=account)
 
     def log(self, text: str) -> None:
-        """Say what the log has to say: one object, or lines for people."""
+        """Print a formatted log record."""
         for line in (text,) if self.form == "json" else text.splitlines():
             self._write(self._err, f"{neutralise(line)}\n")
 
     def fail(self, error: ConnectorError) -> int:
-        """Say what happened and what to do next, and return the command's exit status.
+        """Print the error and its action, and return its exit status.
 
-        With `is_json` standard output gets an object with the same facts, so that a program
-        always finds one.
+        With `is_json` the error is also printed as an object on standard output.
         """
         self.failure = error
         action = self.name_places(error.action)
-        told = {**error.as_json(), "action": action, "exit_status": error.exit_status}
-        self.print_object({"error": told})
+        values = {**error.as_json(), "action": action, "exit_status": error.exit_status}
+        self.print_object({"error": values})
         if self.form == "json":
-            del told["message"]
-            self._log_line("error", str(error), **told)
+            del values["message"]
+            self._log_line("error", str(error), **values)
         else:
             self._style_line("Error:", "red", f"{error} [{error.code}]")
             self._write(self._err, f"  {neutralise(action)}\n")
@@ -233,9 +232,9 @@ class Terminal:
         unpublished: ConnectorError | None = None,
         unshared: ConnectorError | None = None,
     ) -> None:
-        """Say what ended a command early, or why nothing, or only this, is published.
+        """Print the error that ended a command, and why its data is not published or shared.
 
-        With `is_json` the report's object has the error already, and there must be no second one.
+        With `is_json` the report's object contains the error, so no second object is printed.
         """
         self.failure = error
         if isinstance(error, Stopped):
@@ -251,7 +250,7 @@ class Terminal:
 
     @contextmanager
     def progress(self, doing: str, total: int | None = None) -> Iterator[ProgressMeter]:
-        """A meter for the body's duration."""
+        """Show a progress bar until the block ends."""
         if not self.has_watcher or self.form == "json":
             yield ProgressMeter(None, doing, total)
             return
@@ -284,7 +283,7 @@ class Terminal:
 
     @staticmethod
     def _write(stream: TextIO, text: str) -> None:
-        # A stream that cannot show a character, in a C locale say, shows its number instead.
+        # A character that the stream's encoding lacks is shown as its number.
         encoding = getattr(stream, "encoding", None) or "utf-8"
         stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
         stream.flush()
@@ -295,12 +294,12 @@ def _explain_error(error: ConnectorError) -> str:
 
 
 def _is_watched(stream: TextIO, environ: Mapping[str, str]) -> bool:
-    # What rich draws needs a terminal that obeys it and that can show more than ASCII.
+    # rich needs a terminal with control sequences and Unicode.
     return stream.isatty() and _is_unicode(stream) and environ.get("TERM") != "dumb"
 
 
 def _is_unicode(stream: TextIO) -> bool:
-    # A stream without an encoding of its own, such as a StringIO, takes any character.
+    # A stream without an encoding, such as a StringIO, takes any character.
     return (stream.encoding or "utf-8").lower().startswith("utf")
 
 
@@ -313,7 +312,7 @@ def _cell(value: object) -> str:
 
 
 def _parts(widths: Sequence[int], room: int) -> Iterator[list[int]]:
-    """Numbers of the columns that fit side by side; the first is in every part."""
+    """Yield the numbers of the columns of each part; the first column is in every part."""
     part = [0]
     for number in range(1, len(widths)):
         if len(part) > 1 and sum(widths[each] + 1 for each in (*part, number)) > room:
@@ -328,6 +327,6 @@ def _is_number(cell: str) -> bool:
 
 
 def shorten(value: object, letters_max: int) -> str:
-    """A value in so many letters at most."""
+    """Return a value as text of at most `letters_max` characters."""
     text = "(empty)" if value is None else str(value)
     return text if len(text) <= letters_max else text[: letters_max - 1] + "…"

@@ -1,6 +1,6 @@
-"""Findings: every alert with its condition, and the conditions.
+"""Findings: the condition of every alert.
 
-`look` reads an account's files once, and each condition is a pure function of that snapshot.
+`read_snapshot` reads an account's files once. Each condition is a pure function of the snapshot.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ SLOW_FACTOR, SLOW_SECONDS_MIN, SLOW_REQUESTS_MIN = 5, 1.0, 10
 and more than `SLOW_FACTOR` times the median of the pulls before it."""
 
 CLOCK_SECONDS_MAX = 300
-"""Largest difference between the two clocks that is no problem."""
+"""Maximum acceptable difference between the two clocks."""
 
 QUOTA_OVER_SHARE = 0.95
-"""A forecast is no problem below this part of the plan, so that the alert does not alternate."""
+"""Share of the quota below which a forecast is no problem, so that the alert does not alternate."""
 
 _FIELD_EVENTS = frozenset(("unknown_field", "unknown_value", "unreadable_value"))
 _PASSING = WarehouseBusy | MartsMissing | NothingPublished
@@ -82,7 +82,7 @@ class Problem:
 
 
 Answer = Problem | Literal[False] | None
-"""Answer of a condition: the problem, False for no problem, None if it could not be checked."""
+"""Result of a condition: the problem, False for no problem, None if it could not be checked."""
 
 
 class Subject(NamedTuple):
@@ -93,14 +93,14 @@ class Subject(NamedTuple):
 
 
 Sight = Mapping[Subject, Problem | None]
-"""Result of a check: a problem, or None for no problem. A missing subject could not be checked,
-and keeps its state.
+"""Result of a check: a problem, or None for no problem. A missing subject could not be checked and
+keeps its state.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class JobRun:
-    """The last run of a job of Dagster that has ended; `failed` says how."""
+    """Last completed run of a Dagster job."""
 
     job: str
     run_id: str
@@ -110,12 +110,15 @@ class JobRun:
 
 @dataclass(frozen=True, slots=True)
 class FileSnapshot:
-    """Contents of an account's files that decide about alerts.
+    """Contents of an account's files that determine alerts.
 
-    `health` has only runs that ended, and nothing if the work file is `unusable`. `quota` is None
-    without a ledger. `ahead_seconds` is how far this machine's clock was ahead of the API's at the
-    last pull. `alerts` are the open ones. `jobs` are the last runs of Dagster's jobs, and `met` is
-    the error that ended the command.
+    Attributes:
+        health: Completed runs; empty if the work file is `unusable`.
+        quota: Requests of the month; None without a ledger.
+        ahead_seconds: Seconds by which the local clock was ahead of the API at the last pull.
+        alerts: Open alerts.
+        jobs: Last runs of Dagster's jobs.
+        met: Error that ended the command.
     """
 
     now: datetime
@@ -131,24 +134,24 @@ class FileSnapshot:
 
     @property
     def runs(self) -> Sequence[Run]:
-        """The latest runs, newest first."""
+        """Latest runs, newest first."""
         return self.health.runs
 
     @property
     def publications(self) -> Sequence[Publication]:
-        """The latest publications that ended, newest first."""
+        """Latest completed publications, newest first."""
         return [e for e in self.health.publications if e.outcome in (*_REFUSED, "published")]
 
     @property
     def recorded_at(self) -> datetime | None:
-        """The latest time at which the connector recorded anything."""
+        """Latest time at which the connector recorded anything."""
         times = [each.started_at for each in self.runs[:1]]
         times += [each.started_at for each in self.health.publications[:1]]
         times += [each.ended_at or each.begun_at for each in self.pushes.runs[:1]]
         return max(times, default=None)
 
     def opened_at(self, *codes: str) -> datetime | None:
-        """The latest time at which an open alert with one of these codes opened."""
+        """Return the latest time at which an open alert with one of these codes opened."""
         return max((e.opened_at for e in self.alerts if e.code in codes), default=None)
 
 
@@ -159,7 +162,7 @@ def read_snapshot(
     jobs: Sequence[JobRun] = (),
     met: ConnectorError | None = None,
 ) -> FileSnapshot:
-    """Read the account's files; none is made. Raises the ledger's errors."""
+    """Read the account's files; create none. Raises the ledger's errors."""
     warehouse, health, unusable = Warehouse(settings.folder), NOTHING, None
     open_now = [each for each in alerts if each.is_open]
     s = FileSnapshot(now, settings.alert_max_age.value, alerts=open_now, jobs=jobs, met=met)
@@ -182,7 +185,7 @@ def read_snapshot(
             compare_files(ledger, warehouse)
         except WarehouseError as error:
             unusable = error
-    # Runs from the future ran while this machine's clock was ahead.
+    # Runs from the future ran while the local clock was ahead.
     latest = now + timedelta(seconds=CLOCK_SECONDS_MAX)
     runs = (e for e in health.runs if e.outcome or e.run_id not in running)
     health = replace(
@@ -217,20 +220,20 @@ _BY_SCHEDULE = {
     "Run the same command again. It continues": "Nothing now: the next pull continues",
     "Run the same command again: it reads": "Nothing now: the next pull reads",
 }
-"""What users do who run a command by hand, and what they do if a schedule runs it."""
+"""Next steps of users who run a command manually, and the variants if a schedule runs it."""
 
 
 def without_api_words(message: str | None) -> tuple[str, str]:
-    """Return a run's message as a sentence without the API's own words, and the API's status.
+    """Return a run's message as a sentence without the API's own texts, and the API's status.
 
-    An alert leaves the machine, and the API's words in an error may name a person. Everything else
-    in a message is the connector's own, which never holds a record's contents.
+    An alert leaves the machine, and the API's texts may name a person. Other parts of a message are
+    the connector's own and contain no record data.
     """
     request, _, answer = (message or "").partition(" was answered ")
     status = answer[:3] if answer[:3].isdecimal() else ""
     said = f"{request} was answered {status}" if status else (message or "").strip()
     if status.startswith("3"):
-        said = (message or "").strip()  # The target of a redirect is no word of the API.
+        said = (message or "").strip()  # The target of a redirect is not part of the API's text.
     is_word = said.partition(" ")[0].isalpha()
     said = f"{said[:1].upper()}{said[1:]}" if is_word else said
     return (said if said.endswith(("?", "!")) else closed(said)) if said else "", status
@@ -273,7 +276,7 @@ def _has_failed(run: Run | Publication) -> bool:
 def _pull_failed(s: FileSnapshot) -> Answer:
     failed = list(takewhile(_has_failed, s.runs))
     if not failed:
-        # A pull that was stopped before its first request has not asked the API anything.
+        # A pull that was stopped before its first request proves nothing about the API.
         is_told = s.runs and (s.runs[0].outcome != "stopped" or s.runs[0].requests)
         return False if is_told else None
     last = failed[0]
@@ -330,7 +333,7 @@ def _lakehouse_behind(s: FileSnapshot) -> Answer:
 
 
 class _LastWork(NamedTuple):
-    """The last run's work on a resource: its outcome, the run, and when the run ended."""
+    """Result of the last run for a resource: its outcome, the run, and the time of its end."""
 
     done: ResourceRun
     run: Run | None
@@ -347,7 +350,7 @@ def _not_proven(s: FileSnapshot, reached: _LastWork) -> Answer:
     if run is not None and done.error_code and failing.get(run.run_id) == done.error_code:
         return None  # `pull_failed` reports the error that ended the latest pulls.
     what = "skipped" if done.outcome == "skipped" else "not verified"
-    # A service that comes and goes fails in many ways, and is one cause.
+    # An unstable service fails in many ways, which are one cause.
     cause = "try_again" if can_retry(done) else done.error_code or "unproven"
     return _failure(what, since, done, action=action_of(done), causes=(cause,))
 
@@ -375,7 +378,7 @@ def _anomalies(s: FileSnapshot, reached: _LastWork) -> Answer:
 
 
 def _cost_rising(s: FileSnapshot) -> Answer:
-    # Requests of --reverify do not count, and neither do pulls with a limit.
+    # Verification requests do not count, and neither do pulls with a limit.
     whole = [e for e in s.runs if e.outcome in ("done", "partial") and e.budget is None]
     if s.quota is None or not whole or whole[0] is not s.runs[0]:
         return None
@@ -429,7 +432,7 @@ def _clock_wrong(s: FileSnapshot) -> Answer:
 
 
 # -- Pushes ----------------------------------------------------------------------------------------
-# No file's name is repeated, since it may be a person's.
+# Messages contain no file names, because they may be personal.
 
 
 def _push_failed(s: FileSnapshot) -> Answer:
@@ -495,15 +498,17 @@ def _quota_forecast(s: FileSnapshot) -> Answer:
 
 
 # -- Silence ---------------------------------------------------------------------------------------
-# By loaded records only: that a schedule ran proves nothing.
+# By loaded records only: a schedule that ran proves nothing.
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
     """Age of the verified records.
 
-    `oldest` is when the resource that is furthest behind was verified (None: no resource was),
-    `behind` are the resources that are older than allowed, and `sentence` reports them.
+    Attributes:
+        oldest: Time up to which the least recently verified resource is verified; None without one.
+        behind: Resources that are older than allowed.
+        sentence: Sentence on these resources.
     """
 
     oldest: datetime | None
@@ -530,7 +535,7 @@ def _silent(s: FileSnapshot) -> Answer:
     if proof.sentence is None:
         return False
     if proof.oldest is None and first is not None and s.now - first <= s.max_age.length:
-        return None  # The first pull of all has as long as any other.
+        return None  # The first pull has the same time limit as any other.
     never = "no pull was ever verified"
     title = f"no verified pull for more than {s.max_age}" if proof.oldest else never
     return Problem(title, proof.sentence, proof.oldest or first)
@@ -566,7 +571,7 @@ def _settings_wrong(s: FileSnapshot) -> Answer:
     if s.met is None or not isinstance(s.met, _SETTINGS):
         return _over_once_recorded(s, "settings_wrong")
     said, _ = without_api_words(str(s.met))
-    # The names of all settings are no action: the message suggests the nearest.
+    # The list of all setting names is no help: the message suggests the nearest.
     action = "" if isinstance(s.met, UnknownName) else s.met.action
     return Problem("settings are invalid", said, action=action, causes=(str(s.met),))
 
@@ -581,15 +586,15 @@ def _job_failed(s: FileSnapshot, job: JobRun) -> Answer:
 # -- Every alert -----------------------------------------------------------------------------------
 
 BY_CODE = "The action of the error's code ([errors](ERRORS.md))."
-"""Next action of alerts that pass on an error's."""
+"""Next action of alerts that repeat the action of an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class AlertType:
-    """Type of alert: its condition, the clause that reports its end, and the next action.
+    """Type of alert: its condition, the text for its end, and the next action.
 
-    A condition gets the snapshot, and the subject's last run if the alert is about a resource or
-    job.
+    A condition is called with the snapshot, and with the subject's last run if the alert is about a
+    resource or a job.
     """
 
     code: str
@@ -601,13 +606,13 @@ class AlertType:
 
     @property
     def runbook(self) -> str:
-        """The section of the documentation."""
+        """Section of the documentation."""
         if self.action == BY_CODE:
             return "docs/ERRORS.md#if-the-action-does-not-help"
         return "docs/ALERTS.md#every-alert"
 
 
-# The most severe first. `docs/ALERTS.md` has their meanings.
+# The most severe first. `docs/ALERTS.md` describes them.
 _ALL = (
     AlertType("pull_failed", _pull_failed, "failed", "the pull succeeded"),
     AlertType(
@@ -709,7 +714,7 @@ def _answers(s: FileSnapshot) -> Iterator[tuple[Subject, Answer]]:
         reached[resource] = _LastWork(done, run, since)
     for push in s.pushes.runs:
         pushes.setdefault(push.resource, push)
-    # With invalid settings, only some of them could be read.
+    # If settings are invalid, only some of them could be read.
     codes = ("files_unusable", "settings_wrong") if isinstance(s.met, _SETTINGS) else ALERTS
     for code in codes:
         each = ALERTS[code]
@@ -728,9 +733,9 @@ def _answers(s: FileSnapshot) -> Iterator[tuple[Subject, Answer]]:
 
 
 def _is_explained(s: FileSnapshot, sight: Sight) -> bool:
-    """Return True if a recent pull verified nothing and another alert reports why.
+    """Return True if a recent pull verified nothing and another alert gives the reason.
 
-    Without a recent pull, the schedule is dead, whatever else is wrong.
+    Without a recent pull, the schedule does not run, whatever else is wrong.
     """
     unrecorded = s.opened_at("files_unusable", "settings_wrong", "job_failed")
     tried = [each for each in (unrecorded, *(run.started_at for run in s.runs[:1])) if each]

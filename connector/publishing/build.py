@@ -15,6 +15,7 @@ import duckdb
 from connector.catalog import CATALOG
 from connector.publishing.columns import Shapes, check_columns, column_texts, read_shapes
 from connector.publishing.project import (
+    Audit,
     BuildObserver,
     BuildResult,
     Check,
@@ -188,7 +189,7 @@ class _BuildRun:
         there = self._earlier.get(node.table)
         if there is None or node.name in self._chosen or isinstance(node, Seed):
             return False
-        sql = self._project.sql(node.template)
+        sql = node.query.sql
         made = self._connection.execute(f"DESCRIBE {sql}").fetchall()
         return [(each[0], each[1]) for each in made] == [(c.name, c.type) for c in there]
 
@@ -201,7 +202,7 @@ class _BuildRun:
         if there != kind:
             # A view does not replace a table, nor a table a view.
             self._connection.execute(f"DROP {there} {node.table}")
-        sql = f"FROM {_EARLIER}.{node.table}" if is_copied else self._project.sql(node.template)
+        sql = f"FROM {_EARLIER}.{node.table}" if is_copied else node.query.sql
         self._connection.execute(f"CREATE OR REPLACE {kind} {node.table} AS {sql}")
         if kind == "view":
             return None
@@ -250,10 +251,7 @@ def _run_checks(
     """Run the checks. Raises `ModelFailed` for one that cannot be run."""
     for check in checks:
         with naming_line(check.path, f"{check.name} cannot be run"):
-            if isinstance(check, GenericTest):
-                sql = _wrong_rows(check, shapes)
-            else:
-                sql = project.sql(check.template)
+            sql = check.query.sql if isinstance(check, Audit) else _wrong_rows(check, shapes)
             failing, examples = _find_wrong_rows(connection, sql)
         done = CheckResult(
             name=check.name,

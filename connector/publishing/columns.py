@@ -60,7 +60,7 @@ def _make_empty(connection: duckdb.DuckDBPyConnection, project: Project, name: s
     connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(node.schema)}")
     if isinstance(node, Model):
         with naming_line(node.path, f"{name} cannot be built"):
-            sql = project.sql(node.template)
+            sql = node.query.sql
             connection.execute(f"CREATE TABLE {node.table} AS {sql}\nWITH NO DATA")
     else:
         defined = ", ".join(f"{quoted(each.name)} {each.type}" for each in node.columns)
@@ -87,9 +87,9 @@ def read_shapes(connection: duckdb.DuckDBPyConnection, database: str | None = No
 # a source is `seen_at` in a model.
 
 
-def tables_read_by(model: Model, project: Project, shapes: Shapes) -> list[str]:
+def tables_read_by(model: Model, shapes: Shapes) -> list[str]:
     """Return the tables that a model names, as `schema.table`, with braces or without."""
-    sql = project.sql(model.template).lower().replace('"', "")
+    sql = model.query.sql.lower().replace('"', "")
     named = set(re.findall(r"\w+\.\w+", sql))
     return [table for table in shapes if table.lower() in named and table != model.table]
 
@@ -114,7 +114,7 @@ def column_texts(project: Project, shapes: Shapes) -> dict[str, dict[str, str]]:
     for node in project.nodes:
         texts[node.table] = {name: text for name, text in node.texts.items() if text}
         if isinstance(node, Model):
-            read = [texts.get(table, {}) for table in tables_read_by(node, project, shapes)]
+            read = [texts.get(table, {}) for table in tables_read_by(node, shapes)]
             for each in shapes.get(node.table, ()):
                 names = _names(each.name)
                 inherited = {table[name] for table in read for name in names if table.get(name)}
@@ -134,7 +134,7 @@ OWN: Mapping[str, frozenset[str]] = {
 }
 """Personal columns of the connector's own tables: typed texts, and records as they came."""
 
-_CONTENT = "marts.content_"
+CONTENT = "marts.content_"
 _SAFE_TYPES = ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UBIGINT")
 """Types of flags and counts. A column of another type may hold a name, a birthday or a salary."""
 
@@ -164,8 +164,7 @@ def personal_columns(project: Project | None, shapes: Shapes) -> frozenset[tuple
     }
     lowered = {(table, name.lower()) for table, name in personal}
     for model in models:
-        assert project is not None
-        read = tables_read_by(model, project, shapes)
+        read = tables_read_by(model, shapes)
         for each in shapes.get(model.table, ()):
             inherits = any((table, name) in lowered for table in read for name in _names(each.name))
             is_default = inherits or _is_unknown(model, each, read, shapes)
@@ -191,7 +190,7 @@ def _is_source_personal(table: str, column: str) -> bool:
         return column == RECORD or _is_declared_personal(name, column)
     if table in OWN:
         return column in OWN[table]
-    if table.startswith(_CONTENT):
+    if table.startswith(CONTENT):
         # A view of a content type, whose own fields may hold anything.
         return column not in CATALOG["content_items"].fields or _is_declared_personal(
             "content_items", column

@@ -76,7 +76,7 @@ def inventory_of(project: Project) -> tuple[ModelDescription, ...]:
             about=node.about,
             file=node.path,
             made_of=project.parents[node.name],
-            sources=project.sources_of(node) if isinstance(node, Model) else (),
+            sources=node.query.sources if isinstance(node, Model) else (),
             columns=tuple(
                 ColumnDescription(
                     name=each.name,

@@ -24,7 +24,7 @@ class Lineage:
         schema = _schema(shapes)
         for node in project.nodes:
             if isinstance(node, Model) and node.table in shapes:
-                for name, parents in _trace(project.sql(node.template), schema).items():
+                for name, parents in _trace(node.query.sql, schema).items():
                     self._parents[node.table, name] = parents
 
     def parents(self, table: str, column: str) -> tuple[Column, ...]:

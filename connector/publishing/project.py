@@ -7,20 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from textwrap import shorten
 from typing import Literal, Protocol
 
 import duckdb
-from jinja2 import StrictUndefined
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from connector.errors import ModelFailed, ModelInvalid, ModelsCircular, UnknownName
+from connector.errors import ModelFailed, ModelsCircular, UnknownName
 
 # -- Result ----------------------------------------------------------------------------------------
 # A check's examples are ids and values of key columns alone, since results reach logs, reports and
@@ -113,104 +110,28 @@ class BuildObserver(Protocol):
         """A test or an audit has ended."""
 
 
-# -- Template --------------------------------------------------------------------------------------
-# Jinja's double braces, in which three words are known. Statements and comments are refused.
-#
-#     select id, status from {{ source('landing', 'jobs') }}
-#     select job_id from {{ ref('stg_jobs') }}
-#     {{ config(materialized='view') }}        {{ config(severity='warn') }} in an audit
-
-_JINJA = ImmutableSandboxedEnvironment(undefined=StrictUndefined)
-_BRACES = re.compile(r"\{\{(.*?)\}\}|\{\{.*|\{%.*?(?:%\}|\Z)|\{#.*?(?:#\}|\Z)", re.DOTALL)
-_OPTIONS: Mapping[str, tuple[str, ...]] = {
-    "materialized": ("table", "view"),
-    "severity": ("error", "warn"),
-}
-"""What a file may configure, and the values allowed."""
+# -- Query -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """Use of the braces: the word, the names that it is given, and its line, from 1.
+class Query:
+    """SQL of a file, with tables instead of `ref()` and `source()`.
 
-    `name` is what a ref or source means: a seed or model, or the source's schema and table.
+    A line of `sql` is the same line of the file, so that DuckDB's errors name the file's line.
+
+    Attributes:
+        path: The file.
+        sql: The SQL. Tables have no catalog, so that a view survives a rename of the database file.
+        refs: Names of the models and seeds that it refers to, each once, in order.
+        sources: Source tables that it refers to, as `schema.table`.
+        options: Arguments of `config()`.
     """
 
-    word: str
-    name: str
-    options: Mapping[str, str]
-    line: int
-
-
-@dataclass(frozen=True, slots=True)
-class Template:
-    """Text of a file, in parts: plain SQL, and the uses of the braces."""
-
-    text: str
     path: Path
-    parts: tuple[str | Call, ...]
-
-    @property
-    def calls(self) -> tuple[Call, ...]:
-        """The uses of the braces, in order."""
-        return tuple(part for part in self.parts if isinstance(part, Call))
-
-    def names(self, word: str) -> tuple[str, ...]:
-        """Names that the file refers to by this word, each once, in order."""
-        return tuple(dict.fromkeys(each.name for each in self.calls if each.word == word))
-
-    def option(self, name: str, default: str) -> str:
-        """Value that the file configures under that name."""
-        return next((c.options[name] for c in self.calls if name in c.options), default)
-
-    def render(self, table: Callable[[Call], str]) -> str:
-        """The text with a table in the place of each ref and source.
-
-        A line of it is the same line of the file, so that DuckDB's errors name the file's line.
-        """
-        sql = [part for part in self.parts if isinstance(part, str) or part.word != "config"]
-        return "".join(part if isinstance(part, str) else table(part) for part in sql)
-
-
-def read_template(text: str, path: Path) -> Template:
-    """Evaluate what is in braces. Raises `ModelInvalid` for what may not be there."""
-    parts, ended = list[str | Call](), 0
-    for braces in _BRACES.finditer(text):
-        begun = text.rfind("\n", 0, braces.start()) + 1
-        line = text.count("\n", 0, begun) + 1
-        try:
-            call = _JINJA.compile_expression(braces[1], undefined_to_none=False)(**_words(line))
-            if not isinstance(call, Call):
-                raise TypeError("the braces are not a call of one of the words")
-        except Exception:  # whatever the expression raises, it is not allowed
-            shown = shorten(" ".join(braces.group().split()), 120, placeholder=" ...")
-            raise ModelInvalid(
-                f"these braces are not allowed: {shown}",
-                path=path,
-                line=line,
-                column=braces.start() - begun + 1,
-                action="Write plain SQL with {{ ref('model') }}, {{ source('schema', 'table') }}"
-                " and {{ config(materialized='table' or 'view') }}, in an audit"
-                " {{ config(severity='error' or 'warn') }}.",
-            ) from None
-        parts += [text[ended : braces.start()], call, "\n" * braces.group().count("\n")]
-        ended = braces.end()
-    return Template(text, path, (*parts, text[ended:]))
-
-
-def _words(line: int) -> dict[str, Callable[..., Call]]:
-    """The words of the braces on that line."""
-
-    def config(**options: str) -> Call:
-        if any(value not in _OPTIONS[key] for key, value in options.items()):
-            raise ValueError("not an allowed value")
-        return Call("config", "", options, line)
-
-    return {
-        "ref": lambda name: Call("ref", name, {}, line),
-        "source": lambda schema, table: Call("source", f"{schema}.{table}", {}, line),
-        "config": config,
-    }
+    sql: str
+    refs: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 # -- Declared --------------------------------------------------------------------------------------
@@ -274,7 +195,7 @@ class Audit:
 
     name: str
     sentence: str
-    template: Template
+    query: Query
     severity: Severity
     about: str
     reads: frozenset[str]
@@ -284,7 +205,7 @@ class Audit:
     @property
     def path(self) -> Path:
         """The file."""
-        return self.template.path
+        return self.query.path
 
 
 Check = GenericTest | Audit
@@ -304,7 +225,7 @@ class Model:
     kind: Literal["view", "table"]
     grain: str
     sentence: str
-    template: Template
+    query: Query
     description: str = ""
     texts: Mapping[str, str] = field(default_factory=dict)
     declared: tuple[Path, int] | None = None
@@ -319,7 +240,7 @@ class Model:
     @property
     def path(self) -> Path:
         """The file."""
-        return self.template.path
+        return self.query.path
 
     @property
     def about(self) -> str:
@@ -390,7 +311,7 @@ class Project:
         Raises `ModelsCircular` with the whole ring.
         """
         made_of: dict[str, tuple[str, ...]] = dict.fromkeys(self.seeds, ())
-        made_of |= {name: each.template.names("ref") for name, each in self.models.items()}
+        made_of |= {name: each.query.refs for name, each in self.models.items()}
         own = {name for name, each in self.models.items() if each.is_own}
         try:
             # Own models are last, since they may name a shipped table without a ref().
@@ -439,21 +360,6 @@ class Project:
         """The seeds and models in building order."""
         return tuple(self.node(name) for name in self.parents)
 
-    def sql(self, template: Template) -> str:
-        """A model's or audit's text as DuckDB takes it, line for line that of the file."""
-        return template.render(self.table_of)
-
-    def table_of(self, call: Call) -> str:
-        """The table that a ref or source means, as `schema.table`.
-
-        It has no catalog, so that a view survives the file's new name.
-        """
-        return self.node(call.name).table if call.word == "ref" else self.sources[call.name].table
-
-    def sources_of(self, model: Model) -> tuple[str, ...]:
-        """The source tables that a model reads itself, as `schema.table`."""
-        return tuple(self.sources[name].table for name in model.template.names("source"))
-
     def checks_of(self, names: Iterable[str]) -> tuple[Check, ...]:
         """The tests and audits of these seeds and models: those that read one of them.
 
@@ -462,7 +368,7 @@ class Project:
         wanted = [self.node(name) for name in names]
         own = {each.table for each in self.nodes}
         tables = {each.table for each in wanted}
-        sources = {t for m in wanted if isinstance(m, Model) for t in self.sources_of(m)}
+        sources = {t for m in wanted if isinstance(m, Model) for t in m.query.sources}
         return tuple(
             check
             for check in self.checks
@@ -473,8 +379,7 @@ class Project:
     def digest(self) -> str:
         """Digest of all content, by which what is derived from it may be kept."""
         parts = [
-            f"{m.table} {m.kind} {m.texts} {m.personal} {self.sql(m.template)}"
-            for m in self.models.values()
+            f"{m.table} {m.kind} {m.texts} {m.personal} {m.query.sql}" for m in self.models.values()
         ]
         parts += [f"{each.table} {each.columns}" for each in self.seeds.values()]
         parts += [f"{each.table} {each.texts}" for each in self.sources.values()]
@@ -501,7 +406,6 @@ def _closure(names: Iterable[str], steps: Mapping[str, Sequence[str]]) -> set[st
 
 
 _LINE = re.compile(r"^LINE (\d+): ", re.MULTILINE)
-_EXPRESSION = re.compile(r"\w+(?:\.\w+)*|[^\w\s]")
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _ABOUT_THE_TEXT = (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException)
 _MISSING = re.compile(r"(?:Table|View) with name \"?([\w.]+)\"? does not exist", re.IGNORECASE)
@@ -517,35 +421,13 @@ def naming_line(path: Path, doing: str) -> Iterator[None]:
         yield
     except (duckdb.ProgrammingError, duckdb.DataError, duckdb.NotSupportedError) as error:
         message = str(error)
-        line, column, expression = _place(message, path)
-        told = _one_line_message(error, message)
-        near = f" (at {expression})" if expression and expression not in told else ""
+        quoted = _LINE.search(message)
         raise ModelFailed(
-            f"{doing}: {told}{near}", path=path, line=line, column=column, action=_action(message)
+            f"{doing}: {_one_line_message(error, message)}",
+            path=path,
+            line=int(quoted[1]) if quoted else None,
+            action=_action(message),
         ) from None
-
-
-def _place(message: str, path: Path) -> tuple[int | None, int | None, str]:
-    """Return line and column in the file, and the expression that DuckDB points at.
-
-    DuckDB quotes the line of the statement, where tables stand instead of braces, and may cut it.
-    The column is known if the expression is in the file's line, and only once.
-    """
-    quoted = _LINE.search(message)
-    if quoted is None:
-        return None, None, ""
-    line = int(quoted.group(1))
-    shown, _, pointer = message[quoted.start() :].partition("\n")
-    found = _EXPRESSION.match(shown, pointer.find("^")) if "^" in pointer else None
-    expression = found.group() if found else ""
-    try:
-        text = path.read_text(encoding="utf-8").splitlines()[line - 1]
-    except (OSError, ValueError, IndexError):
-        return line, None, expression
-    if found and shown[quoted.end() - quoted.start() :] == text:
-        return line, found.start() - (quoted.end() - quoted.start()) + 1, expression
-    places = [each.start() for each in _EXPRESSION.finditer(text) if each.group() == expression]
-    return line, places[0] + 1 if len(places) == 1 else None, expression
 
 
 def _one_line_message(error: duckdb.Error, message: str) -> str:

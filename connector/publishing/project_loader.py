@@ -7,14 +7,16 @@ same folder. What the files may say is what the classes below declare.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.resources import files
-from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from traceback import extract_tb
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 
 import yaml
+from jinja2 import StrictUndefined, TemplateSyntaxError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -28,17 +30,15 @@ from pydantic import (
 from connector.errors import ModelInvalid, ModelTwice, ReferenceUnknown
 from connector.publishing.project import (
     Audit,
-    Call,
     CheckKind,
     ColumnType,
     GenericTest,
     Model,
     Project,
+    Query,
     Seed,
     Severity,
     SourceTable,
-    Template,
-    read_template,
 )
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class _FileEntry(BaseModel):
         return entry
 
 
-EntryT = TypeVar("EntryT", bound=_FileEntry)
+EntryT = TypeVar("EntryT", bound=BaseModel)
 
 
 def read_yaml(path: Path, form: type[EntryT]) -> EntryT:
@@ -152,47 +152,29 @@ _Paths = tuple[str, ...]
 # -- What files may say ----------------------------------------------------------------------------
 
 
-class _SeedSettings(_FileEntry):
+class _Defaults(BaseModel):
     schema_name: str | None = Field(None, alias="+schema")
-
-
-class _ModelSettings(_SeedSettings):
     materialized: Literal["view", "table"] = Field("view", alias="+materialized")
 
 
-class ProjectSettings(_FileEntry):
-    """Settings of `dbt_project.yml`: where things are, and what holds for all of them."""
+class ProjectSettings(BaseModel):
+    """Settings of `dbt_project.yml`: the folders, and the defaults of models and seeds.
+
+    Keys that only dbt needs are ignored.
+    """
 
     name: str
     model_folders: _Paths = Field(alias="model-paths")
     seed_folders: _Paths = Field(alias="seed-paths")
     audit_folders: _Paths = Field(alias="test-paths")
-    models: Annotated[dict[str, _ModelSettings], BeforeValidator(_without_line_numbers)] = {}
-    seeds: Annotated[dict[str, _SeedSettings], BeforeValidator(_without_line_numbers)] = {}
-    at_end: Literal["{{ make_content_views() }}"] | None = Field(None, alias="on-run-end")
-    # These are dbt's alone, and change nothing that is built.
-    version: Any = None
-    config_version: Any = Field(None, alias="config-version")
-    profile: Any = None
-    flags: Any = None
-    macro_folders: Any = Field(None, alias="macro-paths")
+    models: Annotated[dict[str, _Defaults], BeforeValidator(_without_line_numbers)] = {}
+    seeds: Annotated[dict[str, _Defaults], BeforeValidator(_without_line_numbers)] = {}
+    at_end: str | None = Field(None, alias="on-run-end")
 
-    @model_validator(mode="after")
-    def _configures_itself(self) -> ProjectSettings:
-        for name in (*self.models, *self.seeds):
-            if name != self.name:
-                raise ValueError(f"{name!r} is configured, but the project is {self.name!r}")
-        return self
-
-    @property
-    def for_models(self) -> _ModelSettings:
-        """Configuration for all models."""
-        return self.models.get(self.name) or _ModelSettings.model_validate({_LINE: 1})
-
-    @property
-    def for_seeds(self) -> _SeedSettings:
-        """Configuration for all seeds."""
-        return self.seeds.get(self.name) or _SeedSettings.model_validate({_LINE: 1})
+    def defaults(self, kind: Literal["models", "seeds"]) -> _Defaults:
+        """The defaults of all models, or of all seeds."""
+        given: dict[str, _Defaults] = getattr(self, kind)
+        return given.get(self.name, _Defaults.model_validate({}))
 
 
 _ARGUMENTS: Mapping[CheckKind, set[str]] = {
@@ -295,15 +277,6 @@ class _SeedConfig(_FileEntry):
 class _SeedEntry(_TableEntry):
     config: _SeedConfig
 
-    @model_validator(mode="after")
-    def _check_column_types(self) -> _SeedEntry:
-        types, columns = self.config.column_types, self.texts
-        if untyped := [name for name in columns if name not in types]:
-            raise ValueError(f"no column_types for {', '.join(untyped)} of the seed {self.name}")
-        if unlisted := [name for name in types if name not in columns]:
-            raise ValueError(f"{', '.join(unlisted)} has a type but is not listed under columns")
-        return self
-
 
 class _SourceEntry(_FileEntry):
     name: _OneLine
@@ -321,15 +294,103 @@ class SchemaFile(_FileEntry):
     sources: tuple[_SourceEntry, ...] = ()
 
 
-# -- Header ----------------------------------------------------------------------------------------
-# The comment that opens a model or an audit: its name, its grain, one sentence.
+# -- SQL -------------------------------------------------------------------------------------------
+# A model or an audit is a Jinja template in which three functions are known, as in dbt:
 #
-#     -- model: fct_placements
-#     -- grain: one row per placement (a contract or permanent booking that is not cancelled)
-#     -- Every placement with its fee, from the first source of it that is known.
-#
-# An audit has no grain. The sentence may run over several lines; notes may follow after an empty
-# comment line, for readers of the file alone.
+#     select id, status from {{ source('landing', 'jobs') }}
+#     select job_id from {{ ref('stg_jobs') }}
+#     {{ config(materialized='view') }}        {{ config(severity='warn') }} in an audit
+
+_JINJA = ImmutableSandboxedEnvironment(undefined=StrictUndefined)
+_BRACES = re.compile(r"\{[{%#].*?[}%#]\}", re.DOTALL)
+_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "materialized": ("table", "view"),
+    "severity": ("error", "warn"),
+}
+"""What `config()` may set, and the values allowed."""
+
+
+def render(text: str, path: Path, nodes: Mapping[str, str], sources: Mapping[str, str]) -> Query:
+    """Evaluate the template of a file.
+
+    Args:
+        text: The template.
+        path: The file, for errors.
+        nodes: Tables of the models and seeds, by name.
+        sources: Source tables, by `schema.table` as `source()` names them.
+
+    Raises:
+        ModelInvalid: The template is wrong.
+        ReferenceUnknown: A reference names nothing.
+    """
+    refs, read, options = dict[str, str](), dict[str, str](), dict[str, str]()
+
+    def ref(name: str) -> str:
+        refs[name] = _look_up("model or seed", name, nodes)
+        return refs[name]
+
+    def source(schema: str, table: str) -> str:
+        name = f"{schema}.{table}"
+        read[name] = _look_up("source", name, sources)
+        return read[name]
+
+    def config(**given: str) -> str:
+        for name, value in given.items():
+            allowed = _look_up("option of config()", name, _OPTIONS)
+            if value not in allowed:
+                raise ValueError(f"{name} is {value!r}. Allowed: {', '.join(allowed)}")
+        options.update(given)
+        return ""
+
+    try:
+        template = _JINJA.from_string(_BRACES.sub(_on_one_line, text))
+        sql = template.render(ref=ref, source=source, config=config)
+    except ReferenceUnknown as error:
+        place: Any = {"path": path, "line": _line_of(error)}
+        raise ReferenceUnknown(error.what, error.received, error.allowed, **place) from None
+    except Exception as error:  # a template can raise anything
+        reason = str(error).replace(f"{render.__name__}.<locals>.", "")
+        raise ModelInvalid(
+            f"the template cannot be evaluated: {reason}",
+            path=path,
+            line=_line_of(error),
+            action="Write plain SQL with {{ ref('model') }}, {{ source('schema', 'table') }}"
+            " and {{ config(materialized='table' or 'view') }}, in an audit"
+            " {{ config(severity='error' or 'warn') }}.",
+        ) from None
+    return Query(path, sql, tuple(refs), tuple(read.values()), options)
+
+
+def _on_one_line(braces: re.Match[str]) -> str:
+    """Move the line ends behind the braces. Jinja drops those inside."""
+    return braces[0].replace("\n", " ") + "\n" * braces[0].count("\n")
+
+
+def _line_of(error: Exception) -> int | None:
+    """Return the template's line that an error is from."""
+    if isinstance(error, TemplateSyntaxError):
+        return error.lineno
+    frames = extract_tb(error.__traceback__)
+    return next((each.lineno for each in reversed(frames) if each.filename == "<template>"), None)
+
+
+ValueT = TypeVar("ValueT")
+
+
+def _look_up(what: str, name: str, known: Mapping[str, ValueT]) -> ValueT:
+    if name not in known:
+        raise ReferenceUnknown(what, name, tuple(known))
+    return known[name]
+
+
+_HEADER = re.compile(
+    r"-- (?:model: (?P<model>.+)\n-- grain: (?P<grain>.+)|audit: (?P<audit>.+))\n"
+    r"(?P<sentence>(?:-- .+\n)+)"
+)
+"""The comment that opens a model or an audit: its name, the grain of a model, one sentence.
+
+The sentence may run over several lines. Notes may follow after an empty comment line.
+"""
 
 _FORMS = {
     "model": "'-- model: NAME', '-- grain: one row per ...' and a sentence, each on a line",
@@ -337,33 +398,22 @@ _FORMS = {
 }
 
 
-def read_header(text: str, path: Path, word: Literal["model", "audit"]) -> tuple[str, str, str]:
-    """The name, grain and sentence of the opening comment.
+def read_header(text: str, path: Path, word: Literal["model", "audit"]) -> tuple[str, str]:
+    """Return the grain (empty for an audit) and the sentence of the opening comment.
 
-    Raises `ModelInvalid` with the line that is not as it must be.
+    Raises:
+        ModelInvalid: The comment has another form, or another name than the file.
     """
-    comment = takewhile(lambda line: line.startswith("--"), text.split("\n"))
-    lines = [line[2:].strip() for line in comment]
-    labels = ("model", "grain") if word == "model" else ("audit",)
-    values = []
-    for number, label in enumerate(labels):
-        found, _, value = lines[number].partition(":") if number < len(lines) else ("", "", "")
-        if found != label or not value.strip():
-            raise _wrong(path, number + 1, f"this line must be '-- {label}: ...'", word)
-        values.append(value.strip())
-    if values[0] != path.stem or not re.fullmatch(_NAME, values[0]):
-        told = f"the name {values[0]!r} in the header is not the file's name"
-        raise _wrong(path, 1, told, word)
-    sentence = " ".join(takewhile(bool, lines[len(labels) :]))
-    if not sentence.endswith("."):
-        told = "the header needs a sentence that describes the rows and ends with a full stop"
-        raise _wrong(path, len(labels) + 1, told, word)
-    return values[0], values[1] if word == "model" else "", sentence
-
-
-def _wrong(path: Path, line: int, problem: str, word: str) -> ModelInvalid:
-    action = f"Begin the file with {_FORMS[word]}."
-    return ModelInvalid(problem, path=path, line=line, action=action)
+    found = _HEADER.match(text)
+    if found is None or found[word] != path.stem or not found["sentence"].endswith(".\n"):
+        raise ModelInvalid(
+            f"the header is incomplete, or does not name {path.stem}",
+            path=path,
+            line=1,
+            action=f"Begin the file with {_FORMS[word]} that ends with a full stop.",
+        )
+    sentence = found["sentence"].replace("\n-- ", " ")
+    return found["grain"] or "", sentence.removeprefix("-- ").strip()
 
 
 # -- Folder ----------------------------------------------------------------------------------------
@@ -371,9 +421,6 @@ def _wrong(path: Path, line: int, problem: str, word: str) -> ModelInvalid:
 FOLDER_NAME = "dbt_like_sql"
 CONTENT_VIEWS = "content_views"
 """The model whose rows are the statements of the content types' views."""
-
-CONTENT_VIEW = "marts.content_"
-"""How the names of these views begin."""
 
 
 def shipped_folder() -> Path:
@@ -407,6 +454,20 @@ def load_project(
     return _ProjectReader(folder or shipped_folder(), seeds, own).project()
 
 
+class _SqlFile(NamedTuple):
+    """Model or audit; `schema` is the one that a model is built in."""
+
+    path: Path
+    schema: str
+    text: str
+    is_own: bool = False
+
+    @property
+    def is_audit(self) -> bool:
+        """True if it is no model: an audit's folder gives no schema."""
+        return not self.schema or (self.is_own and self.text.startswith("-- audit:"))
+
+
 class _ProjectReader:
     """Reads one folder, once."""
 
@@ -418,10 +479,11 @@ class _ProjectReader:
         self._sources: dict[str, tuple[Path, _TableEntry]] = {}
         self._source_tables: dict[str, SourceTable] = {}
         folders = (*settings.model_folders, *settings.seed_folders, *settings.audit_folders)
-        for path in (*self._files(folders, "yml"), *self._files(folders, "yaml")):
-            self._read(path)
-        for path in (*self._own_files("yml"), *self._own_files("yaml")):
-            self._read(path)
+        for suffix in ("yml", "yaml"):
+            for path in (*self._files(folders, suffix), *self._own_files(suffix)):
+                self._read(path)
+        self._tables: dict[str, str] = {}
+        """Tables of the models and seeds, by name."""
 
     def _read(self, path: Path) -> None:
         """Read one schema file. Raises `ModelInvalid` or `ModelTwice`."""
@@ -440,26 +502,35 @@ class _ProjectReader:
     def project(self) -> Project:
         """The whole of it, with every reference looked up."""
         seeds = {each.name: each for each in self._read_seeds()}
-        models: dict[str, Model] = {}
-        for model in (*self._read_models(), *self._read_own_models()):
-            other = models.get(model.name) or seeds.get(model.name)
-            if other is not None:
-                raise ModelTwice(f"{model.name} is also {other.path}", path=model.path)
-            models[model.name] = model
-        for what, declared, there in (
-            ("model", self._models, models),
-            ("seed", self._seeds, seeds),
-        ):
-            for name, (path, entry) in declared.items():
-                if name not in there:
-                    raise ReferenceUnknown(what, name, tuple(there), path=path, line=entry.line)
+        files = [*self._sql_files()]
+        paths = {each.name: each.path for each in seeds.values()}
+        self._tables = {each.name: each.table for each in seeds.values()}
+        for path, schema, _, _ in (each for each in files if not each.is_audit):
+            if path.stem in paths:
+                raise ModelTwice(f"{path.stem} is also {paths[path.stem]}", path=path)
+            paths[path.stem] = path
+            self._tables[path.stem] = f"{schema}.{path.stem}"
+        models = {each.path.stem: self._model(each) for each in files if not each.is_audit}
+        _check_declared("model", self._models, models)
+        _check_declared("seed", self._seeds, seeds)
         makes_views = self._settings.at_end is not None
         project = Project(models, seeds, self._source_tables, makes_views)
-        for each in models.values():
-            _check_calls(project, each.template.path, each.template.calls)
         assert project.parents is not None, "these models depend on each other in a circle"
-        project = replace(project, audits=tuple(self._read_audits(project)))
+        audits = tuple(self._read_audits(each for each in files if each.is_audit))
+        project = replace(project, audits=audits)
         return replace(project, tests=tuple(self._tests(project)))
+
+    def _sql_files(self) -> Iterator[_SqlFile]:
+        """Yield the models and audits of the project, and then the user's."""
+        default = self._settings.defaults("models").schema_name
+        for folder in self._settings.model_folders:
+            for path in self._files((folder,), "sql"):
+                yield _SqlFile(path, default or folder, _text(path))
+        for path in self._files(self._settings.audit_folders, "sql"):
+            yield _SqlFile(path, "", _text(path))
+        for path in self._own_files("sql"):
+            assert self._own is not None, "there are own files"
+            yield _SqlFile(path, self._own.schema, _text(path), is_own=True)
 
     def _files(self, folders: tuple[str, ...], suffix: str) -> Iterator[Path]:
         for folder in dict.fromkeys(folders):
@@ -468,48 +539,33 @@ class _ProjectReader:
     def _own_files(self, suffix: str) -> list[Path]:
         return sorted(self._own.folder.glob(f"**/*.{suffix}")) if self._own else []
 
-    def _own_sql(self, word: Literal["model", "audit"]) -> Iterator[Template]:
-        """The user's models, or the user's audits, whose header begins with that word."""
-        for path in self._own_files("sql"):
-            template = _template(path)
-            if template.text.startswith("-- audit:") == (word == "audit"):
-                yield template
+    def _render(self, text: str, path: Path) -> Query:
+        sources = {name: each.table for name, each in self._source_tables.items()}
+        return render(text, path, self._tables, sources)
 
-    def _read_own_models(self) -> Iterator[Model]:
-        """Read the user's models. They need no header: the name is the file's."""
-        for template in self._own_sql("model"):
-            name, grain, sentence = template.path.stem, "", ""
-            if template.text.startswith("-- model:"):
-                _, grain, sentence = read_header(template.text, template.path, "model")
-            elif not re.fullmatch(_NAME, name):
-                raise ModelInvalid(
-                    f"{name!r} is not a valid table name",
-                    path=template.path,
-                    action="Rename the file: a-z, 0-9 and '_', beginning with a letter.",
-                )
-            assert self._own is not None, "there are own files"
-            yield self._model(template, name, grain, sentence, self._own.schema, is_own=True)
-
-    def _model(
-        self,
-        template: Template,
-        name: str,
-        grain: str,
-        sentence: str,
-        schema: str,
-        *,
-        is_own: bool = False,
-    ) -> Model:
-        declared = self._models.get(name)
-        default = "table" if is_own else self._settings.for_models.materialized
+    def _model(self, file: _SqlFile) -> Model:
+        """Read a model. The user's models need no header."""
+        path, schema, text, is_own = file
+        if not re.fullmatch(_NAME, path.stem):
+            raise ModelInvalid(
+                f"{path.stem!r} is not a valid table name",
+                path=path,
+                action="Rename the file: a-z, 0-9 and '_', beginning with a letter.",
+            )
+        grain, sentence = "", ""
+        if not is_own or text.startswith("-- model:"):
+            grain, sentence = read_header(text, path, "model")
+        query = self._render(text, path)
+        default = "table" if is_own else self._settings.defaults("models").materialized
+        declared = self._models.get(path.stem)
         entry = declared[1] if declared else None
         return Model(
-            name=name,
+            name=path.stem,
             schema=schema,
-            kind="view" if template.option("materialized", default) == "view" else "table",
+            kind="view" if query.options.get("materialized", default) == "view" else "table",
             grain=grain,
             sentence=sentence,
-            template=template,
+            query=query,
             description=entry.description if entry else "",
             texts=entry.texts if entry else {},
             declared=(declared[0], declared[1].line) if declared else None,
@@ -517,60 +573,34 @@ class _ProjectReader:
             personal=entry.personal if entry else {},
         )
 
-    def _read_models(self) -> Iterator[Model]:
-        defaults = self._settings.for_models
-        for folder in self._settings.model_folders:
-            for path in self._files((folder,), "sql"):
-                template = _template(path)
-                name, grain, sentence = read_header(template.text, path, "model")
-                schema = defaults.schema_name or folder
-                model = self._model(template, name, grain, sentence, schema)
-                if self._settings.at_end and model.table.startswith(CONTENT_VIEW):
-                    raise ModelInvalid(
-                        f"the prefix of {model.table} is reserved for content types",
-                        path=path,
-                        line=1,
-                        action=f"Choose a name that does not begin with {CONTENT_VIEW}.",
-                    )
-                yield model
-
     def _read_seeds(self) -> Iterator[Seed]:
+        schema = self._settings.defaults("seeds").schema_name
         for shipped in self._files(self._settings.seed_folders, "csv"):
-            if shipped.stem not in self._seeds:
-                raise ModelInvalid(
-                    f"no column_types for {shipped.stem}",
-                    path=shipped,
-                    action="Declare the seed in seeds.yml: each column with its description, and "
-                    "its type under config: column_types.",
-                )
             _, entry = self._seeds[shipped.stem]
             types = entry.config.column_types
             users = self._users_seeds / shipped.name if self._users_seeds else shipped
             is_users = users != shipped and users.exists()
             yield Seed(
                 name=shipped.stem,
-                schema=self._settings.for_seeds.schema_name or shipped.parent.name,
+                schema=schema or shipped.parent.name,
                 about=entry.description,
                 columns=tuple(ColumnType(n, types[n], text) for n, text in entry.texts.items()),
                 path=users if is_users else shipped,
                 is_users=is_users,
             )
 
-    def _read_audits(self, project: Project) -> Iterator[Audit]:
+    def _read_audits(self, files: Iterable[_SqlFile]) -> Iterator[Audit]:
         seen: dict[str, Path] = {}
-        shipped = self._files(self._settings.audit_folders, "sql")
-        for template in (*map(_template, shipped), *self._own_sql("audit")):
-            path = template.path
-            name, _, sentence = read_header(template.text, path, "audit")
-            if name in seen:
-                raise ModelTwice(f"{name} is also {seen[name]}", path=path)
-            seen[name] = path
-            _check_calls(project, path, template.calls)
-            severity: Severity = "warn" if template.option("severity", "") == "warn" else "error"
-            calls = [each for each in template.calls if each.word != "config"]
-            about = (*template.names("ref"), *template.names("source"), "")[0]
-            reads = frozenset(project.table_of(each) for each in calls)
-            yield Audit(name, sentence, template, severity, about, reads)
+        for path, _, text, _ in files:
+            _, sentence = read_header(text, path, "audit")
+            if path.stem in seen:
+                raise ModelTwice(f"{path.stem} is also {seen[path.stem]}", path=path)
+            seen[path.stem] = path
+            query = self._render(text, path)
+            severity: Severity = "warn" if query.options.get("severity") == "warn" else "error"
+            about = (*query.refs, *query.sources, "")[0]
+            reads = frozenset((*(self._tables[name] for name in query.refs), *query.sources))
+            yield Audit(path.stem, sentence, query, severity, about, reads)
 
     def _tests(self, project: Project) -> Iterator[GenericTest]:
         tested = [
@@ -598,9 +628,32 @@ class _ProjectReader:
                         line=test.line,
                         values=test.values,
                         quotes_values=test.quote,
-                        to=_other_side(project, path, test),
+                        to=self._other_side(path, test),
                         field=test.field,
                     )
+
+    def _other_side(self, path: Path, test: _TestEntry) -> str | None:
+        """The table that a relationship leads to: `to: ref('x')` or a source."""
+        if test.to is None:
+            return None
+        # As many lines before it as the file has, so that an error names the file's line.
+        query = self._render("\n" * (test.line - 1) + f"{{{{ {test.to} }}}}", path)
+        table = query.sql.strip()
+        if table not in (*(self._tables[name] for name in query.refs), *query.sources):
+            action = "Write to: ref('model')."
+            raise ModelInvalid(
+                "'to' is not a ref or source", path=path, line=test.line, action=action
+            )
+        return table
+
+
+def _check_declared(
+    what: str, declared: Mapping[str, tuple[Path, _TableEntry]], there: Collection[str]
+) -> None:
+    """Raise `ReferenceUnknown` for an entry of a schema file that no file belongs to."""
+    for name, (path, entry) in declared.items():
+        if name not in there:
+            raise ReferenceUnknown(what, name, tuple(there), path=path, line=entry.line)
 
 
 def _add_once(into: dict[str, Any], name: str, path: Path, entry: _TableEntry) -> None:
@@ -614,38 +667,13 @@ def _add_once(into: dict[str, Any], name: str, path: Path, entry: _TableEntry) -
     into[name] = path, entry
 
 
-def _template(path: Path) -> Template:
+def _text(path: Path) -> str:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ModelInvalid(f"cannot be read: {type(error).__name__}", path=path) from None
-    template = read_template(text, path)
     if text.rstrip().endswith(";"):
         line = text.rstrip().count("\n") + 1
         action = "Remove the semicolon. A file contains one query."
         raise ModelInvalid("the query ends with a semicolon", path=path, line=line, action=action)
-    return template
-
-
-def _check_calls(project: Project, path: Path, calls: tuple[Call, ...]) -> None:
-    """Raise `ReferenceUnknown` for a ref or source that names nothing."""
-    nodes = (*project.models, *project.seeds)
-    for each in calls:
-        if each.word == "ref" and each.name not in nodes:
-            raise ReferenceUnknown("model or seed", each.name, nodes, path=path, line=each.line)
-        if each.word == "source" and each.name not in project.sources:
-            known = tuple(project.sources)
-            raise ReferenceUnknown("source", each.name, known, path=path, line=each.line)
-
-
-def _other_side(project: Project, path: Path, test: _TestEntry) -> str | None:
-    """The table that a relationship leads to: `to: ref('x')` or a source."""
-    if test.to is None:
-        return None
-    # As many lines before it as the file has, so that an error names the file's line.
-    calls = read_template("\n" * (test.line - 1) + f"{{{{ {test.to} }}}}", path).calls
-    if [each.word for each in calls] not in (["ref"], ["source"]):
-        action = "Write to: ref('model')."
-        raise ModelInvalid("'to' is not a ref or source", path=path, line=test.line, action=action)
-    _check_calls(project, path, calls)
-    return project.table_of(calls[0])
+    return text

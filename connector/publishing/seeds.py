@@ -185,7 +185,7 @@ def find_unmapped(file: Path, project: Project) -> tuple[UnmappedValues, ...]:
             if name in project.seeds and audit_name in audits:
                 audit = audits[audit_name]
                 with naming_line(audit.path, f"{audit_name} cannot be run"):
-                    rows = connection.execute(project.sql(audit.template)).fetchall()
+                    rows = connection.execute(audit.query.sql).fetchall()
                 values = sorted({str(row[0]) for row in rows if row[0] is not None})
                 found.append(UnmappedValues(project.seeds[name], audit_name, tuple(values)))
     return tuple(found)

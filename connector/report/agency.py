@@ -1,4 +1,4 @@
-"""The agency's business: fees, contracts, sources, leads, consultants and content."""
+"""Figures on the agency: fees, contracts, sources, leads, consultants and content."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ROWS_MAX = 20
 
 
 def _by_currency(_: PublishedFile, rows: Sequence[Row]) -> Sequence[Chart]:
-    """A chart for each currency with fees: two never share an axis."""
+    """Return a chart for each currency with fees, because currencies cannot share an axis."""
     starts = [row["month_start"] for row in rows]
     drawn = months(min(starts), max(starts))[: _MONTHS_BEFORE + _MONTHS_AFTER]
     found = {(row["currency"], row["month_start"]): row for row in rows}
@@ -252,7 +252,7 @@ _LEAD_STATUSES = Figure(
 
 
 def _recent(by: str, more: str, order: str) -> str:
-    """Query of the activity of the last twelve months, this one too, added up by columns."""
+    """Return a query of the activity in the last twelve months, added up by columns."""
     sums = ", ".join(f"coalesce(sum({name}), 0) AS {name}" for name in _ACTIVITY)
     month = "date_trunc('month', {today})"
     return (
@@ -290,7 +290,7 @@ _CONSULTANTS = Figure(
 
 
 def _every_month(published: PublishedFile, rows: Sequence[Row]) -> Sequence[Row]:
-    """The rows, with those of months without activity."""
+    """Return the rows, including months without activity."""
     assert published.today is not None
     by_month = {row["period_start"]: row for row in rows}
     nothing = dict.fromkeys(_ACTIVITY, 0)

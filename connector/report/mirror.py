@@ -17,7 +17,7 @@ _PERSONAL = {
 }
 
 _ROOM = 224
-"""Pixels for the names of questions, which begin alike."""
+"""Pixels for the names of questions, which have the same beginning."""
 
 
 _MONEY = frozenset(("fee", "fees", "currency", "currencies", "exchange", "billings", "salary"))
@@ -30,7 +30,7 @@ def concerns_money(check: str) -> bool:
 
 
 def _checks(number: int, warning: Sequence[str]) -> str:
-    """Sentence on the checks of a publication, as in 10 of 200 checks warn; 2 concern money."""
+    """Return the sentence on the checks of a publication, as in 10 of 200 checks warn."""
     if not number:
         return "No checks were run."
     if not warning:
@@ -42,9 +42,9 @@ def _checks(number: int, warning: Sequence[str]) -> str:
 
 
 def file_summary(published: PublishedFile, written_at: datetime) -> list[tuple[str, str]]:
-    """Summary of the file as a whole: its time, its checks, its personal fields.
+    """Return the summary of the file: its time, its checks, its personal fields.
 
-    `written_at` is when the page is written.
+    `written_at` is the time when the page is written.
     """
     found: list[tuple[str, str]] = []
     if published.as_of is not None:

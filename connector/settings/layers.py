@@ -54,7 +54,7 @@ OWN_PREFIXES: Mapping[str, str] = {
 }
 """Beginnings of such folders' names that a time stamp follows."""
 
-GROUPS = ("models",)
+GROUPS = ("models", "publish")
 """Tables of the project file whose keys are settings: `folder` in `[models]` is `models_folder`."""
 
 _TABLES_ALLOWED = "must be tables such as [accounts.acme]"

@@ -122,7 +122,7 @@ class Settings:
     models_schema: Annotated[Setting[str], Spec(values.read_schema(SCHEMAS), "own")]
     publish_personal: Annotated[Setting[Treatment], Spec(values.one_of(Treatment), "keep")]
     publish_without: Annotated[
-        Setting[tuple[str, ...]], Spec(values.words_of(SCHEMAS, at_least=0), ())
+        Setting[tuple[str, ...]], Spec(values.schemas_or_columns(SCHEMAS), ())
     ]
     publish_hash_key: Annotated[Setting[SecretStr | None], secret(read_hash_key)]
 

@@ -10,12 +10,15 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from difflib import get_close_matches
 from ipaddress import ip_address
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar, get_args
 from urllib.parse import SplitResult, urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from connector.catalog import CATALOG
 
 Word = TypeVar("Word", bound=str)
 
@@ -49,6 +52,43 @@ def words_of(words: tuple[Word, ...], *, at_least: int = 1) -> Callable[[object]
         return tuple(each for each in words if each in names)
 
     return read
+
+
+def schemas_or_columns(schemas: tuple[str, ...]) -> Callable[[object], tuple[str, ...]]:
+    """Return a reader of schemas, `RESOURCE.FIELD` and `SCHEMA.TABLE.COLUMN`.
+
+    The tables and columns of models are not known here.
+    """
+
+    def read(raw: object) -> tuple[str, ...]:
+        forms = f"{', '.join(schemas)}, RESOURCE.FIELD or SCHEMA.TABLE.COLUMN"
+        names = _listed(raw)
+        if names is None:
+            raise ValueError(f"some of: {forms}")
+        for name in names:
+            first, *more = name.split(".")
+            if len(more) == 1:
+                _check_field(first, more[0])
+            elif first not in schemas or len(more) not in (0, 2) or not all(more):
+                raise ValueError(f"some of: {forms}; {name!r} is neither")
+        ordered = [each for each in schemas if each in names]
+        return tuple(dict.fromkeys((*ordered, *names)))
+
+    return read
+
+
+def _check_field(resource: str, field: str) -> None:
+    """Raise `ValueError` with the names allowed unless the catalog has the field."""
+    for what, name, known in (
+        ("resource", resource, CATALOG),
+        (f"field of {resource}", field, CATALOG[resource].fields if resource in CATALOG else ()),
+    ):
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            raise ValueError(
+                f"RESOURCE.FIELD; {name!r} is no {what}{hint}. Allowed: {', '.join(known)}"
+            )
 
 
 def text_matching(pattern: str, allowed: str) -> Callable[[object], str]:

@@ -1,7 +1,7 @@
-"""The connector's own tables, `sync` and `push`: declarations, and their rows.
+"""Declarations and rows of the connector's own tables, `sync` and `push`.
 
-Each table is declared once: its columns with their types, and what they mean to analysts. A new
-column is one line here, and `schema.complete_tables` adds it to existing files.
+Each table is declared once: its columns, their types and their descriptions for analysts. To add a
+column, add one line here; `schema.complete_tables` adds it to existing files.
 """
 
 from __future__ import annotations
@@ -205,6 +205,7 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "count as failed.",
             "unfilled_rows BIGINT[]": "Number of values that each of these seeds lacks.",
             "personal VARCHAR": "Personal fields: keep, drop or hash.",
+            "left_out VARCHAR[]": "Schemas and columns that are left out of the file.",
             "time_zone VARCHAR": "Time zone of the account, used for days in the models.",
             "error_code VARCHAR": _CODE,
             "message VARCHAR": "Error message if it was refused or failed, else null.",
@@ -336,11 +337,11 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         },
     ),
 }
-"""By table: what it holds, and for each column, named with its type, what it means."""
+"""By table: its description and, by column with type, the description of each column."""
 
 
 def column_types(table: str) -> dict[str, str]:
-    """The types of a table's columns, by name."""
+    """Return the types of a table's columns, by name."""
     return _types(OWN_TABLES[table][1])
 
 
@@ -349,9 +350,9 @@ def _types(texts: Mapping[str, str]) -> dict[str, str]:
 
 
 class TableRows(Generic[T]):
-    """The rows of one table as values of a dataclass, whose fields are columns of it.
+    """Rows of one table as values of a dataclass whose fields are columns.
 
-    `texts` are the table's columns, as in `OWN_TABLES`, for a table that is not there.
+    `texts` are the columns, as in `OWN_TABLES`, for a table that is not declared there.
     """
 
     def __init__(self, kind: type[T], table: str, texts: Mapping[str, str] | None = None) -> None:
@@ -362,19 +363,19 @@ class TableRows(Generic[T]):
 
     @property
     def selected(self) -> str:
-        """The columns as what follows SELECT; `read` takes a row of these."""
+        """The columns for a SELECT; `read` parses a row of them."""
         return ", ".join(
             f"epoch_us({quoted(name)})" if type == "TIMESTAMPTZ" else quoted(name)
             for name, type in self._types.items()
         )
 
     def read(self, row: Sequence[Any]) -> T:
-        """The value that a selected row stands for."""
+        """Return the value of a selected row."""
         pairs = zip(self._types.items(), row, strict=True)
         return self._kind(**{name: _read(value, type) for (name, type), value in pairs})
 
     def insert(self, connection: duckdb.DuckDBPyConnection, value: T, **more: object) -> None:
-        """Insert the value as a row; `more` are columns that are no fields of it."""
+        """Insert the value as a row; `more` are columns that are not fields of it."""
         values = {**more, **{name: getattr(value, name) for name in self._types}}
         connection.execute(
             f"INSERT INTO {self._table} ({', '.join(map(quoted, values))}) "

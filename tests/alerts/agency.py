@@ -32,23 +32,9 @@ from connector.warehouse.runs import (
 )
 from connector.warehouse.state import write_bookmark
 from connector.warehouse.warehouse import Warehouse
+from tests.support.clock import Clock
 
 START = datetime(2026, 11, 20, 22, 0, tzinfo=UTC)
-
-
-class Clock:
-    """The time, which passes only when it is told to."""
-
-    def __init__(self, now: datetime = START) -> None:
-        self.now = now
-
-    def __call__(self) -> datetime:
-        """The time."""
-        return self.now
-
-    def pass_time(self, **length: float) -> None:
-        """Let time pass."""
-        self.now += timedelta(**length)
 
 
 def settings_of(folder: Path, account: str | None = None, **environ: str) -> Settings:
@@ -77,7 +63,7 @@ DONE = ResourceRun(
 )
 
 
-class Agency:
+class RecordedAccount:
     """An account whose runs are written straight into its files."""
 
     def __init__(

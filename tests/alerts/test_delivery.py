@@ -23,8 +23,9 @@ from connector.operations.alert_check import (
 from connector.operations.alerts import Message
 from connector.operations.delivery import Webhook, sinks_of
 from connector.settings.model import Settings
-from tests.alerts.agency import START, Agency, Clock, settings_of
+from tests.alerts.agency import START, RecordedAccount, settings_of
 from tests.alerts.receivers import Receiver
+from tests.support.clock import Clock
 
 
 class Recorder:
@@ -50,7 +51,7 @@ class Recorder:
 @pytest.fixture
 def clock() -> Clock:
     """A clock that stands."""
-    return Clock()
+    return Clock(START)
 
 
 @pytest.fixture
@@ -98,7 +99,7 @@ def test_an_alert_that_has_ended_is_forgotten_once_its_end_is_delivered(
 ) -> None:
     sink = Recorder()
     check(settings, clock, sink)
-    Agency(settings, clock).pull()
+    RecordedAccount(settings, clock).pull()
     sink.fails = 1
     check(settings, clock, sink)
     with Ledger(settings.folder) as ledger:

@@ -16,8 +16,9 @@ from connector.errors import NotDelivered
 from connector.operations.alert_check import check_alerts, trial_message
 from connector.operations.delivery import Email
 from connector.settings.values import Security
-from tests.alerts.agency import START, Clock, settings_of
+from tests.alerts.agency import START, settings_of
 from tests.alerts.receivers import PostOffice
+from tests.support.clock import Clock
 
 PEM = Path(__file__).parents[1] / "client" / "loopback.pem"
 PASSWORD = "planted password 4d1f"
@@ -153,7 +154,7 @@ def test_settings_lead_to_the_mail_server(tmp_path: Path) -> None:
             alert_email_port=str(office.port),
             alert_email_security="none",
         )
-        done = check_alerts(settings, now=Clock())
+        done = check_alerts(settings, now=Clock(START))
 
     (letter,) = office.letters
     assert (1, ()) == (done.delivered, done.failures)

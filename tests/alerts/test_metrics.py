@@ -14,7 +14,7 @@ import yaml
 
 from connector.operations.metrics import INSTRUMENTS, prometheus_text
 from connector.sandbox.server import Sandbox
-from tests.cli.calling import COUNTS, KEY, Called, call, variables
+from tests.support.command import COUNTS, KEY, Called, call, variables
 
 SERVICE = Path(__file__).parents[2] / "docs" / "service"
 RUN = "from connector.cli import main; main()"

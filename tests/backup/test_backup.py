@@ -35,7 +35,7 @@ from connector.operations.restore import RestoreOptions, restore
 from connector.settings.model import Settings, load_settings
 from connector.warehouse import schema
 from connector.warehouse.warehouse import Warehouse
-from tests.cli.calling import KEY, call, variables
+from tests.support.command import KEY, call, variables
 
 AT = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
 RECEIPT = '{"erasure": "erasure-1", "begun_at": "2026-11-01T00:00:00+00:00", "hashes": []}'

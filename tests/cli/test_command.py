@@ -14,7 +14,8 @@ import pytest
 from connector.cli import COMMANDS, main
 from connector.cli.session import Command, Session, show_log
 from connector.cli.terminal import Terminal
-from tests.cli.calling import ROOT, RUN, call
+from tests.repository import ROOT
+from tests.support.command import RUN, call
 
 
 def command(name: str) -> click.Command:

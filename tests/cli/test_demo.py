@@ -14,11 +14,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from connector.cli.demo import COUNTS, MARKER, QUESTIONS, make_folder, serving_twin
+from connector.cli.demo import COUNTS, MARKER, QUESTIONS, make_folder, run_sandbox
 from connector.errors import SettingsError
 from connector.warehouse.published_file import query
-from tests.cli.calling import ROOT, call, check_fields, start
 from tests.pipelines.running import instance_in
+from tests.repository import ROOT
+from tests.support.command import call, check_fields, start
 
 END_SECONDS_MAX = 20
 
@@ -79,7 +80,7 @@ def test_demo_pulls_asks_and_ends(tmp_path: Path) -> None:
 
 
 def test_twin_ends_with_the_block() -> None:
-    with serving_twin() as base_url:
+    with run_sandbox() as base_url:
         assert listens(base_url)
 
     assert not listens(base_url)
@@ -88,8 +89,8 @@ def test_twin_ends_with_the_block() -> None:
 def test_twin_does_not_outlive_a_killed_parent() -> None:
     program = (
         "import os, signal\n"
-        "from connector.cli.demo import serving_twin\n"
-        "with serving_twin() as base_url:\n"
+        "from connector.cli.demo import run_sandbox\n"
+        "with run_sandbox() as base_url:\n"
         "    print(base_url, flush=True)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
     )

@@ -17,7 +17,7 @@ from connector.sandbox.faults import HtmlPage, WrongRateHeaders
 from connector.sandbox.server import Sandbox
 from connector.warehouse.duckdb_file import set_logs_aside
 from connector.warehouse.warehouse import Warehouse
-from tests.cli.calling import COUNTS, KEY, Called, call, variables
+from tests.support.command import COUNTS, KEY, Called, call, variables
 
 SCOPES = ("jobs", "candidates", "companies", "bookings", "leads", "content")
 

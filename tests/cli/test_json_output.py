@@ -15,7 +15,7 @@ from connector.cli import main
 from connector.sandbox.faults import Drop
 from connector.sandbox.server import Sandbox
 from generate.json_fields import JSON_FIELDS
-from tests.cli.calling import COUNTS, KEY, call, check_fields, start, variables
+from tests.support.command import COUNTS, KEY, call, check_fields, start, variables
 
 
 def with_json(group: click.Group, above: str = "") -> Iterator[str]:
@@ -111,7 +111,7 @@ def test_writing_commands_print_the_listed_fields(tmp_path: Path) -> None:
         sandbox.faults.add(Drop("later"), method="POST", path="/api/v1/candidates")
         check("push", f"push candidates {held} {create} --apply --no-wait")
         (row,) = check("resolve", "resolve")["rows"]
-        sandbox.faults.apply_delayed_effects()
+        sandbox.apply_delayed_effects()
         check("resolve", f"resolve {row['batch']} --look", "BATCH")
         check("erase", "erase eve@people.example --apply")
         check("erase", "erase --apply", "--apply without a person")

@@ -15,8 +15,8 @@ from connector.warehouse.bookmark import Stream
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.pull_commands import Commit, Found
 from connector.warehouse.warehouse import Warehouse
-from tests.cli.calling import call
-from tests.cli.calling import variables as without_models
+from tests.support.command import call
+from tests.support.command import variables as without_models
 
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
 

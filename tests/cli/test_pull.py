@@ -18,7 +18,7 @@ from connector.sandbox.store import Store
 from connector.warehouse.published_file import query
 from connector.warehouse.runs import last_runs
 from connector.warehouse.warehouse import Warehouse
-from tests.cli.calling import COUNTS, KEY, call, start, variables
+from tests.support.command import COUNTS, KEY, call, start, variables
 
 NO_LEADS = tuple(f"{each}.read" for each in ("jobs", "candidates", "companies", "bookings"))
 

@@ -8,7 +8,7 @@ import pytest
 
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
-from tests.cli.calling import COUNTS, KEY, call, start, variables
+from tests.support.command import COUNTS, KEY, call, start, variables
 
 
 def command_lines() -> str:

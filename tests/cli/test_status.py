@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.cli.status import describe_age
+from connector.cli.sentences import describe_age
 from connector.client import client
 from connector.sandbox.faults import Status
 from connector.sandbox.server import Sandbox
@@ -15,7 +15,7 @@ from connector.sandbox.store import Store
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.runs import Run, write_run
 from connector.warehouse.warehouse import Warehouse
-from tests.cli.calling import COUNTS, KEY, Called, call, start, variables
+from tests.support.command import COUNTS, KEY, Called, call, start, variables
 
 
 def test_status_before_anything_landed_says_what_to_do(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ import pytest
 from connector.sandbox.faults import Latency
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
-from tests.cli.calling import KEY, ROOT, SIGNALS, call, start, variables
+from tests.repository import ROOT
+from tests.support.command import KEY, SIGNALS, call, start, variables
 
 CONNECTIONS = 4
 STOPPED_AFTER = 150

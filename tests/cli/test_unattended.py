@@ -10,7 +10,7 @@ from connector.cli.session import RunProgress
 from connector.cli.terminal import ProgressMeter
 from connector.pulls.outcome import Progress
 from connector.sandbox.server import Sandbox
-from tests.cli.calling import COUNTS, KEY, Called, call, variables
+from tests.support.command import COUNTS, KEY, Called, call, variables
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -10,6 +9,7 @@ from connector.catalog import CATALOG
 from connector.client.client import Client
 from connector.client.endpoint import RecordEndpoint
 from connector.client.request import Observer, Request
+from tests.support.clock import ClientClock
 
 KEY = "planted/key+of=the~tests"
 """A key with characters that JSON and addresses write in another way."""
@@ -38,24 +38,6 @@ WRITES: Mapping[str, Call] = {
 }
 
 
-class Clock:
-    """Seconds that pass only while somebody waits; `waits` are those waits."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-        self.waits: list[float] = []
-
-    def __call__(self) -> float:
-        """The time."""
-        return self.now
-
-    async def wait(self, seconds: float) -> None:
-        """Let that much time pass, at once."""
-        self.waits.append(seconds)
-        self.now += seconds
-        await asyncio.sleep(0)
-
-
 class Diary(Observer):
     """An observer that keeps what it is told."""
 
@@ -77,8 +59,8 @@ class Diary(Observer):
         self.waits.append(why)
 
 
-def client_of(base_url: str, clock: Clock | None = None, **options: Any) -> Client:
+def client_of(base_url: str, clock: ClientClock | None = None, **options: Any) -> Client:
     """A client whose waits take no time."""
-    clock = clock or Clock()
+    clock = clock or ClientClock()
     terms: dict[str, Any] = {"clock": clock, "sleep": clock.wait, "chance": lambda: 0.0, **options}
     return Client(base_url, KEY, **terms)

@@ -28,7 +28,7 @@ from connector.errors_api import (
     UnreadableAnswer,
     ValidationFailed,
 )
-from tests.client.calls import READS, WRITES, Clock, Diary, client_of, records
+from tests.client.calls import READS, WRITES, Diary, client_of, records
 from tests.client.peer import (
     RECORD,
     Peer,
@@ -44,6 +44,7 @@ from tests.client.peer import (
     sends,
     silent,
 )
+from tests.support.clock import ClientClock
 
 HTML = b"<!doctype html><h1>Bad Gateway</h1>"
 ANSWER = http(200, json.dumps({"data": RECORD}).encode())
@@ -187,7 +188,7 @@ def test_a_read_is_repeated_a_bounded_number_of_times(fault: str) -> None:
 
 def test_repeats_wait_longer_each_time_and_not_beyond_their_bound() -> None:
     async def waits(chance: float, limits: Limits) -> list[float]:
-        clock = Clock()
+        clock = ClientClock()
         terms = {"chance": lambda: chance, "limits": limits}
         async with Peer(FAILED["500"]) as peer:
             async with client_of(peer.base_url, clock, **terms) as client:
@@ -241,7 +242,7 @@ def test_what_could_not_connect_is_tried_thrice(call: str) -> None:
     async def act() -> list[float]:
         async with Peer(silent) as peer:
             address = peer.base_url
-        clock, diary = Clock(), Diary()
+        clock, diary = ClientClock(), Diary()
         async with client_of(address, clock, observer=diary) as client:
             with pytest.raises(Unreachable, match="cannot be reached"):
                 await {**READS, **WRITES}[call](client)

@@ -13,8 +13,9 @@ from connector.client.request import Request
 from connector.errors_api import BudgetSpent, QuotaSpent, RateLimited, ServerFailed
 from connector.pulls.outcome import RequestTally
 from connector.sandbox.server import Sandbox
-from tests.client.calls import KEY, Clock, Diary, client_of, records
+from tests.client.calls import KEY, Diary, client_of, records
 from tests.client.peer import RECORD, Peer, Reply, answers, found, silent, waits_for
+from tests.support.clock import ClientClock
 
 DEADLINE_SECONDS = 20
 START = datetime(2026, 3, 4, 5, 6, 0, tzinfo=UTC)
@@ -72,7 +73,7 @@ def meets(count: int, met: asyncio.Event, then: Reply) -> Reply:
 
 
 def test_concurrent_requests_share_one_pace() -> None:
-    clock = Clock()
+    clock = ClientClock()
 
     def now() -> datetime:
         return START + timedelta(seconds=clock.now - 1000)
@@ -94,7 +95,7 @@ def test_clients_may_share_a_pace() -> None:
     told = {"X-RateLimit-Limit": "1", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "40"}
 
     async def act() -> None:
-        clock, limiter = Clock(), RateLimiter()
+        clock, limiter = ClientClock(), RateLimiter()
         diaries = Diary(), Diary()
         async with Peer(answers(200, {"data": {"id": "5d1c"}}, told)) as peer:
             for diary in diaries:
@@ -111,7 +112,7 @@ def test_clients_may_share_a_pace() -> None:
 
 async def waited_after(status: int, said: dict[str, str]) -> float:
     """Seconds between an answer with these headers and its repeat."""
-    clock = Clock()
+    clock = ClientClock()
     async with (
         Peer(answers(status, {}, {"Date": "Sat, 21 Nov 2026 10:00:00 GMT", **said}), found) as peer,
         client_of(peer.base_url, clock) as client,
@@ -139,7 +140,7 @@ def test_a_retry_after_beyond_the_minute_is_not_waited_for(
     status: int, error: type[Exception]
 ) -> None:
     async def act() -> None:
-        clock = Clock()
+        clock = ClientClock()
         async with (
             Peer(answers(status, {}, {"Retry-After": "3600"}), found) as peer,
             client_of(peer.base_url, clock) as client,
@@ -158,7 +159,7 @@ def test_waits_that_overlap_are_counted_once() -> None:
     tally.tell_wait = held.append
 
     async def act() -> None:
-        clock = Clock()
+        clock = ClientClock()
         async with (
             Peer(answers(200, {"data": RECORD}, told), found) as peer,
             client_of(peer.base_url, clock, observer=tally) as client,
@@ -176,7 +177,7 @@ def test_waiting_in_the_queue_forbids_no_repeat() -> None:
     told = {"X-RateLimit-Limit": "9", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "50"}
 
     async def act() -> None:
-        clock = Clock()
+        clock = ClientClock()
         last = answers(200, {"data": RECORD}, told)
         async with Peer(last, answers(500, {}, {}), found) as peer:
             limits = Limits(retry_seconds_max=52.0)
@@ -186,7 +187,7 @@ def test_waiting_in_the_queue_forbids_no_repeat() -> None:
             assert 3 == len(peer.requests)
         assert sum(clock.waits) >= 50
 
-        clock = Clock()
+        clock = ClientClock()
         async with Peer(last, found) as peer:
             limits = Limits(retry_seconds_max=45.0)
             async with client_of(peer.base_url, clock, limits=limits) as client:

@@ -18,8 +18,9 @@ from pydantic import SecretStr
 
 from connector.client.client import Client, Limits
 from connector.errors import ConnectorError, SettingsError
-from tests.client.calls import KEY, READS, WRITES, Clock, client_of, records
+from tests.client.calls import KEY, READS, WRITES, client_of, records
 from tests.client.peer import Peer, Reply, answers, breaks_off, found, http, listed, sends, silent
+from tests.support.clock import ClientClock
 
 FORMS = (
     KEY,
@@ -172,7 +173,7 @@ def reachable(root: object) -> Iterator[object]:
 
 def test_nothing_that_belongs_to_a_client_shows_the_key() -> None:
     async def act() -> None:
-        async with Peer(listed) as peer, client_of(peer.base_url, Clock()) as client:
+        async with Peer(listed) as peer, client_of(peer.base_url, ClientClock()) as client:
             page = await records(client, "jobs").list()
             assert f"<Client of {peer.base_url}>" == repr(client)
             for root in (client, records(client, "jobs"), page, client.limiter, client.rate):

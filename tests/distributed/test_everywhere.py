@@ -23,7 +23,7 @@ from connector.sandbox.store import Store
 from pipelines.accounts import PARTITION_TAG
 from pipelines.everywhere import ADDRESS, RUN_TAG, intraday_pull_everywhere
 from tests.pipelines.running import instance_in
-from tests.pulls.landed import differences, reading
+from tests.support.agency import differences, reading
 
 NAMES = ("acme", "globex", "initech")
 """Accounts that are well."""

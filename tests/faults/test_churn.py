@@ -11,8 +11,8 @@ import pytest
 
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
-from tests.faults.simulated_time import Time, pulled
-from tests.pulls.landed import differences, published
+from tests.support.agency import differences, published
+from tests.support.clock import Time, pulled
 from tests.tiers import first_fast
 
 COUNTS = {"later pull": 104, "first load": 130}

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from connector.errors import OtherWorkspace
-from connector.sandbox.faults import Fault, HtmlPage, Status
+from connector.sandbox.exchange import Fault
+from connector.sandbox.faults import HtmlPage, Status
 from connector.sandbox.server import Sandbox
 from tests.faults.network_faults import DETAILS, LISTS, Edited, From, plan
-from tests.faults.simulated_time import Time, pulled, tombstones, work_rows
-from tests.pulls.landed import differences, published, rows
+from tests.support.agency import differences, published, rows
+from tests.support.clock import Time, pulled, tombstones, work_rows
 from tests.tiers import first_fast
 
 COUNTS = {"candidates": 60, "jobs": 6, "leads": 5, "bookings": 4}

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from connector.sandbox.server import Sandbox
-from tests.faults.killable_pull import PullForkServer, child
-from tests.faults.sampling import SHARES, sample_points
-from tests.faults.simulated_time import pulled
-from tests.pulls.landed import differences, published, rows
+from tests.faults.killable_pull import PullForkServer, pull_order
 from tests.seeds import SEED
+from tests.support.agency import differences, published, rows
+from tests.support.clock import pulled
+from tests.support.kill_points import SHARES, sample_points
 from tests.tiers import first_fast
 
 COUNTS = {"candidates": 40, "jobs": 6}
@@ -36,16 +36,16 @@ def test_a_full_disk_is_a_clean_end_wherever_it_is_met(tmp_path: Path, share: in
             folder = tmp_path / "starved"
             shutil.rmtree(folder, ignore_errors=True)
             shutil.copytree(base, folder)
-            ended = fork_server.run(child(sandbox, folder, *RESOURCES, file_bytes_max=size))
+            ended = fork_server.run(pull_order(sandbox, folder, *RESOURCES, file_bytes_max=size))
 
-            assert "Traceback" not in ended.said, (point, ended.said)
-            assert "unexpected" not in ended.said, (point, ended.said)
+            assert "Traceback" not in ended.output, (point, ended.output)
+            assert "unexpected" not in ended.output, (point, ended.output)
             if ended.status != 0:
                 starved += 1
                 assert 1 == ended.status, (point, ended)
                 # SQLite takes a limit on a file's size for a broken disk, and a full one for full.
                 named = ("disk is full", "ledger.sqlite cannot be used: disk I/O error")
-                assert any(each in ended.said for each in named), (point, ended.said)
+                assert any(each in ended.output for each in named), (point, ended.output)
                 found = rows(published(folder), "FROM landing.jobs ORDER BY id")
                 assert before == found, point
             report = pulled(sandbox, folder, *RESOURCES)

@@ -11,12 +11,13 @@ import pytest
 
 from connector.client.client import Limits
 from connector.pulls import pull_executor
-from connector.sandbox.faults import Drip, Fault, HtmlPage, NotJson, Status
+from connector.sandbox.exchange import Fault
+from connector.sandbox.faults import Drip, HtmlPage, NotJson, Status
 from connector.sandbox.server import Sandbox
 from connector.warehouse.pull_commands import UNREAD_MAX
 from tests.faults.network_faults import DETAILS, LISTS, Bytes, Cut, Edited, Where, plan
-from tests.faults.simulated_time import Time, pulled, pulled_until_done, tombstones, work_rows
-from tests.pulls.landed import differences, published
+from tests.support.agency import differences, published
+from tests.support.clock import Time, pulled, pulled_until_done, tombstones, work_rows
 from tests.tiers import first_fast
 
 COUNTS = {"candidates": 110, "jobs": 6, "content_types": 2, "content_items": 4}

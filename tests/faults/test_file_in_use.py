@@ -13,8 +13,8 @@ import pytest
 from connector.errors import WarehouseBusy
 from connector.sandbox.server import Sandbox
 from connector.warehouse import duckdb_file as file
-from tests.faults.simulated_time import pulled
-from tests.pulls.landed import differences, published
+from tests.support.agency import differences, published
+from tests.support.clock import pulled
 
 HOLD = (
     "import duckdb, sys; held = duckdb.connect(sys.argv[1], read_only=True); "

@@ -16,11 +16,12 @@ import pytest
 
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
-from tests.faults.killable_pull import BATCH_REQUESTS, Ended, PullForkServer, child
-from tests.faults.sampling import IS_ALL, SHARES, sample_points
-from tests.faults.simulated_time import Time, pulled
-from tests.pulls.landed import belongs_to, differences, published
+from tests.faults.killable_pull import BATCH_REQUESTS, PullForkServer, pull_order
 from tests.seeds import SEED, seeded_random
+from tests.support.agency import belongs_to, differences, published, rows
+from tests.support.clock import Time, pulled
+from tests.support.kill_points import IS_ALL, SHARES, sample_points
+from tests.support.processes import ChildResult
 from tests.tiers import first_fast
 
 COUNTS = {"candidates": 110, "jobs": 185}
@@ -142,7 +143,9 @@ def test_killed_after_any_commit_of_a_sync(
             folder = tmp_path / "killed"
             before = len(sandbox.log)
             prepared.restore(folder, sandbox)
-            ended = fork_server.run(child(sandbox, folder, *RESOURCES, dies_after_commit=commit))
+            ended = fork_server.run(
+                pull_order(sandbox, folder, *RESOURCES, dies_after_commit=commit)
+            )
             assert ended.is_killed, (point, ended)
             extra[commit] = finish(sandbox, folder, point) - before - clean
         tell("commit", extra)
@@ -155,9 +158,9 @@ def committed(
     """How many transactions a pull that nobody kills commits."""
     folder = tmp_path / "counted"
     prepared.restore(folder, sandbox)
-    ended = fork_server.run(child(sandbox, folder, *RESOURCES, counts_commits=True))
+    ended = fork_server.run(pull_order(sandbox, folder, *RESOURCES, counts_commits=True))
     assert 0 == ended.status, ended
-    return int(ended.said.splitlines()[-1])
+    return int(ended.output.splitlines()[-1])
 
 
 @pytest.mark.slow
@@ -179,6 +182,8 @@ def test_killed_at_random_moments_of_a_long_load(
             assert ended.is_killed, (number, SEED, ended)
         spent = finish(sandbox, folder, f"{kills} kills, seed {SEED}") - before
         extra = spent - clean
+        runs = rows(published(folder), "SELECT outcome FROM sync.runs ORDER BY outcome")
+        assert ["done", *["interrupted"] * kills] == [row["outcome"] for row in runs]
         print(  # noqa: T201  # the figures are the point
             f"{kills} kills in a load of {clean} requests: exact; {extra} requests extra, "
             f"{extra / kills:.1f} for each kill"
@@ -188,7 +193,7 @@ def test_killed_at_random_moments_of_a_long_load(
 
 def kill_at(
     sandbox: Sandbox, fork_server: PullForkServer, folder: Path, request: int, seconds: float = 0.0
-) -> Ended:
+) -> ChildResult:
     """Start a pull, and kill it after that request, when the next has reached the server, or a
     moment later.
     """
@@ -211,10 +216,10 @@ def kill_at(
             kill()
 
     sandbox.between = count
-    pid = fork_server.start(child(sandbox, folder, *RESOURCES))
+    (pid,) = fork_server.start(pull_order(sandbox, folder, *RESOURCES))
     is_started.set()
     # The child cannot be reaped before it is waited for, so its id stays its own.
-    ended = fork_server.wait()
+    (ended,) = fork_server.wait()
     sandbox.between = None
     for each in killers:
         each.join()

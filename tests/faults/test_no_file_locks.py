@@ -16,7 +16,7 @@ import pytest
 
 from connector.errors import NoFileLocks
 from connector.sandbox.server import Sandbox
-from tests.cli.calling import KEY, call, start, variables
+from tests.support.command import KEY, call, start, variables
 
 REFUSES_LOCKS = r"""
 #define _GNU_SOURCE

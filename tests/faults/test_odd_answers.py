@@ -14,8 +14,8 @@ import pytest
 
 from connector.sandbox.server import Sandbox
 from tests.faults.network_faults import DETAILS, LISTS, Edited, plan
-from tests.faults.simulated_time import Time, pulled, tombstones
-from tests.pulls.landed import differences, published, rows
+from tests.support.agency import differences, published, rows
+from tests.support.clock import Time, pulled, tombstones
 from tests.tiers import first_fast
 
 COUNT = 110

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from connector.sandbox.exchange import RateFigures
+from connector.sandbox.request_limits import RateFigures
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from tests.faults.network_faults import Refused
-from tests.faults.simulated_time import Time, pulled
-from tests.pulls.landed import differences, published
+from tests.support.agency import differences, published
+from tests.support.clock import Time, pulled
 from tests.tiers import first_fast
 
 COUNTS = {"candidates": 90, "jobs": 4, "content_types": 1, "content_items": 2}
@@ -41,7 +41,7 @@ def test_odd_429s_are_waited_for_sanely(tmp_path: Path, variant: str) -> None:
             """Refuses for 20 seconds from the first request that it meets."""
 
             async def perform(self, exchange):  # type: ignore[no-untyped-def]
-                now = exchange.now()
+                now = exchange.store.clock()
                 if not refused or now - refused[0] < timedelta(seconds=20):
                     refused.append(now)
                     await ODD_REFUSALS[variant].perform(exchange)

@@ -58,8 +58,8 @@ USE = """
 import os, sys
 from pathlib import Path
 from connector.sandbox.server import Sandbox
-from tests.cli.calling import call
-from tests.pulls.landed import rows
+from tests.support.command import call
+from tests.support.agency import rows
 
 people = "First name,Last name,Email,Employment type,Fediverse URL"
 files = {

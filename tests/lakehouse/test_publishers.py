@@ -62,10 +62,10 @@ def test_many_publishers_at_once(group: Group, publishers: Publishers) -> None:
         turns = [
             [group.environ(account) for account in ACCOUNTS[n::PROCESSES]] for n in range(PROCESSES)
         ]
-        publishers.begin(turns)
+        publishers.start(*turns)
         if number:
             seen |= set(_looks(group))
-        assert [0] * PROCESSES == publishers.end()
+        assert [0] * PROCESSES == [each.status for each in publishers.wait()]
 
     expected = [(account, rows, rows, ["round 1"]) for account, rows in sorted(counts.items())]
     for table in ("jobs", "content_items"):
@@ -99,9 +99,9 @@ def test_one_of_two_publishers_is_killed(
         fill(group, account, 5, "after")
     files = group.files()
 
-    publishers.begin([[group.environ("acme", **{DIES: "yes"})], [group.environ("globex")]])
+    publishers.start([group.environ("acme", **{DIES: "yes"})], [group.environ("globex")])
 
-    assert [-signal.SIGKILL, 0] == publishers.end()
+    assert [-signal.SIGKILL, 0] == [each.status for each in publishers.wait()]
     seen = [("acme", 3, 3, ["before"]), ("globex", 5, 5, ["after"])]
     for table in ("jobs", "content_items"):
         assert seen == group.rows(PER_ACCOUNT.format(table=table))

@@ -13,8 +13,8 @@ from connector.cli import main
 from connector.publishing import lakehouse_publication as lake_publish
 from connector.publishing.lakehouse_publication import publish_to_lakehouse
 from connector.publishing.lakehouse_status import read_status
-from tests.cli.calling import check_fields
 from tests.lakehouse.group import Group
+from tests.support.command import check_fields
 
 pytestmark = pytest.mark.slow
 

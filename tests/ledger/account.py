@@ -1,11 +1,10 @@
-"""What the tests of the ledger share: a clock to turn by hand, spenders, and processes to kill."""
+"""Spenders of requests, and processes that use a ledger, for the tests of the ledger."""
 
 from __future__ import annotations
 
 import asyncio
 import subprocess
-import sys
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
 from connector.catalog import CATALOG
@@ -13,27 +12,11 @@ from connector.client.request import Request, build_get_request, build_list_requ
 from connector.ledger.ledger import Ledger, RequestSpender
 from connector.ledger.quota import Allowance, day_of
 from connector.ledger.request_budget import RequestBudget
-
-ROOT = Path(__file__).parents[2]
-START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+from tests.support.clock import START
+from tests.support.processes import start_python
 
 LIST = build_list_request(CATALOG["jobs"])
 DETAIL = build_get_request(CATALOG["jobs"], "5d1c")
-
-
-class Clock:
-    """The time, which passes only when it is told to."""
-
-    def __init__(self, now: datetime = START) -> None:
-        self.now = now
-
-    def __call__(self) -> datetime:
-        """The time."""
-        return self.now
-
-    def pass_time(self, **length: float) -> None:
-        """Let time pass."""
-        self.now += timedelta(**length)
 
 
 def spender(
@@ -68,11 +51,5 @@ def pay(meter: RequestBudget, *requests: Request) -> None:
 
 
 def start(program: str, folder: Path) -> subprocess.Popen[str]:
-    """A process of its own that runs a program, which finds the folder in `sys.argv[1]`."""
-    return subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", program, str(folder)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-    )
+    """Start a process that runs a program, which finds the folder in `sys.argv[1]`."""
+    return start_python("-W", "error", "-c", program, str(folder))

@@ -13,7 +13,8 @@ from connector.errors import DiskFull, LedgerDamaged, NotALedger, WarehouseBusy,
 from connector.ledger import sqlite_file as file
 from connector.ledger.ledger import Ledger
 from connector.ledger.request_budget import RequestBudget
-from tests.ledger.account import LIST, START, Clock, pay, spender, start, used
+from tests.ledger.account import LIST, pay, spender, start, used
+from tests.support.clock import START, Clock
 
 OPEN = """
 import sys

@@ -16,7 +16,8 @@ from connector.errors_api import LeaseHeld, LeaseLost
 from connector.ledger.lease import LEASE_SECONDS, LeaseOwner
 from connector.ledger.ledger import Ledger
 from connector.ledger.request_budget import LeaseHolder
-from tests.ledger.account import LIST, START, Clock, spender, start
+from tests.ledger.account import LIST, spender, start
+from tests.support.clock import START, Clock
 
 HOLD = """
 import asyncio, sys

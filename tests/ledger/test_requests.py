@@ -14,7 +14,8 @@ from connector.errors_api import BudgetSpent, LeaseHeld, QuotaSpent, Stopped
 from connector.ledger.ledger import Ledger
 from connector.ledger.quota import UNSETTLED, RequestUse
 from connector.ledger.request_budget import RequestBudget
-from tests.ledger.account import DETAIL, LIST, START, Clock, pay, spender, start, used
+from tests.ledger.account import DETAIL, LIST, pay, spender, start, used
+from tests.support.clock import START, Clock
 
 SPEND = """
 import asyncio, sys
@@ -22,7 +23,8 @@ from pathlib import Path
 from connector.errors_api import QuotaSpent
 from connector.ledger.ledger import Ledger
 from connector.ledger.request_budget import RequestBudget
-from tests.ledger.account import LIST, Clock, spender
+from tests.ledger.account import LIST, spender
+from tests.support.clock import Clock
 
 async def spend():
     with Ledger(Path(sys.argv[1])) as ledger:

@@ -23,7 +23,7 @@ import uvicorn
 from connector.page.access import AccessRules
 from connector.page.import_page import ImportPage, PageOptions
 from connector.sandbox.server import Sandbox
-from tests.pushes.pushing import settings_of
+from tests.support.agency import settings_of
 
 HEADINGS = (
     *("Vorname", "Nachname", "E-Mail", "Mobil", "Geburtsdatum", "Beschäftigungsart", "Ort"),

@@ -26,7 +26,8 @@ from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from tests.page.serving import Person, csv_of, served
 from tests.page.test_ways import COLUMNS
-from tests.pushes.pushing import lead, settings_of
+from tests.pushes.pushing import lead
+from tests.support.agency import settings_of
 
 LANGUAGES = {"en": "en-GB", "de": "de-DE", "fr": "fr-FR"}
 WIDTHS = {390: 844, 768: 1024, 1440: 900}

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, expect
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from tests.page.serving import Person, served, signed_in
-from tests.pushes.pushing import settings_of
+from tests.support.agency import settings_of
 
 CONTENT = b"Email,City,Comment,Rest\nbo@example.com,York,Met.,x\n"
 BODY = {"first_name": "Bo", "last_name": "Li", "employment_type": "permanent"}

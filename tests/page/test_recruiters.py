@@ -24,7 +24,7 @@ from tests.page.recruiters import (
     german_export,
 )
 from tests.page.serving import served
-from tests.pushes.pushing import settings_of
+from tests.support.agency import settings_of
 
 CLICKS_MAX, TYPED_MAX = 25, 5
 

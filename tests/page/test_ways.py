@@ -27,7 +27,8 @@ from connector.sandbox.server import Sandbox
 from connector.settings.model import Settings
 from connector.warehouse.warehouse import Warehouse
 from tests.page.serving import Person, csv_of, environ_of, served, signed_in
-from tests.pushes.pushing import lead, settings_of
+from tests.pushes.pushing import lead
+from tests.support.agency import settings_of
 
 SETTLE_SECONDS = 0.2
 COLUMNS = {

@@ -16,7 +16,7 @@ from pipelines.jobs import INTRADAY, NIGHTLY
 from pipelines.pushes import NAME as PUSH
 from pipelines.sensors import inbox_sensor_of
 from tests.pipelines.running import COUNTS, UNNAMED
-from tests.pulls.landed import differences
+from tests.support.agency import differences
 
 ACCOUNTS = """
 models = "off"

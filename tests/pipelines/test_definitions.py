@@ -15,8 +15,7 @@ from pipelines.definitions import definitions
 from pipelines.graph import API_KEYS, INBOX_KEYS, KEYS, LAKEHOUSE, LANDING, PUBLISHED, REPORT
 from pipelines.jobs import nightly_pull_job
 from tests.pipelines.running import instance_in, nightly_pull
-
-ROOT = Path(__file__).parents[2]
+from tests.repository import ROOT
 
 
 def without_settings() -> dict[str, str]:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import connector
-
-ROOT = Path(__file__).parents[2]
+from tests.repository import ROOT
 
 
 @pytest.mark.parametrize("name", dir(connector))

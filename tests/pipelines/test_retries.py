@@ -25,9 +25,9 @@ from pipelines import landing as module
 from pipelines.accounts import Account
 from pipelines.graph import KEYS, PUBLISHED
 from pipelines.landing import RETRY_TAG, landing_of
-from tests.faults.simulated_time import Time
 from tests.pipelines.running import COUNTS, KEY, UNNAMED, account, published
-from tests.pulls.landed import rows
+from tests.support.agency import rows
+from tests.support.clock import Time
 
 LEADS = KEYS["leads"]
 

@@ -18,10 +18,10 @@ from pipelines.jobs import FRESHNESS, INTRADAY, NIGHTLY, PULLING, WEEKLY
 from pipelines.pushes import NAME as PUSH
 from pipelines.schedules import schedules_of
 from tests.pipelines.running import instance_in
+from tests.repository import ROOT
 
 NIGHT = datetime(2026, 11, 22, 0, 0, tzinfo=UTC)
 
-ROOT = Path(__file__).parents[2]
 
 ACCOUNTS = """
 nightly_cron = "0 1 * * *"

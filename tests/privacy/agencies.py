@@ -47,7 +47,7 @@ PROFILES = ("https://people.example/ann", "https://people.example/ann-lee", "htt
 MAILBOXES = ("jobs@acme.example", "ann@x.example")
 
 
-class Agency:
+class RandomAgency:
     """One agency in a folder. `records` are those that landed last, by resource and id."""
 
     def __init__(self, folder: Path, seed: int) -> None:
@@ -250,7 +250,7 @@ class Agency:
             ledger.release_lease(PUSH_LEASE, "r1")
 
 
-def rows(agency: Agency) -> dict[tuple[str, ...], dict[str, Any]]:
+def rows(agency: RandomAgency) -> dict[tuple[str, ...], dict[str, Any]]:
     """Every version of every record, every event and every row of the journal, by its key."""
     found: dict[tuple[str, ...], dict[str, Any]] = {}
     with open_file(agency.warehouse.work) as connection:

@@ -23,10 +23,10 @@ from connector.pushes.undo_plan import WrittenRow, plan_undo
 from connector.sandbox.server import Sandbox
 from connector.spreadsheet.mapping_file import SavedMap, load_map
 from connector.warehouse.warehouse import Warehouse
-from tests.faults.simulated_time import Time
 from tests.privacy.populated_agency import land
 from tests.pushes.pushing import create, update, writes
 from tests.pushes.test_undo import Undoer, found
+from tests.support.clock import Time
 
 EMAIL, NAME = "olwen@mail.example", "Olwen Zzyzxworth"
 REDACTED = "was changed by an erasure and is not restored"

@@ -19,7 +19,7 @@ from connector.settings.model import Settings, load_settings
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.runs import Publication, last_publications
 from connector.warehouse.warehouse import Warehouse
-from tests.pulls.landed import rows
+from tests.support.agency import rows
 
 FILES = {
     "dbt_project.yml": """\
@@ -97,7 +97,7 @@ LONG = "Head of everything"
 """A title that the audit finds."""
 
 
-class Agency:
+class PublishingAccount:
     """The warehouse of one account below `folder`, and the models in it."""
 
     def __init__(self, folder: Path, **given: str) -> None:

@@ -1,56 +1,48 @@
-"""Publishers and readers in processes of their own.
+"""Publishers to be killed, and readers, in processes of their own.
 
-Publishers are forked from one process that has everything imported, and told at which of their
-steps to kill themselves; the test talks to that process in lines of JSON. Run as a module with a
-file's name this is a reader, which tells what it saw when its input ends.
+Run as a module with a file's name this is a reader. It prints what it saw when its input ends.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any, Self
 
-ROOT = Path(__file__).parents[2]
-_SERVE = "from tests.publishing.killable_publisher import serve; serve()"
+from tests.repository import ROOT
+from tests.support.processes import ForkServer, kill_this_process, serve_forks, start_python
 
 LOOKS = 3
-"""How often a reader looks when it is told to: for about as long as a publication takes."""
+"""Number of queries that a reader sends per request: for about as long as a publication takes."""
 
 QUERY = "SELECT (SELECT max(id) FROM landing.jobs), (SELECT max(detail) FROM sync.events)"
 """Two tables that are always changed together."""
 
 
-class PublisherForkServer:
-    """Starts publishers one at a time, while its `with` block lasts."""
+class PublisherForkServer(ForkServer):
+    """Fork server of publishers."""
 
-    def __enter__(self) -> Self:
-        self._process = _python("-c", _SERVE)
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        _end(self._process)
+    def __init__(self) -> None:
+        super().__init__(__name__)
 
     def publish(
         self, environ: Mapping[str, str], dies_at: int | None = None, project: Path | None = None
     ) -> tuple[int, int]:
-        """Publish, or die at a step; the exit status (or the negative signal), and the steps that
-        were counted where it did not die. `project` has the models, if not those that are shipped.
+        """Publish, or die at a step.
+
+        Args:
+            environ: Variables of the account.
+            dies_at: Number of the step at which the child kills itself.
+            project: Folder of the models, if not those of the package.
+
+        Returns:
+            The exit status (negative: the signal), and the number of steps of a child that lived.
         """
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(
-            json.dumps([dict(environ), dies_at, project and str(project)]) + "\n"
-        )
-        self._process.stdin.flush()
-        status, steps = json.loads(self._process.stdout.readline())
-        return status, steps
+        result = self.run([dict(environ), dies_at, project and str(project)])
+        return result.status, 0 if result.is_killed else int(result.output)
 
 
 class Reader:
@@ -63,7 +55,7 @@ class Reader:
         self.seen: list[list[str]] = []
 
     def __enter__(self) -> Self:
-        self._process = _python("-m", "tests.publishing.killable_publisher", *self._arguments)
+        self._process = start_python("-m", __name__, *self._arguments)
         assert self._process.stdout is not None
         assert "ready" == self._process.stdout.readline().strip()
         return self
@@ -79,74 +71,43 @@ class Reader:
         self._process.stdin.flush()
 
 
-def _python(*arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, *arguments],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-    )
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.close()
-    process.wait(60)
-    process.stdout.close()
-
-
-# -- within the process that forks ----------------------------------------------------------------
+# -- in the server process ------------------------------------------------------------------------
 
 
 def serve() -> None:
-    """Fork a publisher for each line that comes, and tell how it ended."""
+    """Fork a publisher for each order."""
     # Imported before the first fork.
     import connector.publishing.project_loader  # noqa: PLC0415
     import connector.publishing.publication  # noqa: F401, PLC0415
 
-    for line in sys.stdin:
-        environ, dies_at, project = json.loads(line)
-        ours, theirs = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            _live(environ, dies_at, project, theirs)
-        os.close(theirs)
-        with os.fdopen(ours) as told:
-            steps = int(told.read() or 0)
-        _, ended = os.waitpid(pid, 0)
-        sys.stdout.write(json.dumps([os.waitstatus_to_exitcode(ended), steps]) + "\n")
-        sys.stdout.flush()
+    serve_forks(_run)
 
 
-def _live(environ: Mapping[str, str], dies_at: int | None, project: str | None, told: int) -> None:
-    """Be the publisher, to its end. Steps are calls out of Python: of DuckDB and of the system."""
+def _run(order: tuple[Mapping[str, str], int | None, str | None]) -> int:
+    """Publish, and count steps: calls out of Python, to DuckDB and to the system."""
     from connector.publishing import publication as publishing  # noqa: PLC0415
     from connector.publishing.project_loader import load_project  # noqa: PLC0415
     from connector.publishing.publication import publish  # noqa: PLC0415
     from connector.settings.model import load_settings  # noqa: PLC0415
 
-    status, steps = 70, 0
+    environ, dies_at, project = order
+    steps = 0
 
     def count(_: FrameType, event: str, argument: Any) -> None:
         nonlocal steps
         if event == "c_call" and str(argument.__module__) in ("posix", "_duckdb", "fcntl"):
             steps += 1
             if steps == dies_at:
-                os.kill(os.getpid(), signal.SIGKILL)
+                kill_this_process()
 
-    try:
-        settings = load_settings({}, environ, ROOT)
-        if project is not None:
-            vars(publishing)["project_of"] = lambda _: load_project(Path(project))
-        sys.setprofile(count)
-        publish(settings)
-        sys.setprofile(None)
-        os.write(told, str(steps).encode())
-        status = 0
-    finally:
-        os._exit(status)
+    settings = load_settings({}, environ, ROOT)
+    if project is not None:
+        vars(publishing)["project_of"] = lambda _: load_project(Path(project))
+    sys.setprofile(count)
+    publish(settings)
+    sys.setprofile(None)
+    sys.stdout.write(f"{steps}\n")
+    return 0
 
 
 # -- the reader -----------------------------------------------------------------------------------

@@ -111,13 +111,13 @@ def test_a_warning_does_not_block(tmp_path: Path) -> None:
 
 
 SQL_FAULTS = {
-    "a column that is not there": ("people.name as", "people.nmae as", "7:5", "nmae"),
-    "a comma too many": ("jobs.*,\n", "jobs.*,,\n", "6:12", "syntax error"),
-    "a table in plain SQL": ("{{ ref('people') }}", "seeds.peple", "9:11", "peple"),
+    "a column that is not there": ("people.name as", "people.nmae as", "7", "nmae"),
+    "a comma too many": ("jobs.*,\n", "jobs.*,,\n", "6", "syntax error"),
+    "a table in plain SQL": ("{{ ref('people') }}", "seeds.peple", "9", "peple"),
     "after a long brace": (
         "{{ ref('stg_jobs') }} as jobs\nleft",
         "{{\n  ref('stg_jobs')\n}} as jobs\nlfet",
-        *("11:1", "syntax error"),
+        *("11", "syntax error"),
     ),
 }
 
@@ -138,7 +138,7 @@ def test_no_data_is_in_what_is_told(tmp_path: Path) -> None:
     small = SmallProject(tmp_path, (*JOBS, ("j4", "Ada Lovelace", "open", None)))
     small.replace("marts/sum_jobs.sql", "count(*) as jobs", "sum(title::int) as jobs")
 
-    with pytest.raises(ModelFailed, match=r"sum_jobs\.sql:5:25: .*Could not convert") as caught:
+    with pytest.raises(ModelFailed, match=r"sum_jobs\.sql:5: .*Could not convert") as caught:
         small.build()
 
     told = f"{caught.value} {caught.value.action} {caught.value.__cause__}"

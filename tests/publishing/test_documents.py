@@ -10,7 +10,7 @@ import pytest
 from connector.cli.demo import COUNTS
 from tests.publishing.demonstration import publish_agency
 from tests.publishing.questions import PAGE, answered, questions
-from tests.pulls.landed import reading
+from tests.support.agency import reading
 
 DATA = PAGE.parent / "DATA.md"
 

@@ -8,8 +8,8 @@ import pytest
 
 from connector.sandbox.server import Sandbox
 from connector.warehouse.duckdb_file import open_file
-from tests.cli.calling import COUNTS, KEY, call, variables
-from tests.pulls.landed import published, rows
+from tests.support.agency import published, rows
+from tests.support.command import COUNTS, KEY, call, variables
 
 pytestmark = pytest.mark.slow
 AUDIT = "landing_agrees_with_the_api"

@@ -91,12 +91,12 @@ def test_lineage_reaches_the_apis_fields(shown: Mapping[str, ModelDescription]) 
 def test_no_model_reads_the_clock(project: Project) -> None:
     clocks = re.compile(r"\b(?:now|today|random|uuid)\s*\(|\bcurrent_(?:date|time|timestamp)\b")
     models, audits = project.models.values(), project.audits
-    texts = [*(each.template for each in models), *(each.template for each in audits)]
+    queries = [*(each.query for each in models), *(each.query for each in audits)]
 
     assert [] == [
         (each.path.name, found.group())
-        for each in texts
-        for line in each.text.splitlines()
+        for each in queries
+        for line in each.sql.splitlines()
         for found in clocks.finditer(line.partition("--")[0])
     ]
 

@@ -18,7 +18,7 @@ from connector.pulls.run import pull
 from connector.sandbox.faults import HtmlPage
 from connector.sandbox.server import Sandbox
 from connector.warehouse.pull_commands import Steps
-from tests.pulls.landed import differences, published, pulled, rows, settings_of
+from tests.support.agency import differences, published, pulled, rows, settings_of
 
 CONTENT = ("content_types", "content_items")
 

@@ -15,7 +15,7 @@ import pytest
 from connector.pulls.outcome import PullReport
 from connector.sandbox.behaviour import Behaviours
 from connector.sandbox.server import Sandbox
-from tests.pulls.landed import COUNTS, SMALL, differences, published, pulled
+from tests.support.agency import COUNTS, SMALL, differences, published, pulled
 from tests.tiers import first_fast
 
 RESOURCES = tuple(COUNTS)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,29 +18,14 @@ from connector.warehouse.bookmark import Stream
 from connector.warehouse.landing import LandedCounts
 from connector.warehouse.pull_commands import Commit
 from connector.warehouse.warehouse import Warehouse
-from tests.pulls.landed import differences, published, pulled, rows
+from tests.support.agency import differences, published, pulled, rows
+from tests.support.clock import Clock
 
 COUNTS = {"candidates": 104, "jobs": 8, "content_types": 2, "content_items": 6}
 RESOURCES = ("candidates", "jobs", "content_items")
 STATUSES = ("screening", "submitted", "interviewing", "rejected", "placed")
 
 Snapshot = Mapping[str, Mapping[str, Any]]
-
-
-class Time:
-    """The server's clock, which a test moves."""
-
-    def __init__(self) -> None:
-        # Deletions are dated by our own clock, so the server's must not lie behind it.
-        self.now = datetime.now(UTC).replace(microsecond=0)
-
-    def __call__(self) -> datetime:
-        """The time."""
-        return self.now
-
-    def passes(self, **by: float) -> None:
-        """Let time pass."""
-        self.now += timedelta(**by)
 
 
 def expected(snapshots: list[Snapshot], id: str) -> list[Mapping[str, Any]]:
@@ -53,7 +38,7 @@ def expected(snapshots: list[Snapshot], id: str) -> list[Mapping[str, Any]]:
 
 
 def test_each_version_is_kept_and_dated(tmp_path: Path) -> None:
-    time = Time()
+    time = Clock(datetime.now(UTC).replace(microsecond=0))
     moments: list[datetime] = []
     snapshots: dict[str, list[Snapshot]] = {name: [] for name in RESOURCES}
     with Sandbox(counts=COUNTS, clock=time) as sandbox:
@@ -62,7 +47,7 @@ def test_each_version_is_kept_and_dated(tmp_path: Path) -> None:
             ids = sorted(sandbox.store.records("candidates"))
             if turn:
                 for number, id in enumerate(ids[turn : 30 + turn]):
-                    time.passes(seconds=20)
+                    time.pass_time(seconds=20)
                     status = STATUSES[(number + turn) % len(STATUSES)]
                     sandbox.store.update("candidates", id, {"status": status})
                 for back in gone:
@@ -73,7 +58,7 @@ def test_each_version_is_kept_and_dated(tmp_path: Path) -> None:
                 gone = [records[id] for id in ids[-3 * turn : -1]][:2]
                 for each in gone:
                     sandbox.store.delete("candidates", each["id"])
-            time.passes(hours=1)
+            time.pass_time(hours=1)
             assert "done" == pulled(sandbox, tmp_path).outcome
             assert [] == differences(sandbox, published(tmp_path))
             moments.append(time.now)
@@ -96,11 +81,11 @@ def test_each_version_is_kept_and_dated(tmp_path: Path) -> None:
 
 
 def test_a_quiet_pull_adds_no_version(tmp_path: Path) -> None:
-    time = Time()
+    time = Clock(datetime.now(UTC).replace(microsecond=0))
     with Sandbox(counts=COUNTS, clock=time) as sandbox:
         for _ in range(2):
             pulled(sandbox, tmp_path)
-            time.passes(hours=1)
+            time.pass_time(hours=1)
             for name in RESOURCES:
                 query = f"FROM history.{name} WHERE _hydrated_at IS NOT NULL AND _changed IS NULL"
                 assert COUNTS[name] == len(rows(published(tmp_path), query))
@@ -125,7 +110,7 @@ def test_a_page_without_a_date_is_of_the_moment_of_its_answer(tmp_path: Path) ->
 
 
 def test_a_status_that_only_a_list_showed_is_kept(tmp_path: Path) -> None:
-    time = Time()
+    time = Clock(datetime.now(UTC).replace(microsecond=0))
     # Where the server does not sort, each pull reads the list before the details that differ.
     with Sandbox(
         counts={"candidates": 40}, clock=time, behaviours={"sorting": "ignored"}
@@ -133,12 +118,12 @@ def test_a_status_that_only_a_list_showed_is_kept(tmp_path: Path) -> None:
         id, *_, other = sorted(sandbox.store.records("candidates"))
         sandbox.store.change_silently("candidates", id, {"status": "screening"})
         pulled(sandbox, tmp_path, "candidates")
-        time.passes(hours=1)
+        time.pass_time(hours=1)
         sandbox.store.change_silently("candidates", id, {"status": "submitted"})
         sandbox.store.delete("candidates", other)
 
         def move_on(store: Store) -> None:
-            time.passes(seconds=2)
+            time.pass_time(seconds=2)
             if sandbox.log[-1].path.endswith("/candidates"):
                 store.change_silently("candidates", id, {"status": "placed"})
 

@@ -10,7 +10,7 @@ import pytest
 from connector.pulls.cost_estimate import plan
 from connector.sandbox.faults import SamePage, TotalHuge
 from connector.sandbox.server import Sandbox
-from tests.pulls.landed import differences, published, pulled, settings_of
+from tests.support.agency import differences, published, pulled, settings_of
 from tests.tiers import first_fast
 
 LIST = "/api/v1/candidates"

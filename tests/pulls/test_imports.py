@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from connector.sandbox.server import Sandbox
-from tests.cli.calling import variables
+from tests.support.command import variables
 
 PULL = """
 import sys

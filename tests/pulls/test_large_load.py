@@ -14,7 +14,7 @@ from pathlib import Path
 from connector.pulls.run import pull
 from connector.settings.model import load_settings
 from tests.pulls.arithmetic import BEGAN, id_of, record_of, serving
-from tests.pulls.landed import published, rows
+from tests.support.agency import published, rows
 
 COUNT = 1_500
 PAGES = ceil(COUNT / 100)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from connector.sandbox.server import Sandbox
-from tests.cli.calling import KEY, Called, call, start, variables
-from tests.pulls.landed import differences
+from tests.support.agency import differences
+from tests.support.command import KEY, Called, call, start, variables
 
 
 def test_a_folder_without_its_two_databases_is_read_again_and_says_so(tmp_path: Path) -> None:

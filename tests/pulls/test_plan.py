@@ -13,7 +13,7 @@ import pytest
 
 from connector.pulls.cost_estimate import PlanReport, plan
 from connector.sandbox.server import Sandbox
-from tests.pulls.landed import SMALL, published, pulled, settings_of
+from tests.support.agency import SMALL, published, pulled, settings_of
 from tests.tiers import first_fast
 
 COUNT = 300

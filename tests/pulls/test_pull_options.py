@@ -16,7 +16,7 @@ from connector.pulls.outcome import PullReport
 from connector.pulls.resource_pull import PullOptions
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
-from tests.pulls.landed import differences, published, pulled, rows, settings_of
+from tests.support.agency import differences, published, pulled, rows, settings_of
 
 COUNTS = {"candidates": 230, "content_types": 2, "content_items": 12}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 
 from connector.sandbox.server import Sandbox
-from tests.pulls.landed import published, pulled
+from tests.support.agency import published, pulled
 
 COUNTS = {"jobs": 12, "companies": 3}
 

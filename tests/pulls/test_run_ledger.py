@@ -12,7 +12,7 @@ from connector.pulls.outcome import RequestTally
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from connector.settings.model import load_settings
-from tests.pulls.landed import published, pulled, rows
+from tests.support.agency import published, pulled, rows
 
 COUNTS = {"jobs": 4, "candidates": 9}
 

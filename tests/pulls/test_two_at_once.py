@@ -14,8 +14,8 @@ from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
-from tests.cli.calling import KEY, call, start, variables
-from tests.pulls.landed import differences, pulled, settings_of
+from tests.support.agency import differences, pulled, settings_of
+from tests.support.command import KEY, call, start, variables
 
 
 @pytest.mark.slow

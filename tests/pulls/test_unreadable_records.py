@@ -15,9 +15,9 @@ from connector.errors_api import AnswerBroken, NotTheApi, RecordUnreadable
 from connector.pulls.run import pull
 from connector.sandbox.faults import Endless, HtmlPage, Redirect, Status
 from connector.sandbox.server import Sandbox
-from tests.cli.calling import KEY, call, variables
 from tests.faults.network_faults import Edited
-from tests.faults.simulated_time import Time, pulled, work_rows
+from tests.support.clock import Time, pulled, work_rows
+from tests.support.command import KEY, call, variables
 from tests.tiers import first_fast
 
 CANDIDATES = "/api/v1/candidates"

@@ -1,16 +1,13 @@
-"""Pushes, and undos of them, in processes of their own, to be killed: forked from one that has
-everything imported.
+"""Pushes, and undos of pushes, in processes of their own, to be killed.
 
-A child numbers what it passes: each commit of the journal or the warehouse, once it is on the disk,
-and each step of a request on the network, before and after. It can die at any of them.
+A child numbers its kill points: each commit of the journal or the warehouse, once it is on disk,
+and each network call, before and after. It can die at any of them.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
-import signal
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,48 +19,14 @@ from typing import Any
 import aiohttp
 
 from connector.sandbox.server import Sandbox
-from tests.faults import killable_pull
-from tests.faults.fork_server import fork_for_each_line
-from tests.faults.killable_pull import Ended
+from tests.support.command import variables
+from tests.support.processes import ChildResult, ForkServer, kill_this_process, serve_forks
 
 STEPS = (
     *("connection_create_start", "connection_create_end", "connection_reuseconn"),
     *("request_headers_sent", "request_chunk_sent", "request_end", "response_chunk_received"),
 )
 """Steps of a request, as aiohttp names them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Child:
-    """A push to be, of the file with so many rows, or the undo of a batch. It dies at the point of
-    that number.
-    """
-
-    environ: Mapping[str, str]
-    rows: int
-    dies_at: int | None = None
-    undoes: str | None = None
-
-    @classmethod
-    def of(
-        cls,
-        sandbox: Sandbox,
-        folder: Path,
-        rows: int,
-        *,
-        connections: int,
-        dies_at: int | None = None,
-        undoes: str | None = None,
-    ) -> Child:
-        """A push to the sandbox from the folder, or an undo."""
-        environ = {
-            "CONNECTOR_BASE_URL": sandbox.base_url,
-            "CONNECTOR_API_KEY": sandbox.key,
-            "CONNECTOR_DATA_DIR": str(folder / "data"),
-            "CONNECTOR_MODELS": "off",
-            "CONNECTOR_CONNECTIONS": str(connections),
-        }
-        return cls(environ, rows, dies_at, undoes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,66 +38,71 @@ class Point:
     writes: int
 
 
-class PushForkServer(killable_pull.PullForkServer):
-    """Starts children one at a time, while its `with` block lasts."""
+class PushForkServer(ForkServer):
+    """Fork server of pushes and undos."""
 
     def __init__(self) -> None:
-        super().__init__("tests.pushes.killable_push")
-
-    def run(self, child: Any) -> Ended:
-        """Start it and wait for its end."""
-        self.start(child)
-        return self.wait()
+        super().__init__(__name__)
 
 
-def ended_at(ended: Ended) -> list[Point]:
-    """The points that a push has passed that nobody killed."""
-    assert 0 == ended.status, ended
-    return [Point(**each) for each in json.loads(ended.said.splitlines()[-1])]
+PushOrder = Mapping[str, Any]
 
 
-# -- within the process that forks ----------------------------------------------------------------
+def push_order(
+    sandbox: Sandbox,
+    folder: Path,
+    rows: int,
+    *,
+    connections: int,
+    dies_at: int | None = None,
+    undoes: str | None = None,
+) -> PushOrder:
+    """Order a push of a file with so many rows, or the undo of a batch."""
+    environ = variables(sandbox.base_url, folder / "data", sandbox.key)
+    environ["CONNECTOR_CONNECTIONS"] = str(connections)
+    return {"environ": environ, "rows": rows, "dies_at": dies_at, "undoes": undoes}
+
+
+def parse_points(result: ChildResult) -> list[Point]:
+    """Parse the kill points of a push that ended by itself."""
+    assert 0 == result.status, result
+    return [Point(**each) for each in json.loads(result.output.splitlines()[-1])]
+
+
+# -- in the server process ------------------------------------------------------------------------
 
 
 def serve() -> None:
-    """Fork a child for each line that comes, and tell its id and how it ended."""
+    """Fork a push for each order."""
     # Imported before the first fork, or each child would import it.
     import connector.pushes.undo  # noqa: F401, PLC0415
     import tests.pushes.pushing  # noqa: F401, PLC0415
 
-    fork_for_each_line(_live)
+    serve_forks(_run)
 
 
-def _live(given: dict[str, Any], prints_to: int) -> None:
-    """Be the child, to its end."""
+def _run(order: PushOrder) -> int:
     from connector.pushes.batch import apply  # noqa: PLC0415
     from connector.pushes.undo import undo  # noqa: PLC0415
     from connector.settings.model import load_settings  # noqa: PLC0415
     from tests.pushes.pushing import creates, file_of  # noqa: PLC0415
 
-    status = 70
-    try:
-        for stream in (1, 2):
-            os.dup2(prints_to, stream)
-        passed = _count(given["dies_at"])
-        settings = load_settings({}, given["environ"], Path())
-        if given["undoes"] is not None:
-            status = asyncio.run(undo(settings, given["undoes"], applies=True)).exit_status
-        else:
-            plan = file_of(creates(given["rows"]))
-            status = asyncio.run(apply(settings, plan, sleep=_no_wait)).exit_status
-        sys.stdout.write(json.dumps(passed) + "\n")
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
+    points = _count(order["dies_at"])
+    settings = load_settings({}, order["environ"], Path())
+    if order["undoes"] is not None:
+        status = asyncio.run(undo(settings, order["undoes"], applies=True)).exit_status
+    else:
+        plan = file_of(creates(order["rows"]))
+        status = asyncio.run(apply(settings, plan, sleep=_no_wait)).exit_status
+    sys.stdout.write(json.dumps(points) + "\n")
+    return status
 
 
 async def _no_wait(seconds: float) -> None:
     """A child that has only to wait has nothing left to die of."""
     sys.stdout.write("[]\n")
     sys.stdout.flush()
-    os.kill(os.getpid(), signal.SIGKILL)
+    kill_this_process()
 
 
 def _count(dies_at: int | None) -> list[dict[str, Any]]:
@@ -149,7 +117,7 @@ def _count(dies_at: int | None) -> list[dict[str, Any]]:
     def passes(kind: str) -> None:
         passed.append({"number": len(passed) + 1, "kind": kind, "writes": begun[0]})
         if len(passed) == dies_at:
-            os.kill(os.getpid(), signal.SIGKILL)
+            kill_this_process()
 
     def counted(whole: Any, kind: str) -> Any:
         @contextmanager

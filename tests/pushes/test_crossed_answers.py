@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from starlette.responses import JSONResponse
 
 from connector.ledger.push_plan import PushPolicy
 from connector.ledger.push_states import Task
-from connector.sandbox.exchange import HttpExchange
-from connector.sandbox.faults import Crossed, Drop, Fault, Merged, Status
+from connector.sandbox.exchange import Fault, HttpExchange
+from connector.sandbox.faults import Crossed, Drop, Merged, Status
 from connector.sandbox.server import Sandbox
-from tests.faults.simulated_time import Time
 from tests.pushes.pushing import (
     CANDIDATES,
     codes,
@@ -27,6 +27,7 @@ from tests.pushes.pushing import (
     writes,
 )
 from tests.pushes.test_undo import ONE, Undoer, found
+from tests.support.clock import Time
 
 
 @pytest.fixture
@@ -161,7 +162,7 @@ class NoRecord:
 
     async def perform(self, exchange: HttpExchange) -> None:
         """Answer."""
-        await exchange.send(exchange.reply(201, b'{"data": null}'))
+        await exchange.send(JSONResponse({"data": None}, 201))
 
 
 ANSWERS: dict[str, Fault] = {

@@ -14,9 +14,9 @@ from connector.sandbox.server import Sandbox
 from connector.spreadsheet.mapping_file import load_map
 from connector.spreadsheet.problems import PROBLEMS, WARNINGS
 from tests.catalog.document import read_tables
-from tests.cli.calling import call, variables
+from tests.repository import ROOT
+from tests.support.command import call, variables
 
-ROOT = Path(__file__).parents[2]
 PAGE, HOW_TO, EXPLANATION = (
     (ROOT / "docs" / name).read_text(encoding="utf-8")
     for name in ("PUSH.md", "IMPORT.md", "HOW_A_PUSH_WORKS.md")

@@ -16,7 +16,6 @@ from connector.pushes.create_lookup import find_existing
 from connector.pushes.push_row import ClaimedRecords, NewestBefore
 from connector.sandbox.faults import Status
 from connector.sandbox.server import Sandbox
-from tests.cli.calling import call, variables
 from tests.pushes.pushing import (
     CANDIDATES,
     Pusher,
@@ -29,6 +28,7 @@ from tests.pushes.pushing import (
     outcomes,
     writes,
 )
+from tests.support.command import call, variables
 
 ROWS = 5
 PEOPLE = "first_name,last_name,email,employment_type\n" + "".join(

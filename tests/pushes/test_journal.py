@@ -23,8 +23,8 @@ from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
 from connector.ledger.push_plan import Problem, PushPlan, PushPolicy, RowVerdict, fingerprint
 from connector.ledger.push_states import Task
-from tests.ledger.account import START, Clock
 from tests.pushes.pushing import convert, create, creates, file_of, update
+from tests.support.clock import START, Clock
 
 CLOCK = Clock()
 

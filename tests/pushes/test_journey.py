@@ -18,9 +18,9 @@ from connector.errors import Misused
 from connector.sandbox.faults import Drop
 from connector.sandbox.random_values import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
-from tests.cli.calling import Called, call, variables
-from tests.pulls.landed import rows
 from tests.spreadsheet.meaning.messy import HEADINGS, Messy, messy
+from tests.support.agency import rows
+from tests.support.command import Called, call, variables
 
 ROWS = int(os.environ.get("MESSY_ROWS", "160"))
 """Rows of the messy file; MESSY_ROWS=3000 is what a recruiter has."""

@@ -15,11 +15,11 @@ from connector.ledger.push_plan import PushPlan
 from connector.pushes.batch_report import BatchReport
 from connector.sandbox.faults import Drop, PlannedFault
 from connector.sandbox.server import Sandbox
-from tests.faults.sampling import IS_ALL, SHARES
-from tests.faults.simulated_time import Time
-from tests.pushes.killable_push import Child, Point, PushForkServer, ended_at
+from tests.pushes.killable_push import Point, PushForkServer, PushOrder, parse_points, push_order
 from tests.pushes.pushing import CANDIDATES, Pusher, creates, file_of, writes
 from tests.seeds import SEED
+from tests.support.clock import Time
+from tests.support.kill_points import IS_ALL, SHARES
 from tests.tiers import first_fast
 
 ROWS = 30
@@ -54,10 +54,12 @@ def points(fork_server: PushForkServer, tmp_path_factory: pytest.TempPathFactory
     """Where a push that nobody kills passes, over one connection: the same each time."""
     time = WallTime()
     with Sandbox(clock=time.servers) as sandbox:
-        return Stage(sandbox, tmp_path_factory.mktemp("counted"), time, ROWS).points(fork_server, 1)
+        return KilledPushStage(sandbox, tmp_path_factory.mktemp("counted"), time, ROWS).points(
+            fork_server, 1
+        )
 
 
-class Stage:
+class KilledPushStage:
     """A sandbox, a folder that nobody has pushed from, and the file."""
 
     def __init__(self, sandbox: Sandbox, folder: Path, time: Time, rows: int) -> None:
@@ -71,29 +73,29 @@ class Stage:
         for id in self.sandbox.store.records("candidates"):
             self.sandbox.store.remove("candidates", id)
         self.sandbox.faults.clear()
-        self.sandbox.faults.apply_delayed_effects()
+        self.sandbox.apply_delayed_effects()
         for id in self.sandbox.store.records("candidates"):
             self.sandbox.store.remove("candidates", id)
         shutil.rmtree(self._folder, ignore_errors=True)
         shutil.copytree(self._base, self._folder)
         return Pusher(self.sandbox, self._folder, self.time)
 
-    def child(self, **options: Any) -> Child:
+    def child(self, **options: Any) -> PushOrder:
         """A push of the file in a process of its own."""
-        return Child.of(self.sandbox, self._folder, self.rows, **options)
+        return push_order(self.sandbox, self._folder, self.rows, **options)
 
     def points(self, fork_server: PushForkServer, connections: int) -> list[Point]:
         """Where a push that nobody kills may be killed, in order."""
         self.restore()
-        return ended_at(fork_server.run(self.child(connections=connections)))
+        return parse_points(fork_server.run(self.child(connections=connections)))
 
 
-def judged(stage: Stage, pusher: Pusher, point: str, since: int) -> BatchReport:
+def judged(stage: KilledPushStage, pusher: Pusher, point: str, since: int) -> BatchReport:
     """Push until the file has ended, and hold the report against the server (P1 to P8)."""
     sandbox = stage.sandbox
     report = pusher.push(stage.plan)
     # Whatever is still on its way arrives now, long after.
-    sandbox.faults.apply_delayed_effects()
+    sandbox.apply_delayed_effects()
     assert report.error is None, (point, report.error)
     records = sandbox.store.records("candidates")
     made = [each["email"] for each in records.values()]
@@ -140,7 +142,7 @@ def test_killed_at_any_commit_or_socket_call(
 ) -> None:
     time = WallTime()
     with Sandbox(clock=time.servers) as sandbox:
-        stage = Stage(sandbox, tmp_path, time, ROWS)
+        stage = KilledPushStage(sandbox, tmp_path, time, ROWS)
         held = 0
         for point in tried(points, share, mode):
             told = f"killed at {point}, server {mode}, seed {SEED}"
@@ -151,7 +153,7 @@ def test_killed_at_any_commit_or_socket_call(
             assert ended.is_killed, (told, ended)
             sandbox.faults.clear()
             if mode == "commits late":
-                sandbox.faults.apply_delayed_effects()
+                sandbox.apply_delayed_effects()
             report = judged(stage, pusher, told, since)
             held += report.counts.get("held", 0)
             assert report.counts.get("held", 0) <= 1, told
@@ -171,7 +173,7 @@ def faulty(sandbox: Sandbox, point: Point, mode: str) -> PlannedFault | None:
 def test_killed_again_and_again(tmp_path: Path, fork_server: PushForkServer) -> None:
     time, chance = WallTime(), random.Random(f"again {SEED}")
     with Sandbox(clock=time.servers) as sandbox:
-        stage = Stage(sandbox, tmp_path, time, ROWS)
+        stage = KilledPushStage(sandbox, tmp_path, time, ROWS)
         pusher = stage.restore()
         kills = 12 if IS_ALL else 3
         for _ in range(kills):

@@ -22,7 +22,7 @@ import pytest
 from connector.ledger.journal import Journal
 from connector.ledger.ledger import Ledger
 from connector.ledger.sqlite_file import connect
-from tests.faults.fork_server import ROOT
+from tests.repository import ROOT
 from tests.seeds import SEED
 
 ROWS = 4

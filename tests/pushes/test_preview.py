@@ -38,10 +38,9 @@ from connector.spreadsheet import delimited as encoding
 from connector.spreadsheet import source_file as source
 from connector.spreadsheet.table import open_table
 from connector.warehouse.warehouse import Warehouse
-from tests.cli.calling import call, variables
-from tests.pulls.landed import rows
-from tests.pushes.pushing import settings_at, settings_of
 from tests.repository import ROOT
+from tests.support.agency import rows, settings_at, settings_of
+from tests.support.command import call, variables
 
 FEW, MANY = 3_000, 6_000
 """Rows of two files, of which the smaller fills every portion."""

@@ -18,7 +18,6 @@ from connector.pulls.outcome import Progress
 from connector.pushes.batch_report import BatchReport
 from connector.sandbox.faults import Drop, Limited, Status
 from connector.sandbox.server import Sandbox
-from tests.faults.simulated_time import Time
 from tests.pushes.pushing import (
     CANDIDATES,
     Pusher,
@@ -28,9 +27,10 @@ from tests.pushes.pushing import (
     file_of,
     listed,
     outcomes,
-    settings_of,
     writes,
 )
+from tests.support.agency import settings_of
+from tests.support.clock import Time
 
 
 def counted(report: BatchReport) -> dict[str, int]:

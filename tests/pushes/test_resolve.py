@@ -14,9 +14,6 @@ from connector.pulls.run import pull
 from connector.pushes.batch_report import DeclaredRecord
 from connector.sandbox.faults import Drop, HtmlPage
 from connector.sandbox.server import Sandbox
-from tests.cli.calling import call, variables
-from tests.faults.simulated_time import work_rows
-from tests.pulls.landed import differences, published, rows
 from tests.pushes.pushing import (
     CANDIDATES,
     Pusher,
@@ -30,6 +27,9 @@ from tests.pushes.pushing import (
     update,
     writes,
 )
+from tests.support.agency import differences, published, rows
+from tests.support.clock import work_rows
+from tests.support.command import call, variables
 
 
 def held(pusher: Pusher, *rows: int) -> str:
@@ -58,7 +58,7 @@ def test_a_person_settles_each_row(tmp_path: Path) -> None:
         still = pusher.resolve(batch, 2, "look")
         # What row 2 was waiting for has never come, and a second look says the same.
         assert "held" == outcomes(still)[2]
-        sandbox.faults.apply_delayed_effects()
+        sandbox.apply_delayed_effects()
         report = pusher.resolve(batch, 2, "look")
         made = sandbox.store.records("candidates")
         shown = rows(published(tmp_path), "SELECT number, outcome FROM push.rows")
@@ -84,7 +84,7 @@ def test_a_pull_settles_what_was_lost_and_writes_nothing(tmp_path: Path) -> None
             assert [2, 3, 4] == [row.number for row in journal.in_doubt()]
         with pytest.raises(Misused, match="may still be applied"):
             pusher.resolve(left.batch, 3, "resend")
-        sandbox.faults.apply_delayed_effects()
+        sandbox.apply_delayed_effects()
         environ = variables(sandbox.base_url, pusher.settings.folder, sandbox.key)
         pulled = call(["pull", "candidates"], environ)
         with pusher.journal() as journal:

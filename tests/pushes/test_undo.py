@@ -19,8 +19,6 @@ from connector.pushes.undo import undo
 from connector.pushes.undo_report import UndoReport
 from connector.sandbox.faults import Drop, Status
 from connector.sandbox.server import Sandbox
-from tests.cli.calling import call, variables
-from tests.faults.simulated_time import Time, tombstones, work_rows
 from tests.pushes.pushing import (
     CANDIDATES,
     Pusher,
@@ -34,6 +32,8 @@ from tests.pushes.pushing import (
     update,
     writes,
 )
+from tests.support.clock import Time, tombstones, work_rows
+from tests.support.command import call, variables
 
 ONE = f"{CANDIDATES}/*"
 

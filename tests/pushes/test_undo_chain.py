@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from connector.sandbox.server import Sandbox
-from tests.faults.simulated_time import Time
 from tests.pushes.pushing import creates, listed, update
 from tests.pushes.test_undo import Undoer, found
+from tests.support.clock import Time
 from tests.tiers import first_fast
 
 

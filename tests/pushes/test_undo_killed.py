@@ -12,12 +12,12 @@ import pytest
 
 from connector.sandbox.faults import Drop
 from connector.sandbox.server import Sandbox
-from tests.faults.sampling import IS_ALL
-from tests.pushes.killable_push import Child, Point, PushForkServer, ended_at
+from tests.pushes.killable_push import Point, PushForkServer, PushOrder, parse_points, push_order
 from tests.pushes.pushing import CANDIDATES, Pusher, create, creates, update, writes
 from tests.pushes.test_killed import WallTime
 from tests.pushes.test_undo import Undoer
 from tests.seeds import SEED
+from tests.support.kill_points import IS_ALL
 
 CREATED, CHANGED = 3, 2
 MODES = ("commits", "drops", "commits late")
@@ -31,7 +31,7 @@ def fork_server() -> Iterator[PushForkServer]:
         yield opened
 
 
-class Stage:
+class KilledUndoStage:
     """A sandbox with records that a push has made and changed, and the folder it was made from."""
 
     def __init__(self, folder: Path) -> None:
@@ -40,7 +40,7 @@ class Stage:
         self._base, self._folder = folder / "base", folder / "killed"
         self.former: dict[str, Any] = {}
 
-    def __enter__(self) -> Stage:
+    def __enter__(self) -> KilledUndoStage:
         self.sandbox.__enter__()
         Pusher(self.sandbox, self._base, self.time)
         return self
@@ -52,7 +52,7 @@ class Stage:
         """Everything as it is after the push, and the batch; nothing of it has been undone."""
         store = self.sandbox.store
         self.sandbox.faults.clear()
-        self.sandbox.faults.apply_delayed_effects()
+        self.sandbox.apply_delayed_effects()
         for id in store.records("candidates"):
             store.remove("candidates", id)
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -66,10 +66,10 @@ class Stage:
         assert {"created": CREATED, "updated": CHANGED} == dict(report.counts)
         return undoer, report.batch
 
-    def child(self, batch: str, dies_at: int | None = None) -> Child:
+    def child(self, batch: str, dies_at: int | None = None) -> PushOrder:
         """An undo of the batch in a process of its own."""
         place = self._folder
-        return Child.of(self.sandbox, place, 0, connections=1, dies_at=dies_at, undoes=batch)
+        return push_order(self.sandbox, place, 0, connections=1, dies_at=dies_at, undoes=batch)
 
 
 def tried(points: list[Point], mode: str) -> list[Point]:
@@ -85,9 +85,9 @@ def tried(points: list[Point], mode: str) -> list[Point]:
 def test_an_undo_that_was_killed_anywhere_is_ended_by_the_next(
     tmp_path: Path, fork_server: PushForkServer
 ) -> None:
-    with Stage(tmp_path) as stage:
+    with KilledUndoStage(tmp_path) as stage:
         _, batch = stage.pushed()
-        points = ended_at(fork_server.run(stage.child(batch)))
+        points = parse_points(fork_server.run(stage.child(batch)))
         # The rows are taken back from the last to the first: the PUTs before the DELETEs.
         assert CREATED + CHANGED == points[-1].writes
         for mode in MODES:
@@ -95,7 +95,7 @@ def test_an_undo_that_was_killed_anywhere_is_ended_by_the_next(
                 _killed(stage, fork_server, point, mode)
 
 
-def _killed(stage: Stage, fork_server: PushForkServer, point: Point, mode: str) -> None:
+def _killed(stage: KilledUndoStage, fork_server: PushForkServer, point: Point, mode: str) -> None:
     sandbox, told = stage.sandbox, f"killed at {point}, server {mode}, seed {SEED}"
     undoer, batch = stage.pushed()
     if mode != "commits" and point.writes:
@@ -108,7 +108,7 @@ def _killed(stage: Stage, fork_server: PushForkServer, point: Point, mode: str) 
     sandbox.faults.clear()
 
     report = undoer.undo(batch)
-    sandbox.faults.apply_delayed_effects()
+    sandbox.apply_delayed_effects()
 
     assert 0 == report.exit_status, (told, report)
     left = sandbox.store.records("candidates")

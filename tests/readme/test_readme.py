@@ -22,9 +22,9 @@ import pytest
 from connector.catalog import CATALOG
 from connector.sandbox.server import Sandbox
 from generate.files import block
-from tests.cli.calling import call
+from tests.repository import ROOT
+from tests.support.command import call
 
-ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 BIN = Path(sys.executable).parent
 

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from connector.report.page import REPORT_FILE
-from tests.cli.calling import call, variables
+from tests.support.command import call, variables
 
 
 def test_page_is_written_beside_the_published_file(published: Path) -> None:

@@ -10,7 +10,8 @@ import httpx
 
 from connector.catalog import CATALOG
 from connector.sandbox.store import Store
-from tests.sandbox.world import ABSENT_ID, Clock, World
+from tests.sandbox.world import ABSENT_ID, MORNING, World
+from tests.support.clock import Clock
 
 Open = Callable[..., World]
 Check = Callable[[Open, str], None]
@@ -221,7 +222,7 @@ def content_type_items(open: Open, value: str) -> None:
 
 def timestamp_precision(open: Open, value: str) -> None:
     """The digits of every timestamp, also of those that clients send."""
-    world = open(counts=MANY, clock=Clock())
+    world = open(counts=MANY, clock=Clock(MORNING))
     digits = {"microseconds": ".654321", "milliseconds": ".654", "seconds": ""}[value]
     body = {**world.body("bookings"), "start_datetime": "2026-05-04T09:30:00.654321Z"}
     shown = world.call("POST", "/bookings", json=body).json()["data"]
@@ -310,13 +311,13 @@ def rate_window(open: Open, value: str) -> None:
 
     aligned = value == "aligned"
     assert (200, 2, 53 if aligned else 60) == figures()
-    clock.advance(30)
+    clock.pass_time(seconds=30)
     assert (200, 1, 23 if aligned else 30) == figures()
     assert (200, 0, 23 if aligned else 30) == figures()
     assert (429, 0, 23 if aligned else 30) == figures()
-    clock.advance(29)
+    clock.pass_time(seconds=29)
     assert (200, 2, 54) == figures() if aligned else (429, 0, 1) == figures()
-    clock.advance(1)
+    clock.pass_time(seconds=1)
     after = {"aligned": (200, 1, 53), "first_request": (200, 2, 60), "sliding": (200, 0, 30)}
     assert after[value] == figures()
 
@@ -356,7 +357,7 @@ def retry_after(open: Open, value: str) -> None:
 
 def date_header(open: Open, value: str) -> None:
     """The server's own clock."""
-    headers = open(clock=Clock()).get("/jobs").headers
+    headers = open(clock=Clock(MORNING)).get("/jobs").headers
     expected = {"shown": "Wed, 04 Mar 2026 05:06:07 GMT", "missing": None}[value]
     assert expected == headers.get("date")
 

@@ -15,7 +15,8 @@ from connector.catalog import CATALOG
 from connector.errors import ConnectorError
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
-from tests.sandbox.world import ABSENT_ID, COUNTS, Clock, World
+from tests.sandbox.world import ABSENT_ID, COUNTS, MORNING, World
+from tests.support.clock import Clock
 
 Open = Callable[..., World]
 SCOPES = sorted({each.scope for each in CATALOG.values()})
@@ -105,7 +106,7 @@ def test_date_is_the_servers_time(world: World) -> None:
 
 
 def test_window_is_the_minute_of_the_clock(open_world: Open) -> None:
-    clock = Clock()
+    clock = Clock(MORNING)
     world = open_world(clock=clock, rate_limit=3)
     minute = int(datetime(2026, 3, 4, 5, 7, tzinfo=UTC).timestamp())
 
@@ -127,7 +128,7 @@ def test_window_is_the_minute_of_the_clock(open_world: Open) -> None:
 
 def test_limits_belong_to_the_workspace(open_world: Open) -> None:
     keys = {"one": ("*",), "two": ("*",)}
-    world = open_world(clock=Clock(), rate_limit=2, keys=keys)
+    world = open_world(clock=Clock(MORNING), rate_limit=2, keys=keys)
 
     def status(key: str, path: str = "/api/v1/jobs") -> int:
         return world.http.get(path, headers=as_key(key)).status_code
@@ -141,12 +142,12 @@ def test_month_is_spent_and_begins_anew(open_world: Open) -> None:
     world = open_world(clock=clock, monthly_limit=2, rate_limit=60)
 
     assert [200, 200, 429] == [world.get("/jobs").status_code for _ in range(3)]
-    clock.advance(60)
+    clock.pass_time(seconds=60)
     refused = world.get("/jobs")
     february = int(datetime(2026, 2, 1, tzinfo=UTC).timestamp())
     assert (429, "0") == (refused.status_code, refused.headers["x-ratelimit-remaining"])
     assert february == int(refused.headers["x-ratelimit-reset"])
-    clock.advance(60)
+    clock.pass_time(seconds=60)
     assert [200, 200, 429] == [world.get("/jobs").status_code for _ in range(3)]
 
 

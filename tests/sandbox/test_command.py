@@ -22,8 +22,8 @@ from connector.sandbox.behaviour import BEHAVIOURS, table
 from connector.sandbox.faults import KINDS
 from connector.sandbox.seed import COUNTS_DEFAULT
 from connector.sandbox.server import KEY_DEFAULT
+from tests.repository import ROOT
 
-ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "SANDBOX.md").read_text(encoding="utf-8")
 RUN = "from connector.cli.sandbox import sandbox; sandbox()"
 KEY = {"Authorization": f"Bearer {KEY_DEFAULT}"}

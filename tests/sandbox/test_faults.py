@@ -13,8 +13,10 @@ import httpx
 import pytest
 
 from connector.sandbox import faults
+from connector.sandbox.exchange import Fault
 from connector.sandbox.server import Sandbox
-from tests.sandbox.world import Clock, World
+from tests.sandbox.world import MORNING, World
+from tests.support.clock import Clock
 
 Open = Callable[..., World]
 RATE_HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
@@ -23,7 +25,7 @@ RATE_HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset
 @pytest.fixture
 def world(open_world: Open) -> World:
     """A world with two jobs, whose clock stands still."""
-    return open_world(counts={"jobs": 2}, clock=Clock())
+    return open_world(counts={"jobs": 2}, clock=Clock(MORNING))
 
 
 def create(world: World, **options: Any) -> httpx.Response:
@@ -103,10 +105,10 @@ def test_dropped_connection_leaves_the_effect_open(
 
     assert expected == jobs(world)
     assert (int(effect == "later"), 3 if effect != "none" else 2) == (
-        world.sandbox.faults.apply_delayed_effects(),
+        world.sandbox.apply_delayed_effects(),
         jobs(world),
     )
-    assert 0 == world.sandbox.faults.apply_delayed_effects()
+    assert 0 == world.sandbox.apply_delayed_effects()
     assert None is world.sandbox.log[-1].status
 
 
@@ -116,9 +118,9 @@ def test_late_effect_is_dated_when_it_comes(world: World) -> None:
     world.sandbox.faults.add(faults.Drop("later"))
     with pytest.raises(httpx.RemoteProtocolError):
         create(world)
-    clock.advance(90)
+    clock.pass_time(seconds=90)
 
-    world.sandbox.faults.apply_delayed_effects()
+    world.sandbox.apply_delayed_effects()
 
     assert "2026-03-04T05:07:37.654321Z" == world.get("/jobs").json()["data"][0]["created_at"]
 
@@ -145,7 +147,7 @@ def test_endless_body_goes_on_until_the_client_leaves(world: World) -> None:
 
 
 @pytest.mark.parametrize("fault", [faults.Endless(), faults.Drip(60), faults.Latency(60)])
-def test_nothing_under_way_keeps_the_sandbox_from_ending(fault: faults.Fault) -> None:
+def test_nothing_under_way_keeps_the_sandbox_from_ending(fault: Fault) -> None:
     with Sandbox(counts={"jobs": 2}) as sandbox:
         sandbox.faults.add(fault)
         url = httpx.URL(sandbox.base_url)

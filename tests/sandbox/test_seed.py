@@ -17,7 +17,8 @@ from connector.sandbox.random_values import LEAD_STATUSES, USERS
 from connector.sandbox.seed import seed_store
 from connector.sandbox.store import Store
 from connector.sandbox.validation import check_content
-from tests.sandbox.world import Clock
+from tests.sandbox.world import MORNING
+from tests.support.clock import Clock
 
 # A page that is new has a hundred, so that what is asserted of every resource holds for it.
 COUNTS = dict.fromkeys(CATALOG, 100) | {
@@ -29,7 +30,7 @@ COUNTS = dict.fromkeys(CATALOG, 100) | {
     "content_types": 4,
     "content_items": 120,
 }
-CLOCK = Clock()
+CLOCK = Clock(MORNING)
 TEXTS = ("é", "'", '"', "\n", "🙂", ",", "\t", "\\", "王", "=")
 
 Records = dict[str, dict[str, Any]]

@@ -12,11 +12,12 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.errors import SettingsError, UnknownName
-from connector.sandbox.exchange import Rejection
+from connector.sandbox.api_answer import Rejection
 from connector.sandbox.seed import seed_store
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
-from tests.sandbox.world import ABSENT_ID, COUNTS, Clock, World
+from tests.sandbox.world import ABSENT_ID, COUNTS, MORNING, World
+from tests.support.clock import Clock
 
 Open = Callable[..., World]
 
@@ -24,7 +25,7 @@ Open = Callable[..., World]
 @pytest.fixture
 def clock() -> Clock:
     """The store's clock."""
-    return Clock()
+    return Clock(MORNING)
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def store(clock: Clock) -> Store:
     store = Store(clock=clock, random=random.Random(1))
     for number in range(3):
         store.insert("jobs", {"id": f"job-{number}", "title": f"Job {number}"})
-        clock.advance(60)
+        clock.pass_time(seconds=60)
     return store
 
 
@@ -108,7 +109,7 @@ def test_touch_with_a_date_is_a_late_commit(store: Store, clock: Clock) -> None:
 def test_postponed_write_is_dated_at_its_beginning(store: Store, clock: Clock) -> None:
     change = store.postpone("jobs", {"title": "Changed"}, id="job-0")
     make = store.postpone("jobs", {"id": "job-9", "title": "Made"})
-    clock.advance(300)
+    clock.pass_time(seconds=300)
     store.touch("jobs", "job-1")
     assert ["job-1", "job-2", "job-0"] == listed(store)
 

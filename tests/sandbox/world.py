@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 import httpx
@@ -31,6 +31,7 @@ COUNTS = dict.fromkeys(CATALOG, 40) | {
 }
 """A small agency in which every resource has more than one page of twenty."""
 
+MORNING = datetime(2026, 3, 4, 5, 6, 7, 654321, UTC)
 ABSENT_ID = "00000000-0000-4000-8000-000000000000"
 
 
@@ -102,21 +103,6 @@ def opened(**options: Any) -> Iterator[World]:
         headers = {"Authorization": f"Bearer {sandbox.key}"}
         with httpx.Client(base_url=sandbox.base_url, headers=headers, timeout=20) as http:
             yield World(sandbox, http)
-
-
-class Clock:
-    """A clock that stands still until it is told otherwise."""
-
-    def __init__(self, now: datetime = datetime(2026, 3, 4, 5, 6, 7, 654321, UTC)) -> None:
-        self.now = now
-
-    def __call__(self) -> datetime:
-        """The time."""
-        return self.now
-
-    def advance(self, seconds: float) -> None:
-        """Let time pass."""
-        self.now += timedelta(seconds=seconds)
 
 
 _LEAST: dict[str, dict[str, Any]] = {

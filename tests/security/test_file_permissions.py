@@ -10,7 +10,7 @@ from pathlib import Path
 
 from connector.atomic_files import wide
 from connector.sandbox.server import Sandbox
-from tests.cli.calling import KEY, call, variables
+from tests.support.command import KEY, call, variables
 
 COUNTS = {"jobs": 2, "candidates": 2}
 PEOPLE = "First name,Last name,Email,Employment type\nAnn,Lee,ann@new.example,permanent\n"

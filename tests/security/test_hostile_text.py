@@ -22,8 +22,8 @@ from connector.client.response_parsing import error_of
 from connector.errors_api import ValidationFailed
 from connector.log import UNSAFE
 from connector.sandbox.server import Sandbox
-from tests.cli.calling import KEY, Called, call, variables
 from tests.report.document import Document
+from tests.support.command import KEY, Called, call, variables
 
 COUNTS = {"jobs": 6, "candidates": 12, "companies": 3, "bookings": 6, "leads": 4}
 COUNTS |= {"content_types": 2, "content_items": 4}

@@ -15,7 +15,7 @@ import pytest
 from connector.log import forms
 from connector.sandbox.server import Sandbox
 from connector.warehouse.warehouse import Warehouse
-from tests.cli.calling import Called, call, variables
+from tests.support.command import Called, call, variables
 
 PLANTED = "planted/key+5f0c1e=of~tests"
 """A key that addresses, JSON and base64 each write in another way."""

@@ -18,7 +18,7 @@ from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError
 from connector.log import MASK, without
 from connector.sandbox.server import Sandbox
-from tests.cli.calling import COUNTS, KEY, call, variables
+from tests.support.command import COUNTS, KEY, call, variables
 
 HOSTILE = "Ann\x1b[2J\x1b]0;owned\x07\r\nError: forged\u202e\u2028line\x00"
 SECRET = "planted/key+of=the~tests"

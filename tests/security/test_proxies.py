@@ -12,9 +12,9 @@ import pytest
 from connector.errors import SettingsError
 from connector.errors_api import Unreachable
 from connector.settings.model import load_settings
-from tests.cli.calling import call, variables
 from tests.client.calls import client_of, records
 from tests.client.peer import Peer, found
+from tests.support.command import call, variables
 
 PEM = Path(__file__).parents[1] / "client" / "loopback.pem"
 

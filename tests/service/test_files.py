@@ -20,8 +20,8 @@ from connector.cli import main
 from connector.operations.service_files import InstallPlaces, service_files
 from connector.settings.layers import CONFIG_VARIABLE
 from connector.settings.model import ENVIRONMENT
-from tests.cli.calling import call
 from tests.repository import ROOT
+from tests.support.command import call
 
 FOLDER = ROOT / "docs" / "service"
 BIN = Path(sys.executable).parent

@@ -19,7 +19,7 @@ from connector.version import commit, full_version, program_version
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.state import read_identity
 from connector.warehouse.warehouse import Warehouse
-from tests.cli.calling import COUNTS, KEY, Called, call, variables
+from tests.support.command import COUNTS, KEY, Called, call, variables
 from tests.tiers import first_fast
 
 JOB = "title,location,employment_type,description\nNight nurse,Leeds,permanent,Text\n"

@@ -24,7 +24,7 @@ from connector.warehouse.bookmark import Bookmark, Stream
 from connector.warehouse.pull_commands import Commit
 from connector.warehouse.runs import Run, begin_run, write_run
 from connector.warehouse.warehouse import Warehouse
-from tests.cli.calling import call, variables
+from tests.support.command import call, variables
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 ADDRESS = "https://acme.example"

@@ -32,8 +32,8 @@ from connector.pushes.dry_run import PushFile
 from connector.pushes.push import PushReport, PushRunOptions, push
 from connector.pushes.undo import LAST, undo
 from connector.sandbox.server import Sandbox
-from tests.pulls.landed import reading, settings_of
-from tests.simulation.agency import MARK, PERSONAL, RESOURCES, Agency, ErasablePerson
+from tests.simulation.agency import MARK, PERSONAL, RESOURCES, ErasablePerson, SimulatedAgency
+from tests.support.agency import reading, settings_of
 
 STEPS = 12
 LEDGER = "ledger.sqlite"
@@ -55,7 +55,7 @@ class Account:
         self, seed: int, sandbox: Sandbox, folder: Path, told: Callable[[str], None] | None
     ) -> None:
         self.chance = random.Random(seed)
-        self.agency = Agency(sandbox, self.chance)
+        self.agency = SimulatedAgency(sandbox, self.chance)
         self.settings = settings_of(sandbox, folder)
         self.sandbox, self.folder, self.data = sandbox, folder, self.settings.folder
         self.erased: dict[str, ErasablePerson] = {}

@@ -21,8 +21,8 @@ from connector.warehouse.bookmark import Stream
 from connector.warehouse.pull_commands import Commit, Found
 from connector.warehouse.versions import SECOND, HistoryEdits, RecordState, Version, VersionEnd
 from connector.warehouse.warehouse import Warehouse
-from tests.pulls.landed import rows
 from tests.simulation.twin import Server, Twin
+from tests.support.agency import rows
 
 FOREVER = datetime.max.replace(tzinfo=UTC)
 

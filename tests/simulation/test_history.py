@@ -12,11 +12,11 @@ from connector.catalog.resource import Resource
 from connector.warehouse import versions as edits
 from connector.warehouse import versions as version
 from connector.warehouse.versions import Version
-from tests.faults.sampling import IS_ALL
 from tests.seeds import seeds
 from tests.simulation import history
 from tests.simulation.run import run
 from tests.simulation.scenario import SMALL
+from tests.support.kill_points import IS_ALL
 from tests.tiers import first_fast
 
 LANDED = ("B", "E", "H", "killed-load", "content", "types", "clock")

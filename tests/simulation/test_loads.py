@@ -8,12 +8,12 @@ from datetime import timedelta
 import pytest
 
 from connector.pulls.first_load import SWEEPS_MAX
-from tests.faults.sampling import IS_ALL
 from tests.simulation.checkers import differences, judge
 from tests.simulation.mirror import CutShort, Mirror
 from tests.simulation.run import run
 from tests.simulation.scenario import ORDINARY, Scenario, scenario_of
 from tests.simulation.world import World
+from tests.support.kill_points import IS_ALL
 from tests.tiers import first_fast
 
 _TIED = Scenario(

@@ -18,7 +18,6 @@ from _pytest.mark import ParameterSet
 from connector.catalog.page import Page
 from connector.catalog.resource import Resource
 from connector.warehouse.pull_commands import Outcome, Unread
-from tests.faults.sampling import IS_ALL
 from tests.repository import ROOT
 from tests.seeds import seeds
 from tests.simulation.checkers import differences, judge
@@ -26,6 +25,7 @@ from tests.simulation.mirror import Mirror
 from tests.simulation.run import run
 from tests.simulation.scenario import SCENARIOS, SMALL, Scenario, scenario_of
 from tests.simulation.world import World
+from tests.support.kill_points import IS_ALL
 from tests.tiers import only_fast
 
 BLOCKS = 4 if IS_ALL else 2

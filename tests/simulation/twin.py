@@ -18,8 +18,8 @@ from typing import Any
 from connector.catalog import CATALOG
 from connector.catalog.resource import Resource
 from connector.catalog.value import Kind
+from connector.sandbox.api_answer import Rejection
 from connector.sandbox.behaviour import Behaviours
-from connector.sandbox.exchange import Rejection
 from connector.sandbox.record_table import AnswerShape, shown_moment, stored_moment, truncate_moment
 from connector.sandbox.store import Store
 from tests.simulation.scenario import Scenario

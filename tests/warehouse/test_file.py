@@ -31,8 +31,8 @@ from connector.warehouse.runs import Run, begin_run, end_resource, last_runs
 from connector.warehouse.state import take_notices, write_notice
 from connector.warehouse.warehouse import Warehouse
 from tests.alerts.agency import DONE
-from tests.pulls.landed import rows
 from tests.repository import ROOT
+from tests.support.agency import rows
 
 JOBS = Stream(CATALOG["jobs"])
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)

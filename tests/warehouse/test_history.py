@@ -14,7 +14,7 @@ from connector.warehouse.bookmark import Stream
 from connector.warehouse.landing import LandedCounts
 from connector.warehouse.pull_commands import Commit, Found, Gone
 from connector.warehouse.warehouse import Warehouse
-from tests.pulls.landed import rows
+from tests.support.agency import rows
 from tests.warehouse.versions import (
     CANDIDATES,
     CREATED,

@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 from connector.catalog.candidate import Candidate
 from connector.warehouse.pull_commands import Commit, Found, Gone
 from connector.warehouse.warehouse import Warehouse
-from tests.pulls.landed import rows
 from tests.seeds import seeds
+from tests.support.agency import rows
 from tests.tiers import first_fast
 from tests.warehouse.versions import CANDIDATES, detail, item, moment, offences
 

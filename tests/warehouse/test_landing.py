@@ -23,7 +23,7 @@ from connector.warehouse.landing import LandedCounts
 from connector.warehouse.pull_commands import Commit, Event, Found, Gone
 from connector.warehouse.state import read_bookmark, read_status
 from connector.warehouse.warehouse import Warehouse
-from tests.pulls.landed import rows
+from tests.support.agency import rows
 
 CANDIDATES = Stream(CATALOG["candidates"])
 JOBS = Stream(CATALOG["jobs"])

@@ -13,9 +13,9 @@ from connector.sandbox.faults import Drop, Status
 from connector.sandbox.server import Sandbox
 from connector.warehouse.state import last_copied, write_pushes
 from connector.warehouse.warehouse import Warehouse
-from tests.faults.simulated_time import Time
-from tests.pulls.landed import published, rows
 from tests.pushes.pushing import CANDIDATES, Pusher, create, creates, file_of, outcomes, update
+from tests.support.agency import published, rows
+from tests.support.clock import Time
 
 TABLES = ("batches", "rows", "attempts", "problems", "before_images")
 

@@ -20,7 +20,7 @@ from connector.sandbox.server import Sandbox
 from connector.warehouse.runs import Run, last_runs, write_run
 from connector.warehouse.schema import complete_tables, declared_tables
 from connector.warehouse.warehouse import Warehouse
-from tests.pulls.landed import differences, published, pulled
+from tests.support.agency import differences, published, pulled
 
 COUNTS = {
     "jobs": 4,

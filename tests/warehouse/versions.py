@@ -12,7 +12,7 @@ from connector.catalog.candidate import Candidate
 from connector.warehouse.bookmark import Stream
 from connector.warehouse.pull_commands import Found
 from connector.warehouse.warehouse import Warehouse
-from tests.pulls.landed import rows
+from tests.support.agency import rows
 
 CANDIDATES = Stream(CATALOG["candidates"])
 START = datetime(2026, 2, 3, 4, 0, 0, tzinfo=UTC)

@@ -83,7 +83,7 @@ def test_every_audit_has_a_fault() -> None:
 @pytest.mark.parametrize("name", AUDITS)
 def test_an_audit_finds_its_fault(jobs_world: BuiltWorld, name: str) -> None:
     audit = next(each for each in jobs_world.project.audits if each.name == name)
-    query = f"SELECT count(*) FROM ({jobs_world.project.sql(audit.template)}\n)"  # our own
+    query = f"SELECT count(*) FROM ({audit.query.sql}\n)"  # our own
     connection = jobs_world.connection
 
     def found() -> int:

@@ -13,7 +13,7 @@ from connector.publishing.publication import publish
 from connector.settings.model import load_settings
 from tests.catalog.document import quoted, read_tables
 from tests.publishing.marts.world import BuiltWorld, World
-from tests.pulls.landed import rows
+from tests.support.agency import rows
 
 NOW = "2026-03-06 00:00"
 PAGE = Path(__file__).parents[3] / "docs" / "MARTS.md"

@@ -23,7 +23,7 @@ from connector.client.answer_fit import misfit_of_id
 from connector.client.request import Request
 from connector.client.response import Response
 from connector.errors_api import InDoubt, Unreachable
-from connector.sandbox.exchange import Rejection
+from connector.sandbox.api_answer import Rejection
 from connector.sandbox.random_values import LEAD_STATUSES
 from connector.sandbox.store import Store
 from connector.warehouse.pull_commands import Found, Gone, Outcome, Unread

@@ -20,9 +20,9 @@ from connector.spreadsheet.target_columns import comparison_text, natural_key, p
 from connector.spreadsheet.template_sheet import template_columns
 from connector.warehouse.lookups import WarehouseLookups
 from connector.warehouse.warehouse import Warehouse
-from tests.pulls.landed import SMALL, pulled
 from tests.spreadsheet.meaning.messy import messy
 from tests.spreadsheet.meaning.sheet import CANDIDATE, from_csv, problems, table
+from tests.support.agency import SMALL, pulled
 
 COUNTS = {**SMALL, "candidates": 30}
 Store = dict[str, dict[str, dict[str, Any]]]

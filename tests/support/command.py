@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +14,8 @@ from click.testing import CliRunner
 
 from connector.cli import main
 from generate.json_fields import JSON_FIELDS, names
+from tests.support.processes import start_python
 
-ROOT = Path(__file__).parents[2]
 RUN = "from connector.cli import main; main(prog_name='connector')"
 SIGNALS = """
 import signal
@@ -88,14 +87,9 @@ def start(
     """Start the command as a process, with no setting but those given; warnings are errors. What
     there is to do `before` it is done in the process.
     """
-    kept = {name: v for name, v in os.environ.items() if not name.startswith("CONNECTOR_")}
-    return subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", f"{SIGNALS}\n{before}\n{RUN}", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-        env={**kept, **environ},
+    program = f"{SIGNALS}\n{before}\n{RUN}"
+    return start_python(
+        *("-W", "error", "-c", program, *arguments), environ=environ, stderr=subprocess.PIPE
     )
 
 

@@ -1,8 +1,4 @@
-"""Time for the tests of faults: it passes when somebody waits, and a little with each request.
-
-The client's clock, the server's and the run's are one, so that backoffs and windows of the rate
-limit are real to both sides and take no time.
-"""
+"""Clocks that a test moves, and pulls whose waits take no time."""
 
 from __future__ import annotations
 
@@ -18,14 +14,52 @@ from connector.client.client import Client, Limits
 from connector.pulls.outcome import PullReport
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
-from tests.pulls.landed import published, rows, settings_of
+from tests.support.agency import published, rows, settings_of
 
+START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 BEGAN_AT = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
 REQUEST_SECONDS = 0.01
 
 
+class Clock:
+    """Clock that shows the same time until a test moves it."""
+
+    def __init__(self, now: datetime = START) -> None:
+        self.now = now
+
+    def __call__(self) -> datetime:
+        """Return the time."""
+        return self.now
+
+    def pass_time(self, **length: float) -> None:
+        """Move the clock by a `timedelta` with these arguments."""
+        self.now += timedelta(**length)
+
+
+class ClientClock:
+    """Clock in seconds that only a client's waits move; `waits` lists them."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.waits: list[float] = []
+
+    def __call__(self) -> float:
+        """Return the time."""
+        return self.now
+
+    async def wait(self, seconds: float) -> None:
+        """Move the clock without waiting."""
+        self.waits.append(seconds)
+        self.now += seconds
+        await asyncio.sleep(0)
+
+
 class Time:
-    """One time for a server and its client. `skew` is how far the server's clock is ahead."""
+    """Simulated time that the client, the server and the run share.
+
+    It passes when a client waits, and a little with each request. Backoffs and windows of the rate
+    limit are real to both sides and take no time. `skew` is how far the server's clock is ahead.
+    """
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -33,20 +67,20 @@ class Time:
         self.waits: list[float] = []
 
     def monotonic(self) -> float:
-        """The client's own clock, in seconds."""
+        """Return the client's clock in seconds."""
         return self.seconds
 
     def ours(self) -> datetime:
-        """The time on this machine's wall."""
+        """Return this machine's time."""
         return BEGAN_AT + timedelta(seconds=self.seconds)
 
     def servers(self) -> datetime:
-        """The time on the server's wall; reading it takes a moment."""
+        """Return the server's time, and let a request's time pass."""
         self.seconds += REQUEST_SECONDS
         return self.ours() + self.skew
 
     async def wait(self, seconds: float) -> None:
-        """Let that much time pass, at once. Those who wait together wait through the same time."""
+        """Move the time without waiting. Parallel waits pass the same time."""
         assert seconds >= 0, seconds
         self.waits.append(seconds)
         until = self.seconds + seconds
@@ -54,7 +88,7 @@ class Time:
         self.seconds = max(self.seconds, until)
 
     def pass_minutes(self, minutes: float) -> None:
-        """Let time pass in which nothing is asked."""
+        """Let time pass without requests."""
         self.seconds += minutes * 60
 
 
@@ -67,10 +101,7 @@ def pulled(
     key: str | None = None,
     base_url: str | None = None,
 ) -> PullReport:
-    """Pull with that time, which no wait really takes, and return the report.
-
-    What is pulled, unless it is said, are the resources that the sandbox has records of.
-    """
+    """Pull in simulated time: the named resources, or those that have records in the sandbox."""
     time = time or Time()
     resources = resources or tuple(name for name in CATALOG if sandbox.store.records(name))
     terms: dict[str, Any] = {"clock": time.monotonic, "sleep": time.wait, "limits": limits}
@@ -84,7 +115,7 @@ def pulled(
 def pulled_until_done(
     sandbox: Sandbox, folder: Path, *, time: Time, runs_max: int
 ) -> list[PullReport]:
-    """Pull again and again until a run is done, at most that often; the reports."""
+    """Pull until a run is done, at most `runs_max` times; returns the reports."""
     reports: list[PullReport] = []
     while len(reports) < runs_max and (not reports or reports[-1].outcome != "done"):
         reports.append(pulled(sandbox, folder, time=time))
@@ -92,11 +123,11 @@ def pulled_until_done(
 
 
 def tombstones(folder: Path) -> int:
-    """How many candidates are held to be deleted, in the copy for analysts."""
+    """Return the number of candidates that are deleted in the published file."""
     query = "FROM landing.candidates WHERE _deleted_at IS NOT NULL"
     return len(rows(published(folder), query))
 
 
 def work_rows(folder: Path, query: str) -> list[dict[str, Any]]:
-    """The rows of a query on the connector's own file, which nobody may be using."""
+    """Query the work file, which must not be in use."""
     return rows(folder / "data" / "work.duckdb", query)

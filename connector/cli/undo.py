@@ -1,0 +1,242 @@
+"""`connector undo` and `resolve`: undo a push, and decide on its unconfirmed rows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import click
+
+from connector.cli import options
+from connector.cli.push import CHANGE_MARGIN, OUTCOMES, print_counts
+from connector.cli.sentences import describe_cost
+from connector.cli.session import Command, RunProgress, Session
+from connector.cli.terminal import Terminal, shorten
+from connector.errors import Misused, closed, count_noun
+from connector.ledger.journal import Journal
+from connector.ledger.ledger import Ledger
+from connector.pushes.batch_report import BatchReport, Decision, DeclaredRecord
+from connector.pushes.undo_report import GOOD, UndoneRow, UndoReport
+from connector.settings.model import Settings
+
+UNDONE_COLUMNS = ("row", "operation", "outcome", "field", "current value", "former value", "id")
+_UNDONE_WIDE, _UNDONE_WIDE_FROM = ("operation", "id"), 100
+"""Columns that need a wide terminal."""
+
+UNDONE_SHOWN_MAX = 20
+"""Rows to print of each table; `--json` lists all rows."""
+
+IN_DOUBT_COLUMNS = ("batch", "row", "operation", "who", "code", "found", "since", "file")
+IN_DOUBT_HEADINGS = (
+    *("batch", "row", "operation", "identified by", "reason", "possible records", "since"),
+    "file",
+)
+_UNDONE_TEXT_MAX = 40
+
+# -- Undo ------------------------------------------------------------------------------------------
+
+
+@click.command(
+    cls=Command,
+    examples=("connector undo last", "connector undo 20261122T000029Z-eac3b1 --apply"),
+    if_interrupted="Run the same command again to undo the remaining rows.",
+    checks_alerts=True,
+)
+@click.argument("batch")
+@options.apply_option("Undo the push. Default: preview only.")
+@options.budget
+@options.ask_anyway
+def undo(session: Session, *, batch: str, **given: Any) -> int:
+    """Undo a push, except for records that changed since.
+
+    Restores the earlier values of updated fields, and deletes the records that the push created.
+    Fields and records that others changed since are not touched. The command reports each
+    row that cannot be undone. A conversion of a lead cannot be undone.
+
+    Previews by default: one read request for each record. With --apply it sends as many writes. Run
+    the command again if it was interrupted. BATCH is the name that 'connector push' prints at the
+    end, or 'last'.
+    """
+    from connector.pushes.undo import undo as run_undo  # noqa: PLC0415
+
+    settings = session.load()
+    with session.terminal.progress("undo") as meter:
+        report = asyncio.run(run_undo(settings, batch, watch=RunProgress(meter), **given))
+    session.terminal.print_object(report.as_json())
+    _print_undone(session.terminal, report)
+    return report.exit_status
+
+
+def _print_undone(terminal: Terminal, report: UndoReport) -> None:
+    """Print the counts, the first rows and a closing sentence."""
+    print_counts(terminal, report.counts)
+    well = [each for each in report.rows if each.outcome in GOOD and each.outcome != "nothing"]
+    troubled = [each for each in report.rows if each.outcome not in GOOD]
+    for some in (well, troubled):
+        if some:
+            names = [
+                each
+                for each in UNDONE_COLUMNS
+                if each not in _UNDONE_WIDE or terminal.columns >= _UNDONE_WIDE_FROM
+            ]
+            width = min(_UNDONE_TEXT_MAX, max(12, (terminal.columns - CHANGE_MARGIN - 14) // 2))
+            lines = [line for row in some[:UNDONE_SHOWN_MAX] for line in _undone_lines(row, width)]
+            terminal.print_line()
+            terminal.print_table(names, [[line[name] for name in names] for line in lines])
+        if len(some) > UNDONE_SHOWN_MAX:
+            more = count_noun(len(some) - UNDONE_SHOWN_MAX, "more row")
+            terminal.say(f"and {more}: --json lists them all")
+    for row in troubled[:UNDONE_SHOWN_MAX]:
+        for problem in row.problems:
+            terminal.warn(f"row {row.number}: {problem.message}. {problem.fix or ''}".rstrip())
+    if report.unlanded:
+        answers = count_noun(report.unlanded, "answer")
+        terminal.warn(f"{answers} could not be loaded. Run 'connector sweep'.")
+    terminal.end(report.error, unpublished=report.unpublished)
+    terminal.say(_undone_closing(report))
+
+
+def _undone_lines(row: UndoneRow, width: int) -> Iterator[dict[str, object]]:
+    """Yield a line for each field of a row, or one line if it has no fields."""
+    head = [row.number, row.operation, OUTCOMES.get(row.outcome, row.outcome)]
+    told: list[list[object]] = [
+        [shorten(name, 20), shorten(now, width), shorten(then, width)]
+        for name, (now, then) in row.changes.items()
+    ]
+    # A value that another user changed stays, so it has no former value.
+    told += [
+        [shorten(each.field, 20), shorten(each.found, width), None]
+        for each in row.problems
+        if each.field
+    ]
+    for line in told or [[None, None, None]]:
+        yield dict(zip(UNDONE_COLUMNS, [*head, *line, row.record_id], strict=True))
+
+
+def _undone_closing(report: UndoReport) -> str:
+    cost = describe_cost(report.requests, report.seconds)
+    if report.error is not None:
+        return f"The undo of {report.batch} is {report.outcome} ({cost}); run it again to continue."
+    if report.is_applied:
+        return f"The undo of {report.batch} is {report.outcome} ({cost})."
+    count = sum(report.counts.get(name, 0) for name in ("delete", "restore", "partly"))
+    if not count:
+        return f"Nothing to undo ({cost})."
+    return (
+        f"{count_noun(count, 'row')} would be undone ({cost}). Run the command with"
+        " --apply to undo."
+    )
+
+
+# -- Resolve ---------------------------------------------------------------------------------------
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "connector resolve",
+        "connector resolve 20261122T000029Z-eac3b1 17 --look",
+        "connector resolve 20261122T000029Z-eac3b1 17 --resend",
+    ),
+    if_interrupted="The row stays unconfirmed. Run the same command again.",
+    checks_alerts=True,
+)
+@click.argument("batch", required=False)
+@click.argument("rows", nargs=-1, metavar="[ROW]...", type=click.IntRange(min=2))
+@click.option("--look", "looks", is_flag=True, help="Search the record again.")
+@click.option("--record", metavar="ID", help="The row was applied to this record.")
+@click.option(
+    "--force",
+    "is_sure",
+    is_flag=True,
+    help="Accept the record even if it does not resemble the row.",
+)
+@click.option(
+    "--resend",
+    "resends",
+    is_flag=True,
+    help="Confirm that the API did not apply the row, and send it again.",
+)
+@click.option("--drop", "drops", is_flag=True, help="Give up the row without sending it.")
+def resolve(
+    session: Session,
+    *,
+    batch: str | None,
+    rows: tuple[int, ...],
+    looks: bool,
+    record: str | None,
+    is_sure: bool,
+    resends: bool,
+    drops: bool,
+) -> int:
+    """Show unconfirmed rows, and resolve them.
+
+    A row is unconfirmed if its answer was lost and its record is not found. It may have been
+    applied. Check the record in the application. Then name it with --record, or send the row again
+    with --resend. Without ROW, the command resolves all rows of the BATCH. ROW is the row number in
+    the pushed file.
+    """
+    settings = session.load()
+    chosen: dict[Decision, bool] = {"look": looks, "resend": resends, "drop": drops}
+    said = [name for name, is_chosen in chosen.items() if is_chosen]
+    if record is not None:
+        said.append(DeclaredRecord(record, is_sure))
+    if batch is None:
+        if said:
+            raise Misused(
+                "no batch is given for the decision",
+                action="Run 'connector resolve' to list the unconfirmed rows, then give"
+                " their batch.",
+            )
+        return _print_in_doubt(session.terminal, settings)
+    if len(said) != 1 or (record is not None and len(rows) != 1):
+        raise Misused(
+            f"{count_noun(len(said), 'decision')} on {count_noun(len(rows), 'row')} given",
+            action="Give one of --look, --resend and --drop, or one row and --record ID.",
+        )
+    if not rows:
+        with Ledger(settings.folder) as ledger:
+            rows = tuple(each.number for each in Journal(ledger).in_doubt() if each.batch == batch)
+    from connector.pushes.batch import resolve as run_resolve  # noqa: PLC0415
+
+    # Without a wait for late answers, which would show no progress.
+    report = asyncio.run(run_resolve(settings, batch, rows, said[0], sleep=None))
+    _print_settled(session.terminal, report, rows)
+    return report.exit_status
+
+
+def _print_in_doubt(terminal: Terminal, settings: Settings) -> int:
+    """Print the unconfirmed rows. Return 3 if there are any, because they need a decision."""
+    with Ledger(settings.folder) as ledger:
+        journal = Journal(ledger)
+        held = journal.in_doubt()
+        files = {each.batch: each.file for each in journal.batches()}
+        pending = {key: journal.row(key) for key in [(each.batch, each.number) for each in held]}
+    rows = []
+    for each in held:
+        row = pending[each.batch, each.number]
+        who = " ".join(map(str, row.task.identity.values())) if row is not None else ""
+        found = " ".join(problem.found or "" for problem in each.problems)
+        since = each.moved_at.isoformat(timespec="seconds")
+        told = (each.batch, each.number, each.operation, who, each.code, found, since)
+        rows.append((*told, files[each.batch]))
+    terminal.print_object({"rows": [dict(zip(IN_DOUBT_COLUMNS, row, strict=True)) for row in rows]})
+    terminal.print_table(IN_DOUBT_HEADINGS, rows)
+    for each in held:
+        for problem in each.problems:
+            terminal.say(f"{each.batch}, row {each.number}: {closed(problem.message)}")
+    terminal.say(f"{count_noun(len(held), 'row')} unconfirmed.")
+    return 3 if held else 0
+
+
+def _print_settled(terminal: Terminal, report: BatchReport, numbers: Collection[int]) -> None:
+    settled = [each for each in report.rows if each.number in numbers]
+    outcomes = {str(each.number): each.outcome for each in settled}
+    terminal.print_object({**report.as_json(), "settled": outcomes})
+    cells = [(each.number, each.outcome, each.code, each.record_id) for each in settled]
+    terminal.print_table(("row", "outcome", "code", "id"), cells)
+    for each in settled:
+        for problem in each.problems:
+            terminal.warn(f"row {each.number}: {problem.message}")
+    terminal.end(report.error, unpublished=report.unpublished)

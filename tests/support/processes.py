@@ -1,0 +1,156 @@
+"""Processes that a test starts, sends orders to and kills.
+
+A fork server imports everything once and forks one child for each order, so that a child starts in
+milliseconds. Test and server exchange lines of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn, Self
+
+from tests.repository import ROOT
+
+FAILED = 70
+"""Exit status of a child that ended with an exception."""
+
+
+def start_python(
+    *arguments: str, environ: Mapping[str, str] | None = None, stderr: int | None = None
+) -> subprocess.Popen[str]:
+    """Start Python with pipes for its input and output, and only these settings of the connector.
+
+    Args:
+        arguments: Command line of the interpreter.
+        environ: Variables added to the environment.
+        stderr: Where error output goes; the test's own if None.
+    """
+    kept = {name: v for name, v in os.environ.items() if not name.startswith("CONNECTOR_")}
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        text=True,
+        cwd=ROOT,
+        env={**kept, **(environ or {})},
+    )
+
+
+def kill_this_process(*_: Any) -> NoReturn:
+    """Kill the process that calls, as `kill -9` does."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError
+
+
+@dataclass(frozen=True, slots=True)
+class ChildResult:
+    """Exit status of a child (negative: the signal that ended it) and its output."""
+
+    status: int
+    output: str
+
+    @property
+    def is_killed(self) -> bool:
+        """True if the child was killed before it ended."""
+        return self.status == -signal.SIGKILL
+
+
+class ForkServer:
+    """Server process that runs `serve` of a module for as long as the `with` block lasts."""
+
+    def __init__(self, module: str) -> None:
+        self._code = f"from {module} import serve; serve()"
+
+    def __enter__(self) -> Self:
+        self._process = start_python("-c", self._code)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(60)
+        self._process.stdout.close()
+
+    def start(self, *orders: Any) -> list[int]:
+        """Start a child for each order; returns their process ids."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(orders) + "\n")
+        self._process.stdin.flush()
+        pids: list[int] = self._receive()
+        return pids
+
+    def wait(self) -> list[ChildResult]:
+        """Wait for the children that `start` started."""
+        return [ChildResult(*each) for each in self._receive()]
+
+    def run(self, order: Any) -> ChildResult:
+        """Start a child and wait for it."""
+        self.start(order)
+        (result,) = self.wait()
+        return result
+
+    def _receive(self) -> Any:
+        assert self._process.stdout is not None
+        return json.loads(self._process.stdout.readline())
+
+
+# -- in the server process ------------------------------------------------------------------------
+
+
+def serve_forks(run: Callable[[Any], int]) -> None:
+    """Fork a child for each order on the standard input, and report how each of them ended.
+
+    Args:
+        run: Called in the child with the order; returns the exit status.
+    """
+    for line in sys.stdin:
+        children = [_fork(run, order) for order in json.loads(line)]
+        _send([pid for pid, _ in children])
+        results = []
+        for pid, pipe in children:
+            with os.fdopen(pipe, encoding="utf-8") as file:
+                output = file.read()
+            _, status = os.waitpid(pid, 0)
+            results.append([os.waitstatus_to_exitcode(status), output])
+        _send(results)
+
+
+def _send(value: Any) -> None:
+    sys.stdout.write(json.dumps(value) + "\n")
+    sys.stdout.flush()
+
+
+def _fork(run: Callable[[Any], int], order: Any) -> tuple[int, int]:
+    # A pipe instead of a file: the output must arrive even if the disk is full.
+    ours, theirs = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        _run_child(run, order, theirs)
+    os.close(theirs)
+    return pid, ours
+
+
+def _run_child(run: Callable[[Any], int], order: Any, output: int) -> NoReturn:
+    status = FAILED
+    try:
+        for stream in (1, 2):
+            os.dup2(output, stream)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        status = run(order)
+    except SystemExit as exit_:
+        status = int(exit_.code or 0)
+    except Exception:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)

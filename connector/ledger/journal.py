@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
 from datetime import datetime
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar, get_args
 
@@ -514,3 +515,12 @@ def _parse_status(text: str) -> RowStatus:
         for number, step, intended_at, sent_after, *ended in found.pop("attempts")
     )
     return RowStatus(**found, **flags, attempts=attempts)
+
+
+def has_open_rows(folder: Path) -> bool:
+    """Return True if the folder's ledger has rows that a run can still settle.
+
+    Raises a `WarehouseError`.
+    """
+    with Ledger(folder) as ledger:
+        return ledger.exists and Journal(ledger).push_health().open is not None

@@ -22,7 +22,7 @@ from connector.client.endpoint import RecordEndpoint
 from connector.errors import ConnectorError, Misused, RestoredUnpulled, WarehouseError, count_noun
 from connector.errors_api import LeaseHeld, NotFound, Stopped
 from connector.ledger.erasures import Backups
-from connector.ledger.journal import Journal
+from connector.ledger.journal import has_open_rows
 from connector.ledger.journal_records import (
     UNFINISHED,
     BatchAction,
@@ -248,9 +248,8 @@ async def settle(
     where there are no such rows, or while a push is under way, which looks for them itself. Raises
     `SettingsError` and `WarehouseError`.
     """
-    with Ledger(settings.folder) as ledger:
-        if not ledger.exists or Journal(ledger).push_health().open is None:
-            return None
+    if not has_open_rows(settings.folder):
+        return None
     opening = open_run(
         settings, "settle", lease=PUSH_LEASE, budget=budget, now=now, connect=connect
     )

@@ -24,7 +24,7 @@ from connector.cli.session import Command, RunProgress, Session
 from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError, Misused, closed, count_noun
 from connector.errors_api import Stopped
-from connector.ledger.journal_reads import has_open_rows
+from connector.ledger.journal import has_open_rows
 from connector.ledger.quota import MonthUse
 from connector.log import shortened
 from connector.operations.findings import ALERTS

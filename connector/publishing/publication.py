@@ -25,6 +25,7 @@ import duckdb
 from connector.errors import ConnectorError, PublishingRefused, WarehouseBusy, WarehouseError
 from connector.log import new_id
 from connector.publishing.build import build
+from connector.publishing.custom_fields import make_extra_views
 from connector.publishing.project import BuildObserver, BuildResult, CheckResult, Project
 from connector.publishing.project_loader import (
     OwnModels,
@@ -385,6 +386,7 @@ class _PublicationRun:
         assert project is not None
 
         def finish(connection: duckdb.DuckDBPyConnection, built: BuildResult) -> None:
+            make_extra_views(connection)
             self._row = _with_checks(self._row, built, project)
             if ends and not built.blocking:
                 self._end("published")

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
-from tests.simulation.scenario import Scenario
-from tests.simulation.twin import Server
+from tests.simulation.scenario import PullScenario
+from tests.simulation.twin import SimulatedServer
 
 ODD_SHARE = 0.05
 FAR = datetime(2099, 1, 1, tzinfo=UTC)
@@ -46,8 +46,8 @@ class Churn:
 
     def __init__(
         self,
-        scenario: Scenario,
-        server: Server,
+        scenario: PullScenario,
+        server: SimulatedServer,
         chance: random.Random,
         *,
         now: Callable[[], datetime],

@@ -26,6 +26,7 @@ from connector.publishing.columns import (
     personal_columns,
     read_shapes,
 )
+from connector.publishing.custom_fields import is_extra_view
 from connector.publishing.lineage import Column, Lineage
 from connector.publishing.project import ColumnType, Model, Project, Seed
 from connector.settings.model import Treatment
@@ -127,7 +128,7 @@ def left_out_columns(without: Collection[str], project: Project | None) -> froze
     project = project or Project({}, {}, {}, makes_content_views=False)
     shapes = describe(project)
     for table, column in listed:
-        if not table.startswith(CONTENT):
+        if not table.startswith(CONTENT) and not is_extra_view(table):
             _check_column(table, column, shapes)
     if not fields:
         return frozenset(listed)

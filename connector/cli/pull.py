@@ -24,6 +24,7 @@ from connector.cli.session import Command, RunProgress, Session
 from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError, Misused, closed, count_noun
 from connector.errors_api import Stopped
+from connector.ledger.journal import has_open_rows
 from connector.ledger.quota import MonthUse
 from connector.log import shortened
 from connector.operations.findings import ALERTS
@@ -43,7 +44,6 @@ from connector.pulls.error_hints import (
 from connector.pulls.outcome import WAIT_TOLD_SECONDS_MIN, PullReport
 from connector.pulls.resource_pull import PullOptions
 from connector.pulls.run import pull as run_pull
-from connector.pushes.batch import settle
 from connector.settings.accounts import ConfiguredAccount, refuse_one_for_all
 from connector.settings.model import ENVIRONMENT, Settings
 from connector.warehouse.landing import SUPPRESSED
@@ -189,8 +189,11 @@ def _pull(
     if report.outcome in ("done", "partial"):
         budget = asked.get("budget")
         left = None if budget is None else budget - report.requests
-        if left != 0 and (told := asyncio.run(settle(settings, budget=left))):
-            session.terminal.say(closed(told))
+        if left != 0 and has_open_rows(settings.folder):
+            from connector.pushes.batch import settle  # noqa: PLC0415 # only after a push
+
+            if told := asyncio.run(settle(settings, budget=left)):
+                session.terminal.say(closed(told))
     return report.exit_status
 
 

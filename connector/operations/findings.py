@@ -25,8 +25,9 @@ from connector.errors import (
 )
 from connector.errors_api import TryAgain
 from connector.ledger.alert_states import AlertRecord
-from connector.ledger.journal import PUSH_LEASE
-from connector.ledger.journal_reads import PushHealth, PushRun, read_push_health
+from connector.ledger.journal import Journal
+from connector.ledger.journal_records import PushHealth, PushRun
+from connector.ledger.journal_writer import PUSH_LEASE
 from connector.ledger.ledger import Ledger, LedgerStatus, allowance_of
 from connector.ledger.quota import format_moment, midnight
 from connector.pulls.error_hints import QUIET_KINDS, action_of, can_retry, describe_anomalies
@@ -168,7 +169,10 @@ def read_snapshot(
     running = set[str]()
     with Ledger(settings.folder) as ledger:
         if ledger.exists:
-            quota, pushes = ledger.status(allowance_of(settings), now), read_push_health(ledger)
+            quota, pushes = (
+                ledger.status(allowance_of(settings), now),
+                Journal(ledger).push_health(),
+            )
             held = [each for each in quota.leases if not each.is_over(now)]
             running = {each.owner.run_id for each in held}
             if any(each.name == PUSH_LEASE for each in held):

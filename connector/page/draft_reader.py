@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar
 
 from connector.errors import ConnectorError
 from connector.ledger.journal import Journal
-from connector.ledger.journal_reads import RowRecord
+from connector.ledger.journal_records import RowRecord
 from connector.ledger.ledger import Ledger
 from connector.page.drafts import RECORD, DraftFolder, Edits, ImportDraft
 from connector.page.report_words import report_words

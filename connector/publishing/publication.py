@@ -24,15 +24,14 @@ import duckdb
 
 from connector.errors import ConnectorError, PublishingRefused, WarehouseBusy, WarehouseError
 from connector.log import new_id
-from connector.publishing.build import build
-from connector.publishing.project import BuildObserver, BuildResult, CheckResult, Project
-from connector.publishing.project_loader import (
-    OwnModels,
-    load_project,
+from connector.publishing.project import (
+    BuildObserver,
+    BuildResult,
+    CheckResult,
+    Project,
     project_files,
     shipped_folder,
 )
-from connector.publishing.seeds import AUDITS, is_begun
 from connector.settings.layers import SEEDS_FOLDER, refuse
 from connector.settings.model import Settings
 from connector.version import program_version
@@ -219,6 +218,8 @@ def project_of(settings: Settings) -> Project:
 
     Raises a `ModelError`, and `SettingsError` where the folder of own models is not a folder.
     """
+    from connector.publishing.project_loader import OwnModels, load_project  # noqa: PLC0415 # a build
+
     seeds, own = settings.folder / SEEDS_FOLDER, settings.models_folder
     if own.value is not None and not own.value.is_dir():
         refuse("models_folder", own.value, "a folder that exists", own.origin)
@@ -230,6 +231,8 @@ def project_of(settings: Settings) -> Project:
 
 def _with_checks(row: Publication, built: BuildResult, project: Project) -> Publication:
     """Return the row with the results of the checks; seeds not begun are no warning."""
+    from connector.publishing.seeds import AUDITS, is_begun  # noqa: PLC0415 # a build
+
     unfilled = {
         AUDITS[seed]: seed
         for seed in AUDITS
@@ -375,6 +378,7 @@ class _PublicationRun:
             return None
         if is_plain:
             return BuildResult((), ())
+        from connector.publishing.build import build  # noqa: PLC0415 # a quiet pull builds nothing
 
         earlier = self._earlier(select)
         if earlier is not None:

@@ -22,8 +22,8 @@ from connector.client.endpoint import RecordEndpoint
 from connector.errors import ConnectorError, Misused, RestoredUnpulled, WarehouseError, count_noun
 from connector.errors_api import LeaseHeld, NotFound, Stopped
 from connector.ledger.erasures import Backups
-from connector.ledger.journal import PUSH_LEASE
-from connector.ledger.journal_reads import (
+from connector.ledger.journal import has_open_rows
+from connector.ledger.journal_records import (
     UNFINISHED,
     BatchAction,
     BatchRecord,
@@ -31,9 +31,9 @@ from connector.ledger.journal_reads import (
     PendingRow,
     RowKey,
     RowRecord,
-    read_push_health,
+    Transition,
 )
-from connector.ledger.journal_records import Transition
+from connector.ledger.journal_writer import PUSH_LEASE
 from connector.ledger.ledger import Ledger
 from connector.ledger.push_plan import (
     PushPlan,
@@ -248,9 +248,8 @@ async def settle(
     where there are no such rows, or while a push is under way, which looks for them itself. Raises
     `SettingsError` and `WarehouseError`.
     """
-    with Ledger(settings.folder) as ledger:
-        if not ledger.exists or read_push_health(ledger).open is None:
-            return None
+    if not has_open_rows(settings.folder):
+        return None
     opening = open_run(
         settings, "settle", lease=PUSH_LEASE, budget=budget, now=now, connect=connect
     )

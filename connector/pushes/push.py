@@ -22,7 +22,7 @@ from connector.catalog import CATALOG, REFERRED_FIRST
 from connector.errors import ConnectorError, Misused, UnknownName, count_noun
 from connector.errors_api import LeaseHeld
 from connector.ledger.journal import Journal
-from connector.ledger.journal_reads import BatchAction, RowRecord
+from connector.ledger.journal_records import BatchAction, RowRecord
 from connector.ledger.ledger import Ledger
 from connector.ledger.push_plan import PushPolicy
 from connector.ledger.push_states import PreviewOutcome

@@ -13,7 +13,7 @@ from connector.catalog import declaration
 from connector.errors import ConnectorError
 from connector.errors_api import Stopped
 from connector.ledger.journal import Journal
-from connector.ledger.journal_reads import AttemptRecord, RowKey, RowRecord
+from connector.ledger.journal_records import AttemptRecord, RowKey, RowRecord
 from connector.ledger.push_plan import Problem
 from connector.ledger.push_states import IN_DOUBT, Task
 from connector.pushes.undo_plan import UndoStep, WrittenRow

@@ -13,7 +13,7 @@ import pytest
 from connector.errors import DiskFull, NotAWarehouse
 from connector.errors_api import AnswerBroken, TryAgain, Unreachable
 from connector.ledger.alert_states import AlertRecord
-from connector.ledger.journal_reads import PushHealth, PushRun, UnknownRows
+from connector.ledger.journal_records import PushHealth, PushRun, UnknownRows
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger, LedgerStatus
 from connector.ledger.quota import MonthUse, Period

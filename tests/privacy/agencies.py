@@ -18,8 +18,8 @@ from typing import Any
 
 from connector.catalog import CATALOG
 from connector.client.request import Request
-from connector.ledger.journal import PUSH_LEASE, Journal
 from connector.ledger.journal_records import Transition
+from connector.ledger.journal_writer import PUSH_LEASE, JournalWriter
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
 from connector.ledger.push_plan import Problem, PushPlan, PushPolicy, RowVerdict
@@ -234,7 +234,7 @@ class RandomAgency:
         plan = PushPlan("candidates", "upsert", "a/b.csv", "0" * 64, tuple(tasks), (verdict,))
         with Ledger(self.folder) as ledger:
             ledger.take_lease(PUSH_LEASE, LeaseOwner.of_this_process("r1", "push"), AT)
-            journal = Journal(ledger, "r1", now=lambda: AT)
+            journal = JournalWriter(ledger, "r1", now=lambda: AT)
             batch = journal.create_batch(plan, PushPolicy())
             for task in tasks[:6]:
                 body = json.dumps(dict(task.fields)).encode()

@@ -20,7 +20,8 @@ import pytest
 
 from connector.cli import demo
 from connector.publishing.build import build
-from connector.publishing.project_loader import load_project, shipped_folder
+from connector.publishing.project import shipped_folder
+from connector.publishing.project_loader import load_project
 from connector.publishing.pseudonymize import Mask, left_out_columns, write_masked
 from connector.publishing.seeds import find_unmapped, write_copies
 from connector.pulls.run import pull

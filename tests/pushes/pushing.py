@@ -18,7 +18,7 @@ from typing import Any
 
 from connector.client.client import Client, Limits
 from connector.ledger.journal import Journal
-from connector.ledger.journal_reads import RowRecord
+from connector.ledger.journal_records import RowRecord
 from connector.ledger.ledger import Ledger
 from connector.ledger.push_plan import PushPlan, PushPolicy, RowVerdict
 from connector.ledger.push_states import Task

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from connector.publishing.project_loader import shipped_folder
+from connector.publishing.project import shipped_folder
 from tests.publishing.marts.world import BuiltWorld, ModelWorld
 from tests.repository import ROOT
 

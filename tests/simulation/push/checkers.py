@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from connector.ledger.journal_reads import RowKey, RowRecord
+from connector.ledger.journal_records import RowKey, RowRecord
 from connector.ledger.ledger_schema import OPEN
 from connector.ledger.push_plan import fingerprint, from_json
 from connector.ledger.push_states import IN_DOUBT, TERMINAL, State

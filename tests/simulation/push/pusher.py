@@ -28,9 +28,8 @@ from connector.client.request import (
 from connector.client.response import served_at
 from connector.client.response_parsing import error_of, read_written
 from connector.errors import ConnectorError, Misused
-from connector.ledger.journal import PUSH_LEASE, Journal
-from connector.ledger.journal_reads import PendingRow, RowKey
-from connector.ledger.journal_records import Attempt, Transition
+from connector.ledger.journal_records import Attempt, PendingRow, RowKey, Transition
+from connector.ledger.journal_writer import PUSH_LEASE, JournalWriter
 from connector.ledger.ledger import Ledger
 from connector.ledger.ledger_schema import SCHEMA
 from connector.ledger.push_plan import (
@@ -117,7 +116,7 @@ class Pushing:
 
     def __init__(self, world: PushWorld, ledger: MemoryLedger, run_id: str, judge: Judge) -> None:
         self.world, self.run_id, self._judge = world, run_id, judge
-        self.journal = Journal(ledger, self.run_id, now=world.own_now)
+        self.journal = JournalWriter(ledger, self.run_id, now=world.own_now)
         self.ledger = ledger
         self.sent = 0
         self._page: Page[Resource] | None = None

@@ -10,9 +10,8 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from connector.ledger import journal_reads
-from connector.ledger.journal_reads import UNFINISHED, RowRecord
-from connector.ledger.journal_records import Transition
+from connector.ledger import journal as journal_module
+from connector.ledger.journal_records import UNFINISHED, RowRecord, Transition
 from connector.ledger.push_plan import PushPlan, PushPolicy
 from connector.ledger.push_states import Task
 from connector.sandbox.random_values import LEAD_STATUSES
@@ -44,7 +43,7 @@ def run(
     world = PushWorld(seed, scenario or SCENARIOS[name], Drawn(f"{name} {seed}"))
     world.told = trace
     # Files of a few rows have several portions then, as those of a million have.
-    with patch.object(journal_reads, "ROWS_AT_ONCE", 2):
+    with patch.object(journal_module, "ROWS_AT_ONCE", 2):
         push_plan(world, verdict, draw_plan(world, world.chance))
     return verdict
 

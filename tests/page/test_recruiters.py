@@ -109,7 +109,7 @@ def test_a_german_export_is_imported(browser: Browser, sandbox: Sandbox, tmp_pat
                 hand.click(button)
             expect(page.locator("nav.kinds")).to_be_visible()
         with page.expect_navigation():
-            hand.button("Jeweils die erste Zeile behalten")
+            hand.button("Jeweils die erste Zeile importieren")
         hand.button("Weiter")
         page.wait_for_url("**/look")
         hand.click(page.locator("input[name=accept]"))
@@ -188,7 +188,7 @@ def test_an_english_list_of_leads_is_converted(browser: Browser, tmp_path: Path)
             with page.expect_navigation():
                 hand.click(page.locator("button[name=later]"))
             with page.expect_navigation():
-                hand.button("Keep the first row of each group")
+                hand.button("Import the first row of each group")
             hand.button("Continue")
             page.wait_for_url("**/look")
             expect(page.locator(".tiles .convert b")).to_have_text(str(LEADS - len(MISTYPED)))

@@ -149,18 +149,18 @@ class Erasures:
 
     def relist_receipts(self, *others: Path) -> int:
         """Put back on the list what the receipts of the account's folder, and of `others`,
-        have and it has not; returns how many hashes that were. Raises `ErasuresUnknown`.
+        have and it has not; returns how many hashes that were. Raises `WarehouseError`.
         """
         with self._ledger.writing() as connection:
             return list_receipted(connection, self._ledger.path.parent, *others)
 
     def unlisted(self) -> int:
-        """Count the hashes of receipts that the list lacks. Raises `ErasuresUnknown`."""
+        """Count the hashes of receipts that the list lacks. Raises `WarehouseError`."""
         with self._ledger.reading() as connection:
             return len(unlisted(connection, self._ledger.path.parent))
 
     def missing_receipts(self) -> list[MissingReceipt]:
-        """Return the receipts that are missing by the list. Raises `ErasuresUnknown`."""
+        """Return the receipts that are missing by the list. Raises `WarehouseError`."""
         with self._ledger.reading() as connection:
             return missing_receipts(connection, self._ledger.path.parent)
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from connector.atomic_files import replacing
-from connector.errors import ErasuresUnknown, count_noun, naming
+from connector.errors import WarehouseError, count_noun, naming
 from connector.ledger.identifiers import KEY_FILE, KEY_LOST, Kind, fingerprint_of, read_key
 from connector.log import new_id
 from connector.settings.layers import RECEIPTS_FOLDER
@@ -87,7 +87,7 @@ RECEIPT_MISSING_ACTION = (
 def missing_receipts(connection: sqlite3.Connection, folder: Path) -> list[MissingReceipt]:
     """Return the receipts that are missing by the list in the ledger, the oldest first.
 
-    Raises `ErasuresUnknown` for a receipt that cannot be read.
+    Raises `WarehouseError` for a receipt that cannot be read.
     """
     receipts = folder / RECEIPTS_FOLDER
     kept = {each.listed.token for each in _receipted(receipts)}
@@ -127,15 +127,16 @@ def unlisted(
 ) -> list[tuple[str, str, str, str]]:
     """The rows that the list lacks by the receipts.
 
-    Raises `ErasuresUnknown` where a receipt cannot be read, or where a person is or should be on
+    Raises `WarehouseError` where a receipt cannot be read, or where a person is or should be on
     the list and the key is lost; a `WarehouseError` for a file that may not be opened.
     """
     entries = _unreleased(folder / RECEIPTS_FOLDER, *others)
     listed = {token for (token,) in connection.execute("SELECT token FROM suppressed")}
     if (entries or listed) and not (folder / KEY_FILE).exists():
-        raise ErasuresUnknown(
+        raise WarehouseError(
             f"{folder / KEY_FILE} is missing, so erased people would not be recognized",
             action=KEY_LOST,
+            code="erasures_unknown",
         )
     _check_key(folder)
     rows = {e.listed.token: (e.listed.token, e.listed.kind, e.person, e.begun_at) for e in entries}
@@ -143,16 +144,17 @@ def unlisted(
 
 
 def _check_key(folder: Path) -> None:
-    """Raise `ErasuresUnknown` if a receipt of the folder was made with another key."""
+    """Raise `WarehouseError` if a receipt of the folder was made with another key."""
     key = read_key(folder)
     if key is None:
         return
     for path, told in _documents(folder / RECEIPTS_FOLDER, _RECEIPTS):
         if told.get("key", fingerprint_of(key)) != fingerprint_of(key):
-            raise ErasuresUnknown(
+            raise WarehouseError(
                 f"{folder / KEY_FILE} is not the key of {path}: one of the two files belongs to"
                 " another data folder, so erased people could come back unnoticed",
                 action=f"Restore {KEY_FILE} from a backup, or move the receipt to its own folder.",
+                code="erasures_unknown",
             )
 
 
@@ -215,12 +217,13 @@ def _documents(folder: Path, pattern: str) -> Iterator[tuple[Path, Any]]:
         yield path, told
 
 
-def _unreadable(path: Path, error: Exception) -> ErasuresUnknown:
-    return ErasuresUnknown(
+def _unreadable(path: Path, error: Exception) -> WarehouseError:
+    return WarehouseError(
         f"{path} cannot be read ({type(error).__name__}), so erased people could come back"
         " unnoticed",
         action="Restore the file from a backup. Without a backup, move the file away and run"
         " 'connector doctor --repair': it writes the hashes again if the ledger has them.",
+        code="erasures_unknown",
     )
 
 

@@ -191,7 +191,7 @@ _MARGIN = timedelta(seconds=LEASE_SECONDS / 4)
 class LeaseHolder:
     """Holder of a lease from entering to leaving, with the request budget of its run.
 
-    Entering raises `LeaseHeld`, with who has it, `ErasuresUnknown` where no one can say who was
+    Entering raises `LeaseHeld`, with who has it, `WarehouseError` where no one can say who was
     erased, or another `WarehouseError`. It is a client's request meter.
     """
 

@@ -22,15 +22,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from connector.atomic_files import create
-from connector.errors import (
-    DiskFull,
-    LedgerDamaged,
-    NoFileLocks,
-    NotALedger,
-    WarehouseBusy,
-    WarehouseError,
-    naming,
-)
+from connector.errors import LedgerError, WarehouseBusy, WarehouseError, naming
 from connector.ledger.ledger_schema import LEDGER_VERSION, SCHEMA
 from connector.ledger.receipts import list_receipted
 
@@ -47,9 +39,9 @@ def is_refusal(error: OSError) -> bool:
     return error.errno in _REFUSALS
 
 
-def no_locks(path: Path) -> NoFileLocks:
+def no_locks(path: Path) -> WarehouseError:
     """Return the error of a file or folder whose file system has no locks."""
-    return NoFileLocks(f"the file system of {path} has no file locks")
+    return WarehouseError(f"the file system of {path} has no file locks", code="no_file_locks")
 
 
 def has_locks(folder: Path) -> bool:
@@ -89,8 +81,8 @@ _LOCK_CODES = _BUSY | {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PROTOCOL}
 def connect(path: Path) -> sqlite3.Connection:
     """Connect to the ledger, made if it is not there, with all of its tables then.
 
-    It may be used by one thread at a time, whichever. Raises `NotALedger`, `LedgerDamaged`,
-    `WarehouseBusy`, `DiskFull` or another `WarehouseError`.
+    It may be used by one thread at a time, whichever. Raises `LedgerError`, `LedgerError`,
+    `WarehouseBusy`, `WarehouseError` or another `WarehouseError`.
     """
     with naming_errors(path):
         # SQLite gives the files next to it the mode of the file itself.
@@ -134,7 +126,7 @@ def naming_errors(path: Path) -> Iterator[None]:
     """Turn errors of SQLite and of the file system into the tree of `errors.py`.
 
     SQLite has no checksums, so that a damaged byte may also come out as a value, a table or a text
-    that no one wrote here: whatever cannot be made of what was read is `LedgerDamaged` as well.
+    that no one wrote here: whatever cannot be made of what was read is `LedgerError` as well.
     """
     try:
         yield
@@ -151,10 +143,10 @@ def naming_errors(path: Path) -> Iterator[None]:
         raise naming(path, error) from error
 
 
-def _damaged(path: Path, error: Exception) -> LedgerDamaged:
+def _damaged(path: Path, error: Exception) -> LedgerError:
     """Error for what we cannot have written, without its text, which may be anything."""
     told = f"{path} is damaged ({type(error).__name__})"
-    return LedgerDamaged(told)
+    return LedgerError(told)
 
 
 def _code(error: sqlite3.Error) -> int:
@@ -174,11 +166,11 @@ def _named(path: Path, error: sqlite3.Error) -> WarehouseError:
         )
     match code:
         case sqlite3.SQLITE_FULL:
-            return DiskFull(f"the disk is full: {path} cannot be written")
+            return WarehouseError(f"the disk is full: {path} cannot be written", code="disk_full")
         case sqlite3.SQLITE_CORRUPT:
-            return LedgerDamaged(f"{path} is damaged")
+            return LedgerError(f"{path} is damaged")
         case sqlite3.SQLITE_NOTADB:
-            return NotALedger(f"{path} is not an SQLite database")
+            return LedgerError(f"{path} is not an SQLite database", code="not_a_ledger")
         case (
             sqlite3.SQLITE_ERROR
             | sqlite3.SQLITE_MISUSE
@@ -198,7 +190,7 @@ def _create_tables(connection: sqlite3.Connection, path: Path) -> None:
     """Create the tables in a new file.
 
     A new file gets everybody on its list of erased people of whom there is a receipt: the file
-    before it may have been lost. Raises `ErasuresUnknown` if a receipt cannot be read.
+    before it may have been lost. Raises `WarehouseError` if a receipt cannot be read.
     """
     if _version(connection, path):
         return
@@ -214,15 +206,16 @@ def _create_tables(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _version(connection: sqlite3.Connection, path: Path) -> int:
-    """The version of the file's tables, 0 where it has none. Raises `NotALedger`."""
+    """The version of the file's tables, 0 where it has none. Raises `LedgerError`."""
     # One statement, for one time: another process may be making the tables just now.
     ((mark, version, tables),) = connection.execute(_MARKS).fetchall()
     if mark != APPLICATION_ID and (tables or mark or version):
-        raise NotALedger(f"{path} is an SQLite database of another program")
+        raise LedgerError(f"{path} is an SQLite database of another program", code="not_a_ledger")
     if version > LEDGER_VERSION:
-        raise NotALedger(
+        raise LedgerError(
             f"{path} was written by a newer version of the connector",
             action="Install that version, or restore a backup of this version.",
+            code="not_a_ledger",
         )
     assert isinstance(version, int)
     return version
@@ -258,7 +251,7 @@ _PAGES = -1
 def copy_ledger(path: Path, target: Path) -> int:
     """Copy the ledger to `target`, which does not exist yet; returns its version.
 
-    Raises `LedgerDamaged` if the copy is not whole, `DiskFull` or another `WarehouseError`.
+    Raises `LedgerError` if the copy is not whole, `WarehouseError` or another `WarehouseError`.
     """
     with naming_errors(target):
         create(target).close()
@@ -277,10 +270,12 @@ def check_ledger(path: Path) -> None:
     with naming_errors(path), closing(_open(path)) as connection:
         ((found,),) = connection.execute("PRAGMA quick_check(1)").fetchall()
         if found != "ok":
-            raise LedgerDamaged(f"{path} is damaged")
+            raise LedgerError(f"{path} is damaged")
         ((mark,),) = connection.execute("PRAGMA application_id").fetchall()
         if mark != APPLICATION_ID:
-            raise NotALedger(f"{path} is an SQLite database of another program")
+            raise LedgerError(
+                f"{path} is an SQLite database of another program", code="not_a_ledger"
+            )
 
 
 def continues(path: Path, earlier: Path) -> bool:

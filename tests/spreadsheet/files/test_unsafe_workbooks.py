@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.errors import ConnectorError, NotASpreadsheet, UnsafeWorkbook
+from connector.errors import SpreadsheetError
 from connector.spreadsheet import source_file as container
 from connector.spreadsheet import workbook
 from connector.spreadsheet.table import open_table
@@ -31,6 +31,7 @@ from tests.spreadsheet.files.made import (
     text_row,
     zipped,
 )
+from tests.support.errors import has_code
 
 ROWS = (text_row(1, "a"), text_row(2, "1"))
 GOOD = parts({"People": sheet_xml(*ROWS)})
@@ -143,10 +144,10 @@ UNSAFE: dict[str, tuple[Callable[[], bytes], str, int | None]] = {
 """By name: the workbook, what is said of it, and how many bytes may be inflated before."""
 
 
-def refusal(folder: Path, content: bytes, error: type[ConnectorError] = UnsafeWorkbook) -> str:
+def refusal(folder: Path, content: bytes, code: str = "unsafe_workbook") -> str:
     """What is said of the workbook, which must be refused."""
     path = text_file(folder, content, "rows.xlsx")
-    with pytest.raises(error) as refused:
+    with pytest.raises(SpreadsheetError, check=has_code(code)) as refused:
         open_table(path)
     assert path.name in str(refused.value)
     assert refused.value.action.endswith(".")
@@ -199,7 +200,7 @@ def test_encrypted_and_other_workbooks(
     tmp_path: Path, inflated: Inflated, content: bytes, part: str
 ) -> None:
     inflated.bytes = 0
-    assert part in refusal(tmp_path, content, NotASpreadsheet)
+    assert part in refusal(tmp_path, content, "not_a_spreadsheet")
     assert 0 == inflated.bytes
 
 

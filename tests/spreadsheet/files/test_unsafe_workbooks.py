@@ -188,19 +188,23 @@ def test_texts_without_number_are_refused(
 
 
 @pytest.mark.parametrize(
-    ("content", "part"),
+    ("content", "code", "part"),
     [
-        (OLE + b"\0" * 300_000 + "EncryptedPackage".encode("utf-16-le"), "with a password"),
-        (encrypted_member(), "is encrypted, or packed in an unusual way"),
-        (zipped({"Index/Document.iwa": b"\0"}), "is a Numbers document"),
+        (
+            OLE + b"\0" * 300_000 + "EncryptedPackage".encode("utf-16-le"),
+            "password_protected",
+            "with a password",
+        ),
+        (encrypted_member(), "not_a_spreadsheet", "is encrypted, or packed in an unusual way"),
+        (zipped({"Index/Document.iwa": b"\0"}), "not_a_spreadsheet", "is a Numbers document"),
     ],
     ids=["encrypted", "member", "numbers"],
 )
 def test_encrypted_and_other_workbooks(
-    tmp_path: Path, inflated: Inflated, content: bytes, part: str
+    tmp_path: Path, inflated: Inflated, content: bytes, code: str, part: str
 ) -> None:
     inflated.bytes = 0
-    assert part in refusal(tmp_path, content, "not_a_spreadsheet")
+    assert part in refusal(tmp_path, content, code)
     assert 0 == inflated.bytes
 
 

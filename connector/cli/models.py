@@ -49,7 +49,7 @@ selection = click.argument("select", nargs=-1, metavar="[SELECT]...")
 
 @click.group()
 def models() -> None:
-    """List, build and test models, fill in seeds, and add own models.
+    """List, build and test the models, write seed files, and add your own models.
 
     A SELECT is a model, a seed or a folder: 'marts', 'fct_placements', '+fct_placements' with
     everything that it reads, 'stg_jobs+' with everything that reads it. Without SELECT, the command
@@ -79,7 +79,8 @@ def build_models(session: Session, *, select: tuple[str, ...]) -> int:
     project.selected(select)
     if settings.models.value == "off":
         terminal.warn(
-            f"models are off (from {settings.models.origin}): the file is published without models."
+            f"models are off (set in {settings.models.origin}), so the file is published without "
+            f"marts."
         )
     with terminal.progress("build") as meter:
         seen = RunProgress(meter)
@@ -250,9 +251,8 @@ def _published(settings: Settings) -> Path:
     "--write",
     "writes",
     is_flag=True,
-    help="Write the seeds to the data folder's seeds/, with a row to fill in for each of"
-    " these values."
-    " Existing files are kept and extended.",
+    help="Write the seed files to the folder 'seeds' of the data folder, with a row to fill in for "
+    "each missing value. Existing rows are kept.",
 )
 def show_seeds(session: Session, *, seeds: tuple[str, ...], writes: bool) -> int:
     """List values in the data that are missing in the seeds.
@@ -292,17 +292,17 @@ def show_seeds(session: Session, *, seeds: tuple[str, ...], writes: bool) -> int
 
 def _print_written(terminal: Terminal, written: SeedCopy) -> None:
     rows = count_noun(len(written.appended), "row")
-    verb = (
-        f"was created with {rows} to fill in" if written.is_new else f"has {rows} more to fill in"
-    )
+    verb = f"has {rows} more for you to fill in"
+    if written.is_new:
+        verb = f"was created with {rows} for you to fill in"
     if not written.is_new and not written.appended:
         verb = "already has these values and was not changed"
     terminal.say(f"{written.path} {verb}.")
     if written.left_out:
         values = count_noun(len(written.left_out), "value")
         terminal.warn(
-            f"not written to {written.path}: {values}. A spreadsheet program could run it "
-            "as a formula. Add it with a text editor if it is correct."
+            f"{written.path} does not contain {values} that a spreadsheet program could run as a "
+            f"formula. Add correct values with a text editor."
         )
 
 
@@ -310,7 +310,7 @@ def _print_unwritten(terminal: Terminal, found: Sequence[UnmappedValues]) -> Non
     if any(each.values for each in found):
         terminal.say("Run the command with --write to add a row for each value to the seed files.")
     else:
-        terminal.say("The seeds contain all values.")
+        terminal.say("No value is missing in the seed files.")
 
 
 # -- Own models ------------------------------------------------------------------------------------
@@ -554,5 +554,5 @@ def report(
     terminal.print_object({"file": path, "as_of": page.as_of, **as_json(page)})
     terminal.print_line(str(path))
     if opens and not webbrowser.open(path.as_uri()):
-        terminal.warn("no browser could be started. Open the file yourself")
+        terminal.warn("no browser could be started. Open the report by hand")
     return 0

@@ -70,7 +70,7 @@ class UndeclaredColumn:
         if self.column is None:
             return f"{self.table} is not listed in a schema.yml next to {self.file}."
         masked = (
-            " It counts as personal and is masked with publish_personal = drop or hash."
+            " The connector treats it as personal: publish_personal = drop or hash masks it."
             if self.is_masked
             else ""
         )

@@ -176,7 +176,7 @@ def kind_of(source: SourceFile) -> Literal["text"] | BookKind:
     for mark, what, action in _TEXTS:
         if head.startswith(mark):
             raise NotASpreadsheet(
-                f"{source.path} is {what}, although its name says otherwise", action=action
+                f"{source.path} is {what}, but has the file name of another type", action=action
             )
     return "text"
 
@@ -242,7 +242,7 @@ def _naming_damage(source: SourceFile) -> Iterator[None]:
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, struct.error) as error:
         raise DamagedSpreadsheet(f"{source.path} is damaged: {error}") from error
     except expat.ExpatError as error:
-        raise DamagedSpreadsheet(f"{source.path} has XML that is damaged: {error}") from error
+        raise DamagedSpreadsheet(f"{source.path} contains damaged XML: {error}") from error
 
 
 def _check_directory(source: SourceFile, file: BinaryIO) -> None:
@@ -271,7 +271,7 @@ def _check_declared(source: SourceFile, members: list[zipfile.ZipInfo]) -> None:
     # Readers differ in whether letter case distinguishes names.
     names = [member.filename.lower() for member in members]
     if len(names) > _MEMBERS_MAX or len(set(names)) != len(names):
-        raise UnsafeWorkbook(f"{source.path} has too many parts, or has one twice")
+        raise UnsafeWorkbook(f"{source.path} has too many parts, or contains a part twice")
     _workbook_kind(source, names)
     for member in members:
         if member.flag_bits & _IS_ENCRYPTED or member.compress_type not in _METHODS:
@@ -313,8 +313,8 @@ def _read_member(
             size += len(piece)
             if size > member.file_size:
                 raise UnsafeWorkbook(
-                    f"{source.path}: {member.filename!r} grows beyond the"
-                    f" {member.file_size:,} bytes that it declares"
+                    f"{source.path}: {member.filename!r} is larger than the {member.file_size:,} "
+                    f"bytes that it declares"
                 )
             yield piece
     if size != member.file_size:
@@ -341,7 +341,7 @@ class _PrologParser:
         if not self._has_begun:
             self._before_root += len(piece)
             if self._before_root > _PROLOG_BYTES_MAX:
-                raise UnsafeWorkbook(f"{self._where} has no beginning")
+                raise UnsafeWorkbook(f"{self._where} does not begin with an XML element")
 
     def _on_start_tag(self, tag: str, attributes: dict[str, str]) -> None:
         self._has_begun = True

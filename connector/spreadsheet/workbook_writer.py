@@ -266,8 +266,8 @@ class _ReportSheet:
         except TextTooLong:
             cell = f"{column_letter(index)}{row.number}"
             raise ReportRefused(
-                f"{self._path}: cell {cell} of the input has more text than"
-                " a workbook's cell can hold",
+                f"{self._path}: cell {cell} of the input has more text than a cell of a workbook "
+                f"can contain",
                 action="Write the report as csv.",
             ) from None
 
@@ -440,7 +440,7 @@ def _offer(sheet: Worksheet, lists: Worksheet, letters: str, column: TemplateCol
         allow_blank=True,
         showErrorMessage=True,
         errorTitle="Not one of the list",
-        error=f"{column.heading}: choose one of the list."[:_MESSAGE_CHARACTERS_MAX],
+        error=f"{column.heading}: choose a value from the list."[:_MESSAGE_CHARACTERS_MAX],
     )
     choice.add(f"{letters}2:{letters}{_LAST_ROW}")
     sheet.add_data_validation(choice)

@@ -98,7 +98,7 @@ class ConnectorError(Exception):
         ),
         "list_shrank": (
             f"Check the application. If the records were deleted on purpose, {_ACCEPT}. If not,"
-            " give the key access to them again (check its scopes and its user)."
+            " give the API key access to these records again: check its scopes and its user."
         ),
         "list_unfamiliar": (
             "Check that CONNECTOR_BASE_URL and CONNECTOR_API_KEY belong to the workspace of this"
@@ -141,7 +141,7 @@ def codes_of(base: type[ConnectorError]) -> Iterator[tuple[str, type[ConnectorEr
 class Misused(ConnectorError):
     """The command or its settings are wrong; repeating the command does not help."""
 
-    action = "Run the command with --help."
+    action = "Run the command with --help to see its options."
     exit_status = 2
 
 
@@ -151,7 +151,7 @@ class SettingsError(Misused):
     action = "Correct this setting, then run 'connector doctor'."
     codes: ClassVar = {
         "other_workspace": (
-            "If base_url is wrong, correct it. Else set CONNECTOR_DATA_DIR to an empty folder."
+            "If base_url is wrong, correct it. If not, set CONNECTOR_DATA_DIR to an empty folder."
         )
     }
 
@@ -234,8 +234,9 @@ class LedgerError(WarehouseError):
         "not_a_ledger": _NEW_LEDGER,
         "ledger_lost": _NEW_LEDGER,
         "folder_mixed": (
-            "Copy the right file to this folder, or restore a backup with 'connector restore FILE"
-            " --replace'. If the right ledger is lost, run 'connector doctor --new-ledger'."
+            "Copy the missing file of this account to the folder, or restore a backup with"
+            " 'connector restore FILE --replace'. If the right ledger is lost, run 'connector"
+            " doctor --new-ledger'."
         ),
     }
 
@@ -243,7 +244,7 @@ class LedgerError(WarehouseError):
 class WarehouseBusy(WarehouseError):
     """Another process held the file for longer than the deadline."""
 
-    action = "Wait until the other process ends. Analysts should open recruitment.duckdb instead."
+    action = "Wait until the other process ends. To query data, open recruitment.duckdb instead."
 
 
 def naming(path: Path, error: OSError) -> WarehouseError:
@@ -345,7 +346,7 @@ class SpreadsheetError(ConnectorError):
 class DamagedSpreadsheet(SpreadsheetError):
     """The file cannot be read to its end; the message says where."""
 
-    action = "Correct this place, or open the file in its program and save it again."
+    action = "Correct the named cell or row, or open the file in its program and save it again."
 
 
 class EncodingUnknown(SpreadsheetError):
@@ -392,7 +393,9 @@ class SpreadsheetChanged(SpreadsheetError):
 class ReportRefused(SpreadsheetError):
     """A row of a report has no outcome, or two, by a mistake of ours."""
 
-    action = "Run 'connector status' to see which rows were sent, and report this message."
+    action = (
+        "Run 'connector resolve' to list rows whose result is unknown, and report this message."
+    )
     exit_status = 1
 
 
@@ -424,8 +427,8 @@ class LakehouseError(ConnectorError):
             " publication, or 'connector lakehouse publish', brings the lakehouse up to date."
         ),
         "lakehouse_busy": (
-            "Wait until the other processes end, then run 'connector lakehouse publish'. The next "
-            "publication does the same."
+            "Wait until the other processes end, then run 'connector lakehouse publish'. Or wait:"
+            " the next publication tries again."
         ),
         "lakehouse_differs": (
             "Publish every account with the same version of the connector and the same models. If"

@@ -93,7 +93,7 @@ class ValidationFailed(Refused):
         self, where: str, *, errors: Mapping[str, tuple[str, ...]], **said: Unpack[_Said]
     ) -> None:
         self.errors = dict(errors)
-        fields = ", ".join(self.errors) or "the API names none"
+        fields = ", ".join(self.errors) or "the API does not name them"
         action = f"Correct these fields and send the record again: {fields}."
         super().__init__(where, action=action, **said)
 
@@ -127,7 +127,7 @@ class RateLimited(TryAgain):
         when = "" if reset_in_seconds is None else f"; the limit resets in {reset_in_seconds:.0f} s"
         what = "was answered 429: the rate limit is exceeded"
         if not is_sent:
-            what = "was not sent in time: the rate limit leaves no room"
+            what = "was not sent, because the wait for the rate limit is too long"
         super().__init__(f"{where} {what}{when}")
 
 
@@ -201,7 +201,7 @@ class AnswerBroken(NotTheApi):
 
     action = (
         "Run the command again later: earlier answers of this address were readable. If the error"
-        " stays, send the request and the reason to the platform's support."
+        " does not go away, send the request and the reason to the platform's support."
     )
 
 
@@ -249,7 +249,7 @@ class LeaseHeld(TryAgain):
 
     # No `Stopped`: a loop that repeats at the exit status 4 would not wait for anything.
 
-    action = "Wait for it ('connector status' shows its progress), or stop it."
+    action = "Wait until that run ends ('connector status' shows its progress), or stop it."
 
 
 class LeaseLost(Stopped):

@@ -39,7 +39,7 @@ OP = "push_file"
 PROBLEMS_SHOWN_MAX = 100
 """Maximum number of problems in the run's table; the report has all of them."""
 
-_IN_THE_REPORT = "Unknown problem: See this row in the report."
+_IN_THE_REPORT = "Unknown problem: see this row in the report."
 _COLUMNS = (("row", "int"), *((name, "string") for name in ("code", "column", "message", "fix")))
 _SCHEMA = dg.TableSchema([dg.TableColumn(name, kind) for name, kind in _COLUMNS])
 
@@ -189,7 +189,9 @@ def _warnings(done: DeliveryResult) -> Iterator[str]:
     if merged := report.preview.table.merged:
         yield f"Merged cells {', '.join(merged)}: only the first cell of each has a value."
     for question in report.preview.stopping:
-        yield f"The push needs an answer first ({question.code}). {question.repair}"
+        yield (
+            f"Nothing was sent. The push has an open question ({question.code}). {question.repair}"
+        )
     if report.exit_status == 3:
         counts = ", ".join(f"{count:,} {name}" for name, count in sorted(report.counts.items()))
         yield f"Some rows need corrections: {counts}. Correct the report {report.file} and push it."

@@ -211,7 +211,8 @@ class Erasures:
                     return
                 if time.monotonic() >= until:
                     raise WarehouseBusy(
-                        f"another process is reading {self._ledger.path}",
+                        f"another process is reading {self._ledger.path}, so deleted data cannot "
+                        f"be removed from it",
                         action=(
                             "Stop that process, then run 'connector erase --apply' again to "
                             "continue."

@@ -126,7 +126,8 @@ class JournalWriter(Journal):
         ).fetchone()
         if held is None:
             raise LeaseLost(
-                f"this push (run {self._run_id}) was stopped, because another push may have started"
+                f"this push (run {self._run_id}) was stopped, because it was paused for too long "
+                f"and another push may have started"
             )
 
     # -- Writing batches --------------------------------------------------------------------------
@@ -299,7 +300,7 @@ class JournalWriter(Journal):
             (batch,),
         ).fetchall()
         for number, earlier in repeated:
-            problem = Problem("same_row", f"row {earlier} of the file is the same")
+            problem = Problem("same_row", f"row {earlier} of the file has the same values")
             move = Transition("repeated", "same_row", (problem,))
             self.record_transition((batch, number), move, same=(batch, earlier))
         last = -1

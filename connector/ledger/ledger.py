@@ -221,7 +221,8 @@ class Ledger:
             ).rowcount
         if not renewed:
             raise LeaseLost(
-                f"this {name} (run {run_id}) did not respond in time, and another one has started"
+                f"this {name} (run {run_id}) was paused for too long, and another {name} has "
+                f"started"
             )
         return until
 

@@ -70,7 +70,7 @@ def replace_ledger(settings: Settings, now: datetime) -> NewLedger | None:
     if warehouse.exists or warehouse.published.exists():
         warehouse.prepare()
     aside = _set_aside(folder, now)
-    forgotten = ["The states of alerts and the list of backups are lost."]
+    forgotten = ["The list of open alerts and the list of backups are lost."]
     with Ledger(folder) as ledger:
         if warehouse.exists:
             known = warehouse.read(state.read_identity)
@@ -165,7 +165,7 @@ async def confirm_move(
         raise Misused(f"--moved-to is {address!r}: it must be {error}") from None
     if named != connection.base_url:
         raise Misused(
-            f"--moved-to is {named}, and base_url is {connection.base_url}",
+            f"--moved-to is {named}, but base_url is {connection.base_url}",
             action="Set CONNECTOR_BASE_URL to the new address, and give the same address here.",
         )
     with Ledger(settings.folder) as ledger:
@@ -219,8 +219,9 @@ class UnclaimedFolder:
         if not _has_records(self.owner.folder):
             return f"Rename {self.folder} to {self.owner.folder}, or remove it."
         return (
-            f"{self._name} has {self.owner.folder}: remove {self.folder}. To keep the history in"
-            f" it instead, move {self.owner.folder} away and rename {self.folder} to it."
+            f"{self._name} uses {self.owner.folder}, so remove {self.folder}. To keep the history "
+            f"of {self.folder} instead, move {self.owner.folder} away and rename {self.folder} to "
+            f"it."
         )
 
     @property

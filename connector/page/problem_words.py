@@ -78,7 +78,7 @@ SENT: Mapping[str, ProblemWords] = {
     ),
     "record_gone": ProblemWords((N_("This record no longer exists."),), _LOOK),
     "already_there": ProblemWords((N_("Someone else has created this record."),), _LOOK),
-    "same_row": ProblemWords((N_("This row is the same as an earlier row."),)),
+    "same_row": ProblemWords((N_("This row has the same values as an earlier row."),)),
     "unfit": ProblemWords((N_("A value of this row cannot be sent."),), N_("Correct the value.")),
     # Rows whose changes cannot be undone.
     "not_ours": ProblemWords((N_("This record was not created by this import."),), _LOOK),

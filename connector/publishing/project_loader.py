@@ -89,7 +89,7 @@ class _FileEntry(BaseModel):
         for key in entry if isinstance(entry, dict) else ():
             if key not in known:
                 allowed = ", ".join(name for name in known if name != _LINE)
-                raise ValueError(f"{key!r} is not understood here; use one of: {allowed}")
+                raise ValueError(f"{key!r} is not a key of this entry; use one of: {allowed}")
         return entry
 
 

@@ -442,7 +442,10 @@ class _PullRun:
         last = await asyncio.to_thread(self._warehouse.read, runs.last_run_of, done.resource)
         if last is None or last.total is None or last.live - last.total != done.live - done.total:
             return done
-        message = f"the API counts {done.total} records, but {done.live} are loaded, twice in a row"
+        message = (
+            f"in two pulls in a row, the API counted {done.total} records, but {done.live} are "
+            f"loaded"
+        )
         return replace(done, outcome="partial", proven=False, message=message)
 
     @staticmethod
@@ -488,7 +491,7 @@ def _with_outcome(
         messages.append(describe_unread(unread))
     elif done.pending and not messages:
         stay = count_noun(done.pending, "record is", "records are")
-        messages.append(f"{stay} queued to be read again")
+        messages.append(f"{stay} not read yet")
     code = done.error_code
     if code is None and any(each.is_broken for each in unread):
         code = "record_unreadable"

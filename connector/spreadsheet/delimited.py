@@ -137,7 +137,8 @@ def _codec_given(source: SourceFile, given: str, marked: str | None) -> str:
     if not known[name].startswith(marked.removesuffix("-sig")):
         raise EncodingUnknown(
             source.path,
-            f"it begins with the mark of {marked.removesuffix('-sig')}, but {given!r} was given",
+            f"the file begins with the byte order mark of {marked.removesuffix('-sig')}, but "
+            f"{given!r} was given",
         )
     return marked
 
@@ -237,7 +238,7 @@ def _encoding_by_words(source: SourceFile) -> TextEncoding | None:
     shown = ", ".join(samples)
     if len(fitting) == 1:
         notice = (
-            f"The text is not UTF-8, and reads as {codec}: {shown} (--encoding says otherwise)."
+            f"The file is not UTF-8 and is read as {codec}: {shown} (change this with --encoding)."
         )
         return TextEncoding(codec, codec, True, samples, (notice,))
     return TextEncoding(codec, codec, True, samples, (), (_encoding_question(fitting),))

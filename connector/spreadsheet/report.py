@@ -295,8 +295,8 @@ def new_table(path: Path, what: str) -> Iterator[IO[bytes]]:
     """
     if path.suffix.lower() not in (*TEXT_SUFFIXES, WORKBOOK_SUFFIX):
         raise SpreadsheetError(
-            f"{path}: {what} is a csv, tsv, txt or xlsx",
-            action="Choose a name with this ending.",
+            f"{path}: {what} must be a csv, tsv, txt or xlsx file",
+            action="Choose a file name with one of these endings.",
             code="not_a_spreadsheet",
         )
     try:

@@ -171,7 +171,7 @@ def kind_of(source: SourceFile) -> Literal["text"] | BookKind:
     for mark, what, action in _TEXTS:
         if head.startswith(mark):
             raise SpreadsheetError(
-                f"{source.path} is {what}, although its name says otherwise",
+                f"{source.path} is {what}, but has the file name of another type",
                 action=action,
                 code="not_a_spreadsheet",
             )
@@ -242,7 +242,7 @@ def _naming_damage(source: SourceFile) -> Iterator[None]:
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, struct.error) as error:
         raise DamagedSpreadsheet(f"{source.path} is damaged: {error}") from error
     except expat.ExpatError as error:
-        raise DamagedSpreadsheet(f"{source.path} has XML that is damaged: {error}") from error
+        raise DamagedSpreadsheet(f"{source.path} contains damaged XML: {error}") from error
 
 
 def _check_directory(source: SourceFile, file: BinaryIO) -> None:
@@ -272,7 +272,7 @@ def _check_declared(source: SourceFile, members: list[zipfile.ZipInfo]) -> None:
     names = [member.filename.lower() for member in members]
     if len(names) > _MEMBERS_MAX or len(set(names)) != len(names):
         raise SpreadsheetError(
-            f"{source.path} has too many parts, or has one twice", code="unsafe_workbook"
+            f"{source.path} has too many parts, or contains a part twice", code="unsafe_workbook"
         )
     _workbook_kind(source, names)
     for member in members:
@@ -318,8 +318,8 @@ def _read_member(
             size += len(piece)
             if size > member.file_size:
                 raise SpreadsheetError(
-                    f"{source.path}: {member.filename!r} grows beyond the"
-                    f" {member.file_size:,} bytes that it declares",
+                    f"{source.path}: {member.filename!r} is larger than the {member.file_size:,} "
+                    f"bytes that it declares",
                     code="unsafe_workbook",
                 )
             yield piece
@@ -347,7 +347,9 @@ class _PrologParser:
         if not self._has_begun:
             self._before_root += len(piece)
             if self._before_root > _PROLOG_BYTES_MAX:
-                raise SpreadsheetError(f"{self._where} has no beginning", code="unsafe_workbook")
+                raise SpreadsheetError(
+                    f"{self._where} does not begin with an XML element", code="unsafe_workbook"
+                )
 
     def _on_start_tag(self, tag: str, attributes: dict[str, str]) -> None:
         self._has_begun = True

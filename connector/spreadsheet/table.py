@@ -198,7 +198,7 @@ def _refuse_options(path: Path, what: str, options: Mapping[str, str | None]) ->
     for name, value in options.items():
         if value is not None:
             raise Misused(
-                f"{path} is {what}, which {name} does not apply to", action=f"Leave out {name}."
+                f"{path} is {what}, so {name} cannot be used", action=f"Leave out {name}."
             )
 
 
@@ -316,9 +316,9 @@ def _place_notices(place: TablePlace, columns: Columns) -> Iterator[str]:
     if not place.is_first:
         rows = f"row {place.index + 1}"
         if place.depth > 1:
-            rows = f"rows {place.index + 1} and {place.first_row}, read as one"
+            rows = f"rows {place.index + 1} and {place.first_row}, combined"
         shown = ", ".join(columns.headings[:_HEADINGS_SHOWN])
-        yield f"The headings are read from {rows}: {shown} (--header-row N changes this)."
+        yield f"The headings are read from {rows}: {shown} (change this with --header-row)."
 
 
 def _columns_of(source: SourceFile, sheet: SheetFile | OtherSheet, place: TablePlace) -> Columns:

@@ -49,7 +49,8 @@ def write_template(path: Path, columns: Sequence[TemplateColumn]) -> None:
     for each in headings:
         if is_hazard(each) or UNSAFE.search(each):
             raise SpreadsheetError(
-                f"{path}: a spreadsheet program or a terminal would obey the heading {each!r}",
+                f"{path}: a spreadsheet program or a terminal would run the heading as a command: "
+                f"{each!r}",
                 action=(
                     "Rename the key of this field in the content type, then pull content_types."
                 ),
@@ -111,7 +112,7 @@ def _is_required(target: PushTarget, column: TargetColumn) -> bool:
 
 def _sentences(target: PushTarget, column: TargetColumn) -> Iterator[str]:
     if target.mode == "convert":
-        yield "Give one of id and email."
+        yield "Fill in id or email."
     elif _is_required(target, column):
         yield "Required."
     if column.reference is not None and column.reference.by is not None:
@@ -129,7 +130,7 @@ def _sentences(target: PushTarget, column: TargetColumn) -> Iterator[str]:
             case AtLeastOneOf(fields) if column.key in fields and _creates(target):
                 yield f"At least one of {', '.join(fields)} is required."
             case AcceptedWhen(field, on, values) if field == column.key:
-                yield f"Only when {on} is {', '.join(values)}."
+                yield f"Allowed only if {on} is {', '.join(values)}."
 
 
 def _creates(target: PushTarget) -> bool:

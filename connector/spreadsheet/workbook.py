@@ -186,7 +186,7 @@ class _SheetScan:
         return column
 
     def _out_of_order(self, reference: str) -> DamagedSpreadsheet:
-        return DamagedSpreadsheet(f"{self._where}: {reference} is there twice or out of order")
+        return DamagedSpreadsheet(f"{self._where}: {reference} occurs twice or out of order")
 
     def _place(self, reference: str) -> tuple[int, int]:
         """Return the row and column of a reference such as B12, from 0."""
@@ -429,7 +429,7 @@ def _sheets(source: SourceFile, opened: zipfile.ZipFile) -> tuple[dict[str, str]
         if part is None:
             continue  # The sheet is a chart.
         if name in parts or part not in opened.NameToInfo:
-            raise DamagedSpreadsheet(f"{source.path}: sheet {name!r} is missing or there twice")
+            raise DamagedSpreadsheet(f"{source.path}: sheet {name!r} is missing or occurs twice")
         parts[name] = part
         if attributes.get("state", "visible") == "visible":
             visible.append(name)

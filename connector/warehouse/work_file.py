@@ -333,9 +333,8 @@ def create_work_file(work: Path, published: Path, identity: Identity | None = No
                 complete_tables(connection, str(fresh))
                 if identity is not None and not published.exists():
                     detail = (
-                        f"{work.name} and {published.name} were missing in a folder that "
-                        "was used before. Every record is read again, and the history "
-                        "starts again"
+                        f"{work.name} and {published.name} were missing, but other files of the "
+                        f"account exist. The pull reads every record, and the history starts again"
                     )
                     with transaction(connection):
                         write_notice(connection, Event(READ_AGAIN, detail), now)

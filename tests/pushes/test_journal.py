@@ -173,7 +173,7 @@ def test_equal_rows_of_a_file_are_written_once(tmp_path: Path) -> None:
         row = [*journal.rows(batch)][2]
 
     assert ("duplicate", "same_row", (batch, 2)) == (row.outcome, row.code, row.same)
-    assert "row 2 of the file is the same" == row.problems[0].message
+    assert "row 2 of the file has the same values" == row.problems[0].message
 
 
 def test_what_was_applied_is_answered_from_the_journal(tmp_path: Path) -> None:

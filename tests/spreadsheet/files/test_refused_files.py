@@ -50,7 +50,7 @@ def test_headings_are_kept_as_they_stand(tmp_path: Path) -> None:
         (b"\n\na,b\n1,2\n", "headings_refused", "row 1 is blank"),
         (b"a,b\n", "no_rows", "but no rows"),
         (b"a,b\n,\n\n , \n", "no_rows", "but no rows"),
-        (b"%PDF-1.7\n", "not_a_spreadsheet", "is a PDF, although its name says otherwise"),
+        (b"%PDF-1.7\n", "not_a_spreadsheet", "is a PDF, but has the file name of another type"),
     ],
     ids=["empty", "mark", "late", "headings", "blank", "pdf"],
 )

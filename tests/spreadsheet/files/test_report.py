@@ -206,7 +206,7 @@ def test_what_prevents_writing_is_named(tmp_path: Path, monkeypatch: pytest.Monk
         write_report(tmp_path / "none" / "report.csv", table, RESULTS)
     with pytest.raises(
         SpreadsheetError,
-        match=r"report\.ods: a report is a csv",
+        match=r"report\.ods: a report must be a csv",
         check=has_code("not_a_spreadsheet"),
     ):
         write_report(tmp_path / "report.ods", table, RESULTS)

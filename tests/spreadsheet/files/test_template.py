@@ -90,7 +90,7 @@ def test_headings_must_tell_columns_apart(tmp_path: Path) -> None:
         )
     with pytest.raises(
         SpreadsheetError,
-        match=r"rows\.ods: a template is a csv",
+        match=r"rows\.ods: a template must be a csv",
         check=has_code("not_a_spreadsheet"),
     ):
         write_template(tmp_path / "rows.ods", COLUMNS)

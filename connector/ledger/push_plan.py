@@ -18,7 +18,7 @@ from connector.catalog.page import LATENESS_SECONDS
 from connector.catalog.resource import Declaration
 from connector.catalog.value import Kind
 from connector.errors import Misused
-from connector.ledger.push_states import Mode, Task
+from connector.ledger.push_states import Mode, PreviewOutcome, Task
 
 DoubtPolicy = Literal["hold", "retry"]
 """What becomes of a create that was sent, was not answered and is not found after the settle time:
@@ -78,14 +78,23 @@ def as_text(value: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class RowVerdict:
-    """Verdict on a row not to be written; `record_id` is the record that it equals."""
+class RowResult:
+    """Result of one row, final or as a preview.
+
+    Attributes:
+        code: Reason of the outcome.
+        record_id: Id of the record, if known.
+        changes: Fields of an update in a preview, each with the current and the new value.
+        warnings: Warnings for a row that is sent.
+    """
 
     number: int
-    outcome: Literal["invalid", "duplicate", "unchanged"]
-    code: str
+    outcome: PreviewOutcome
     problems: tuple[Problem, ...] = ()
+    code: str | None = None
     record_id: str | None = None
+    changes: tuple[tuple[str, Any, Any], ...] = ()
+    warnings: tuple[Problem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +118,12 @@ class PushPolicy:
 
 @dataclass(frozen=True, slots=True)
 class PushPlan:
-    """All rows of one file for one resource: each number once, as a task or as a
-    verdict. `digest` is of the file's bytes, in hexadecimal.
+    """All rows of one file for one resource. A million of them take no memory.
 
-    There may be a million of them, which are not in memory: they are read one by one, more than
-    once, and are the same each time.
+    Attributes:
+        digest: SHA-256 of the file, in hexadecimal.
+        tasks: Rows to send.
+        unsent: Results of the other rows: invalid, duplicate or unchanged.
     """
 
     resource: str
@@ -121,18 +131,18 @@ class PushPlan:
     file: str
     digest: str
     tasks: Collection[Task]
-    verdicts: Collection[RowVerdict] = ()
+    unsent: Collection[RowResult] = ()
 
     @property
     def rows(self) -> int:
         """Number of rows."""
-        return len(self.tasks) + len(self.verdicts)
+        return len(self.tasks) + len(self.unsent)
 
     @property
     def numbers(self) -> Iterator[int]:
         """The numbers of its rows, those of the tasks first."""
         yield from (task.number for task in self.tasks)
-        yield from (verdict.number for verdict in self.verdicts)
+        yield from (result.number for result in self.unsent)
 
 
 def settle_seconds(deadline_seconds: float) -> float:

@@ -16,14 +16,7 @@ from connector.errors import Misused, RestoredUnpulled
 from connector.ledger.erasures import Erasures
 from connector.ledger.journal import Journal
 from connector.ledger.ledger import Ledger, allowance_of
-from connector.ledger.push_plan import (
-    Problem,
-    PushPlan,
-    RowVerdict,
-    fingerprint,
-    from_json,
-    to_json,
-)
+from connector.ledger.push_plan import Problem, PushPlan, RowResult, fingerprint, from_json, to_json
 from connector.ledger.push_states import LandedRecord, Mode, Operation, Task
 from connector.ledger.quota import MonthUse, format_moment
 from connector.ledger.suppression import SuppressionList
@@ -44,7 +37,7 @@ from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.matching import ClaimedKeys, comparison_key
 from connector.spreadsheet.problems import COLUMN_MISSING, FileQuestion, SheetRow
-from connector.spreadsheet.report import REMEMBERED_MAX, RowResult, Summary
+from connector.spreadsheet.report import REMEMBERED_MAX, Summary
 from connector.spreadsheet.table import Spreadsheet, open_table
 from connector.spreadsheet.target_columns import Lookups, PushTarget, comparison_text, push_target
 from connector.spreadsheet.template_sheet import template_columns, write_template
@@ -377,7 +370,7 @@ class Preview:
         return PushPlan(
             *(asked.resource, asked.mode, asked.path.name, self.table.digest),
             self.rows.tasks,
-            SpillMap(self.results, _verdict, self.summary.rows - self.sent),
+            SpillMap(self.results, _unsent_result, self.summary.rows - self.sent),
         )
 
 
@@ -397,15 +390,8 @@ def _by_field(body: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _verdict(result: RowResult) -> RowVerdict | None:
-    """Return why a row is not sent; None if it is."""
-    match result.outcome:
-        case "invalid" | "duplicate" | "unchanged":
-            code, id = result.code or "", result.record_id
-            return RowVerdict(result.number, result.outcome, code, result.problems, id)
-        case _:
-            assert result.outcome in OPERATIONS, result.outcome
-            return None
+def _unsent_result(result: RowResult) -> RowResult | None:
+    return None if result.outcome in OPERATIONS else result
 
 
 # -- Foresee ---------------------------------------------------------------------------------------

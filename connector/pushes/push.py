@@ -24,7 +24,7 @@ from connector.errors_api import LeaseHeld
 from connector.ledger.journal import Journal
 from connector.ledger.journal_records import BatchAction, RowRecord
 from connector.ledger.ledger import Ledger
-from connector.ledger.push_plan import PushPolicy
+from connector.ledger.push_plan import PushPolicy, RowResult
 from connector.ledger.push_states import PreviewOutcome
 from connector.pulls.outcome import Progress, PullReport, Watch
 from connector.pushes.batch_report import BatchReport
@@ -36,7 +36,6 @@ from connector.spreadsheet.problems import SheetRow
 from connector.spreadsheet.report import (
     PLAIN_WORDS,
     ReportWords,
-    RowResult,
     Summary,
     report_path,
     write_report,

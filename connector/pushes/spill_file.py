@@ -16,9 +16,8 @@ from tempfile import SpooledTemporaryFile
 from typing import Any, Generic, TypeVar
 
 from connector.errors import naming_file_errors
-from connector.ledger.push_plan import Problem
+from connector.ledger.push_plan import Problem, RowResult
 from connector.spreadsheet.problems import Amount, Cell, PartlyShown, SheetRow
-from connector.spreadsheet.report import RowResult
 
 MEMORY_BYTES = 1_000_000
 """As much is kept in memory before the file is begun."""

@@ -1,9 +1,9 @@
-"""Taking back what a batch did, as far as no one has touched it since.
+"""Undo of a batch, as far as no one else has changed its records since.
 
-Each row is held against its record as it is now (`pushes/undo_plan.py`): the fields of an update go
-back, a record that was created is deleted, and what another user has changed is told and left.
-Nothing is remembered of an undo but that a row is undone: one that was cut off is run again, and
-finds by itself what is left to do.
+Each row is compared with its record as it is now (`pushes/undo_plan.py`). The fields of an update
+are restored, a created record is deleted, and what another user has changed is reported and left.
+The journal only records that a row is undone. An undo that was cut off is run again, and finds by
+itself what is left to do.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ from connector.settings.model import Settings
 from connector.warehouse.pull_commands import Found, Gone, Outcome, Unread
 
 TRIES_MAX = 3
-"""How often a row is read and written to while its write is not answered. A field is put back and
-a record deleted only where it still is as the push left it, so that a repeat does no harm.
+"""How often a row is read and written if its write is not answered. A retry does no harm, since a
+field is restored, or a record deleted, only if it still is as the push left it.
 """
 
 LAST = "last"
-"""The name for the batch that was begun last."""
+"""Name of the batch that was started last."""
 
 MARKED_TOGETHER = 50
-"""Rows that are landed and marked as undone together."""
+"""Number of rows that are marked as undone together."""
 
 
 async def undo(
@@ -69,12 +69,28 @@ async def undo(
     sleep: Sleep = asyncio.sleep,
     connect: Callable[..., Client] = Client,
 ) -> UndoReport:
-    """Say what would take a batch back, with a read each; do it if `applies`.
+    """Report what an undo of a batch would do, with one read for each record; do it if `applies`.
 
-    `batch` may be `LAST`. Rows about one record are taken back in the reverse order. At most
-    `budget` requests are sent; `person` is noted in the journal. Raises `UnknownName` for a batch
-    that is not in the journal, `Misused` for a budget of nothing, `SettingsError`, `LeaseHeld`
-    while a push is under way, and `WarehouseError`; what ends it early else is in the report.
+    Rows of one record are undone in the reverse order.
+
+    Args:
+        settings: Settings of the account.
+        batch: Batch, or `LAST`.
+        applies: Whether to undo, or only preview.
+        budget: Maximum number of requests.
+        asks_anyway: Send requests even if the API reported that the month is used up.
+        person: User of the import page, for the journal.
+        watch: Called with the progress.
+        now: Clock.
+        sleep: Waits between two tries.
+        connect: Makes the client.
+
+    Raises:
+        UnknownName: The batch is not in the journal.
+        Misused: The budget is 0.
+        SettingsError: The address or the key is missing.
+        LeaseHeld: A push is running.
+        WarehouseError: A file of the data folder cannot be read or written.
     """
     started = time.monotonic()
     await asyncio.to_thread(check_files, settings)
@@ -101,7 +117,7 @@ async def undo(
 
 
 def _batch_to_undo(journal: Journal, batch: str) -> str:
-    """The batch that is meant. Raises `UnknownName`, or `Misused` without any."""
+    """Return the name of the batch. Raises `UnknownName`, or `Misused` if there are none."""
     if batch != LAST:
         return journal.batch(batch).batch
     pushed = journal.batches()
@@ -113,7 +129,7 @@ def _batch_to_undo(journal: Journal, batch: str) -> str:
 
 
 class _UndoRun:
-    """One run at a batch."""
+    """Run that undoes one batch."""
 
     def __init__(self, context: RunContext, *, applies: bool) -> None:
         self._context, self._applies = context, applies
@@ -124,11 +140,11 @@ class _UndoRun:
         self._turn = asyncio.Lock()
 
     def note_person(self, batch: str, person: str) -> None:
-        """Write down who takes the batch back."""
+        """Record who undoes the batch."""
         self._journal.note_people(batch, {"undone": person})
 
     async def undo_records(self, batch: str, sleep: Sleep) -> UndoReport:
-        """Take back what can be, several records at once, and report."""
+        """Undo the rows, several records at the same time, and report."""
         work = await asyncio.to_thread(read_undo_plan, self._journal, batch)
         self._ended = {each.number: each for each in work.ended}
         rows = sum(len(each.rows) for each in work.records)
@@ -155,7 +171,7 @@ class _UndoRun:
         return partial(self._undo_record, record)
 
     async def _undo_record(self, record: WrittenRecord) -> bool:
-        """Take back the rows that wrote to one record, the last of them first."""
+        """Undo the rows of one record, the last one first."""
         seen: Outcome | None = None
         taken_back: tuple[tuple[str, str], ...] = ()
         async with self._session.places:
@@ -169,7 +185,7 @@ class _UndoRun:
         return False
 
     async def _undo_row(self, row: WrittenRow, seen: Outcome | None) -> Outcome | None:
-        """Take one row back; returns its record as it is then, None if unknown."""
+        """Undo one row, and return its record as it is then; None if unknown."""
         if self._applies:
             # What an earlier write was answered is no sight of the record as it is now.
             seen = None
@@ -200,8 +216,10 @@ class _UndoRun:
     def _record_row_end(
         self, told: UndoneRow, key: RowKey | None = None, left_at: str | None = None
     ) -> None:
-        """Take note of how a row ended; with its key, also that it is undone, and
-        `left_at`, the record's `updated_at` since where that is ours.
+        """Record how a row ended.
+
+        With its `key` the row is undone, and `left_at` is the record's `updated_at` after that, if
+        no one else has changed the record.
         """
         self._ended[told.number] = told
         if key is not None and self._applies:
@@ -209,7 +227,7 @@ class _UndoRun:
         self._session.on_row_end()
 
     def _previewed(self, row: WrittenRow, found: UndoStep) -> None:
-        """Nothing is sent for the row: it is a preview, or nothing is left that could be."""
+        """End a row for which nothing is sent: it is a preview, or nothing is left to undo."""
         if found.deletes:
             self._record_row_end(undone_row(row, "delete"))
         elif found.problems:
@@ -236,7 +254,7 @@ class _UndoRun:
     async def _end_deleted_row(
         self, row: WrittenRow, gone: Gone, outcome: UndoOutcome = "deleted"
     ) -> Gone:
-        """The record is gone, by this undo or before."""
+        """End a row whose record is deleted, by this undo or before."""
         if self._applies:
             await self._landing.queue_deletion(row.task, row.record_id, gone)
         self._record_row_end(undone_row(row, outcome), row.key)
@@ -245,7 +263,7 @@ class _UndoRun:
     async def _put_back(
         self, row: WrittenRow, found: UndoStep, record: Resource, seen: Found
     ) -> Outcome:
-        """The fields were accepted; what the API shows of them is compared."""
+        """End a row whose fields were restored, and compare what the API returned."""
         await self._landing.add(row.task, Transition("accepted", record_id=record.id, shown=record))
         problems = (*found.problems, *altered_problems(row.resource, found.body, record.raw))
         shown = record.raw.get("updated_at")
@@ -258,7 +276,9 @@ class _UndoRun:
         return _with(seen, found, record)
 
     async def _flush(self) -> None:
-        """Land the answers, then mark the rows: a kill in between only reads again."""
+        """Load the answers, then mark the rows. After a kill in between, the records are read
+        again.
+        """
         async with self._turn:
             marked, self._marked = self._marked, {}
             await self._landing.finish()
@@ -269,7 +289,7 @@ class _UndoRun:
                     self._session.stop(error)
 
     async def _write(self, row: WrittenRow, found: UndoStep) -> Answer | Gone:
-        """Delete the record, or put the fields back."""
+        """Delete the record, or restore its fields."""
         endpoint, id = self._session.endpoint(row.task), row.record_id
         answer: Answer | Gone
         try:
@@ -289,14 +309,14 @@ class _UndoRun:
 def _is_same_besides(
     body: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> bool:
-    """Whether nothing but `body` differs between the two records."""
+    """Whether the two records differ only in the fields of `body`."""
     return all(
         after[name] == before.get(name) for name in after if name not in {*body, "updated_at"}
     )
 
 
 def _with(seen: Found, found: UndoStep, record: Resource | None = None) -> Found:
-    """The record as it is, or in a preview would be, once the body is sent."""
+    """Return the record after the body was sent, or as a preview expects it."""
     shown = {} if record is None else record.raw
     raw = {**seen.record.raw, **found.body, **shown}
     return Found(type(seen.record)(raw, served_at=seen.record.served_at), seen.served_at)

@@ -1,4 +1,4 @@
-"""What a batch did, as it is to be taken back, and what became of each row."""
+"""What an undo has to do, by the journal, and the outcome of each row."""
 
 from __future__ import annotations
 
@@ -33,21 +33,20 @@ UndoOutcome = Literal[
     "unread",
     "not_reached",
 ]
-"""What became of a row, or in a preview would.
+"""Outcome of a row, or in a preview the expected one.
 
-`delete` and `restore` are what a preview foresees. `undone`: it was taken back before, or has
-nothing left of it. `nothing`: the row had changed nothing. `partly`: some fields went back, and
-others cannot. `conflict`: another user has changed what the row wrote. `redacted`: an erasure has
-changed what the row wrote or what was there before, and nothing goes back. `irreversible`: a
-conversion. `refused`: the API refused to take it back. `held`: what the row did is not known.
-`unread`: the record could not be read, or the write was not answered. `not_reached`: the undo
-ended before its turn.
+`delete` and `restore` are for previews. `undone`: it was undone before, or nothing is left of it.
+`nothing`: the row had changed nothing. `partly`: some fields are restored, and others cannot be.
+`conflict`: another user has changed the values. `redacted`: an erasure has changed the present or
+former values. `irreversible`: a conversion. `refused`: the API refused the undo. `held`: the row is
+unconfirmed. `unread`: the record could not be read, or the write was not answered. `not_reached`:
+the undo ended before its turn.
 """
 
 GOOD: frozenset[UndoOutcome] = frozenset(
     ("delete", "restore", "deleted", "restored", "undone", "nothing")
 )
-"""Outcomes that no one needs to look at."""
+"""Outcomes that need no attention."""
 
 _HAPPENED = ("accepted", "lost", None)
 _TOLD: Mapping[str, tuple[UndoOutcome, str, str]] = {
@@ -78,12 +77,12 @@ _TOLD: Mapping[str, tuple[UndoOutcome, str, str]] = {
         "Delete the record in the application if necessary.",
     ),
 }
-"""What is told of rows whose records are not looked at, by code."""
+"""Outcome, message and advice for rows whose records are not read, by code."""
 
 
 @dataclass(frozen=True, slots=True)
 class UndoneRow:
-    """Outcome of one row; `changes` are its fields as found, and then."""
+    """Outcome of one row; `changes` are the present and the restored value of each field."""
 
     number: int
     operation: str | None
@@ -93,7 +92,7 @@ class UndoneRow:
     problems: tuple[Problem, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """The row as `--json` prints it."""
+        """Return the row for `--json`."""
         return {
             "row": self.number,
             "operation": self.operation,
@@ -117,8 +116,11 @@ class UndoneRow:
 @dataclass(frozen=True, slots=True)
 class UndoReport:
     """Result of an undo, with every row of the batch.
-    `error` is what ended it early, if anything did; `unlanded` counts the answers that could
-    not be landed at once; `unpublished` is why analysts do not see yet what was undone.
+
+    Attributes:
+        unlanded: Number of answers that could not be loaded; the next pull loads their records.
+        error: Error that ended the undo early.
+        unpublished: Error that kept the result from being published.
     """
 
     batch: str
@@ -146,7 +148,7 @@ class UndoReport:
 
     @property
     def exit_status(self) -> int:
-        """0 where all is undone, or would be, 3 where some cannot, else as the error."""
+        """0 if all is undone, or would be; 3 if some rows cannot be undone; else that of the error."""
         if self.error is not None:
             return self.error.exit_status
         if self.unpublished is not None:
@@ -158,7 +160,7 @@ class UndoReport:
         return all(each.outcome in GOOD for each in self.rows)
 
     def as_json(self) -> dict[str, Any]:
-        """The report as `--json` prints it, with all rows."""
+        """Return the report for `--json`, with all rows."""
         return {
             "outcome": self.outcome,
             "batch": self.batch,
@@ -207,7 +209,7 @@ class WrittenRecord:
 
     @property
     def key(self) -> RowKey:
-        """The key of the row that wrote last."""
+        """Key of the row that wrote last."""
         return self.rows[0].key
 
 
@@ -253,7 +255,7 @@ def read_undo_plan(journal: Journal, batch: str) -> UndoPlan:
 
 
 def _unread_outcome(row: RowRecord, made: list[AttemptRecord]) -> UndoneRow | None:
-    """Outcome of a row whose record is not read; None where it is to be."""
+    """Return the outcome of a row whose record need not be read; None if it has to be read."""
     is_done = row.state in ("applied", "not_applied")
     is_half_done = row.state == "planned" and row.outcome != "not_sent"
     code = ""

@@ -174,7 +174,7 @@ def _split_by_claims(
 
 
 def _list_candidates(sought: SoughtRecord) -> PushSteps[tuple[_CandidateItems | None, bool]]:
-    """Return the items above the floor, and whether the list shrank, so that some may be missing."""
+    """Return the items above the floor, and whether the list shrank while it was read."""
     listed: _CandidateItems | None = None
     pages: list[Page[Resource]] = []
     while len(pages) < PAGES_MAX:

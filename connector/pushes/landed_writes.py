@@ -50,7 +50,7 @@ class _Pending:
 
 
 class WriteLanding:
-    """Loads the answers of one run. `unlanded` is the number of answers that could not be loaded."""
+    """Loads the answers of one run. `unlanded` counts answers that could not be loaded."""
 
     def __init__(self, warehouse: Warehouse, run_id: str, now: Callable[[], datetime]) -> None:
         self.unlanded = 0

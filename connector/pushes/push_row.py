@@ -162,7 +162,7 @@ class Unsent:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The write was sent, and its fate is unknown. `answer` is the answer without the API's words."""
+    """The fate of the write is unknown. `answer` is the answer without the API's words."""
 
     reason: str
     answer: str | None = None

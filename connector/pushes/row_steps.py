@@ -257,7 +257,7 @@ def update(row: PushRow) -> PushSteps[bool]:
 
 
 def record_gone(row: PushRow) -> Transition:
-    """Return the transition of a row whose record does not exist: nothing was or will be written."""
+    """Return the transition of a row whose record does not exist."""
     return Transition("missing", "record_gone", (gone_problem(row.id),))
 
 

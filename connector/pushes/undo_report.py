@@ -148,7 +148,7 @@ class UndoReport:
 
     @property
     def exit_status(self) -> int:
-        """0 if all is undone, or would be; 3 if some rows cannot be undone; else that of the error."""
+        """0 if all is undone, or would be; 3 if some rows are not; else that of the error."""
         if self.error is not None:
             return self.error.exit_status
         if self.unpublished is not None:

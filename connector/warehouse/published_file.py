@@ -64,7 +64,7 @@ def tables(path: Path) -> tuple[str, ...]:
     Raises a `WarehouseError`.
     """
     with reading(path) as connection:
-        return _tables(connection)
+        return tables_in(connection)
 
 
 def to_arrow(path: Path, sql: str) -> pa.Table:
@@ -85,7 +85,7 @@ def read_table(path: Path, table: str) -> pa.Table:
     Raises `UnknownName` for an unknown table, and a `WarehouseError`.
     """
     with reading(path) as connection:
-        known = _tables(connection)
+        known = tables_in(connection)
         if table not in known:
             raise UnknownName("table of the published file", table, known)
         return connection.execute(f"SELECT * FROM {_quoted(table)}").to_arrow_table()
@@ -110,7 +110,8 @@ def _answer(connection: duckdb.DuckDBPyConnection, sql: str) -> QueryResult:
     return QueryResult(columns, tuple(cursor.fetchall()))
 
 
-def _tables(connection: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
+def tables_in(connection: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
+    """Tables and views of an open file as `schema.table`, those for analysts first."""
     found = connection.execute(
         "SELECT schema_name, table_name FROM duckdb_tables() WHERE NOT internal UNION ALL "
         "SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal ORDER BY ALL"

@@ -35,7 +35,7 @@ class Edited:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RateLimitRefusal:
     """A 429 without effect, with exactly these headers of the rate limit.
 
     `reset_in_seconds` is added to the server's time; None leaves the reset out.

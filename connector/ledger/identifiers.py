@@ -103,7 +103,7 @@ KEY_LOST = (
 def read_key(folder: Path) -> bytes | None:
     """Return the key; None if no one was ever erased here.
 
-    Raises `WarehouseError` for a file without a complete key, and other `WarehouseError`s.
+    Raises a `WarehouseError`, also for a file without a complete key.
     """
     path = folder / KEY_FILE
     with naming_file_errors(path):

@@ -129,8 +129,8 @@ def unlisted(
 ) -> list[tuple[str, str, str, str]]:
     """Return the entries of the receipts that the list lacks.
 
-    Raises `WarehouseError` if a receipt cannot be read, or if the key is lost and the list has or
-    needs entries; a `WarehouseError` for a file that may not be opened.
+    Raises a `WarehouseError` if a receipt cannot be read, or if the key is lost and the list has or
+    needs entries.
     """
     entries = _unreleased(folder / RECEIPTS_FOLDER, *others)
     listed = {token for (token,) in connection.execute("SELECT token FROM suppressed")}

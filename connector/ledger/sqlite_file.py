@@ -82,7 +82,7 @@ def connect(path: Path) -> sqlite3.Connection:
     """Connect to the ledger. A new file gets all of its tables.
 
     The connection may be used by one thread at a time. Raises `LedgerError`,
-    `WarehouseBusy`, `WarehouseError` or another `WarehouseError`.
+    `WarehouseBusy` or another `WarehouseError`.
     """
     with naming_errors(path):
         # SQLite gives the files next to it the mode of the file itself.
@@ -252,7 +252,7 @@ _PAGES = -1
 def copy_ledger(path: Path, target: Path) -> int:
     """Copy the ledger to a new file `target`, and return its version.
 
-    Raises `LedgerError` if the copy is not complete, `WarehouseError` or another `WarehouseError`.
+    Raises `LedgerError` if the copy is not complete, or another `WarehouseError`.
     """
     with naming_errors(target):
         create(target).close()

@@ -481,7 +481,7 @@ class _ProjectReader:
         """Tables of the models and seeds, by name."""
 
     def _read(self, path: Path) -> None:
-        """Read one schema file. Raises `ModelError` or `ModelError`."""
+        """Read one schema file. Raises `ModelError`."""
         read = read_yaml(path, SchemaFile)
         for model in read.models:
             _add_once(self._models, model.name, path, model)

@@ -40,8 +40,8 @@ def claim_folder(ledger: Ledger, warehouse: Warehouse, address: str) -> Identity
         address: Configured address of the workspace.
 
     Raises:
-        LedgerError: The work file is in use and the ledger is new.
-        LedgerError: The two files belong to different folders.
+        LedgerError: The work file is in use and the ledger is new, or the two files belong to
+            different folders.
         SettingsError: The folder has the records of another workspace.
     """
     found = compare_files(ledger, warehouse)
@@ -65,7 +65,7 @@ def write_identity(ledger: Ledger, warehouse: Warehouse, identity: Identity) -> 
 def compare_files(ledger: Ledger, warehouse: Warehouse) -> Identity | None:
     """Return the identity of the folder's files; None if no run has used the folder yet.
 
-    Creates no file. Raises `LedgerError` and `LedgerError`.
+    Creates no file. Raises `LedgerError`.
     """
     known = warehouse.read(state.read_identity) if warehouse.exists else None
     counted = ledger.identity() if ledger.exists else None

@@ -644,8 +644,8 @@ def detect_delimiter(
 ) -> DelimiterFit:
     """Return the delimiter of the file and the shape of its rows; `given` is the user's choice.
 
-    Raises `SpreadsheetError` if no delimiter or more than one fits, `UnknownName` for one that may
-    not be given, `SpreadsheetError`, and the errors of `read_rows`.
+    Raises `SpreadsheetError`, also if no delimiter or more than one fits, `UnknownName` for one that
+    may not be given, and the errors of `read_rows`.
     """
     if given is None:
         fit = _best_fit(source, _candidate_fits(source, encoded, header_row))

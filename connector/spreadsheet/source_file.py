@@ -72,7 +72,7 @@ class SourceFile:
 def open_source(path: Path) -> SourceFile:
     """Return the regular file at `path`. Other files are not opened: a pipe would block forever.
 
-    Raises `SpreadsheetError`, `SpreadsheetError`.
+    Raises `SpreadsheetError`.
     """
     try:
         status = path.stat()

@@ -396,8 +396,8 @@ class SheetFile:
 def find_sheet(source: SourceFile, name: str | None) -> SheetFile:
     """Return the sheet with that name, else the only visible one that is not empty.
 
-    Raises `SheetUnknown`, `SpreadsheetError` for a workbook without any cell, `SpreadsheetError`,
-    `SpreadsheetError`, `DamagedSpreadsheet`.
+    Raises `SheetUnknown`, `DamagedSpreadsheet` or another `SpreadsheetError`, for example for a
+    workbook without any cell.
     """
     measure_archive(source)
     with open_archive(source) as opened:

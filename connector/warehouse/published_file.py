@@ -94,7 +94,7 @@ def read_table(path: Path, table: str) -> pa.Table:
 def write_parquet(path: Path, targets: Mapping[str, Path]) -> None:
     """Write tables of the file to Parquet files, all from one snapshot.
 
-    Raises `WarehouseError` or another `WarehouseError`.
+    Raises a `WarehouseError`.
     """
     with reading(path) as connection:
         for table, target in targets.items():

@@ -181,7 +181,7 @@ def copy_work(
 def copy_whole(work: Path, target: Path) -> int | None:
     """Copy the work file to `target`; return its layout version.
 
-    The work file is locked during the copy. Raises `WarehouseError` or another `WarehouseError`.
+    The work file is locked during the copy. Raises a `WarehouseError`.
     """
     with open_file(work) as connection:
         version = schema_version(connection)
@@ -200,7 +200,7 @@ def record_publication(file: Path, publication: Publication) -> None:
 def replace_published(draft: Path, target: Path) -> int:
     """Replace the published file with the draft, durably; return its size in bytes.
 
-    Raises `WarehouseError` or another `WarehouseError`.
+    Raises a `WarehouseError`.
     """
     with naming_errors(target):
         # Closing makes a checkpoint, unless the disk is full: then the log has the rest.
@@ -246,7 +246,7 @@ FRESH_ENDING = ".compacting"
 def compact(path: Path) -> None:
     """Compact the file; if this fails, the file is unchanged.
 
-    Raises `WarehouseBusy`, `WarehouseError` or another `WarehouseError`.
+    Raises `WarehouseBusy` or another `WarehouseError`.
     """
     fresh = path.with_name(path.name + FRESH_ENDING)
     remove_draft(fresh)

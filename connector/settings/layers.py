@@ -31,13 +31,14 @@ KEYRING_ENDING = "_keyring"
 """What the name of a secret's place in the system's keyring ends in, as a setting."""
 
 INBOX_FOLDER, RECEIPTS_FOLDER, SEEDS_FOLDER, MAPS_FOLDER = "inbox", "receipts", "seeds", "maps"
-IMPORTS_FOLDER = "imports"
+IMPORTS_FOLDER, PUSHES_FOLDER = "imports", "pushes"
 DAGSTER_FOLDER = "dagster"
 ASIDE, WAITED = "replaced-", "waited-"
 
 OWN_FOLDERS: Mapping[str, str] = {
     INBOX_FOLDER: "the files that wait to be pushed",
     IMPORTS_FOLDER: "the imports that are prepared in the browser",
+    PUSHES_FOLDER: "the results of queries that were pushed",
     RECEIPTS_FOLDER: "the receipts of erasures",
     MAPS_FOLDER: "what was decided about the columns of files that were pushed",
     SEEDS_FOLDER: "the tables that people fill in for the models",

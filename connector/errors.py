@@ -129,7 +129,7 @@ def kinds_of(base: type[ConnectorError]) -> Iterator[type[ConnectorError]]:
 class Misused(ConnectorError):
     """The command or its settings are wrong; repeating the command does not help."""
 
-    action = "Run the command with --help."
+    action = "Run the command with --help to see its options."
     exit_status = 2
 
 
@@ -142,7 +142,7 @@ class SettingsError(Misused):
 class OtherWorkspace(SettingsError):
     """The data folder has the records of another workspace; nothing was read or written."""
 
-    action = "If base_url is wrong, correct it. Else set CONNECTOR_DATA_DIR to an empty folder."
+    action = "If base_url is wrong, correct it. If not, set CONNECTOR_DATA_DIR to an empty folder."
 
 
 class UnusableId(Misused):
@@ -231,8 +231,8 @@ class FolderMixed(WarehouseError):
     """The work file and the ledger belong to different data folders."""
 
     action = (
-        "Copy the right file to this folder, or restore a backup with 'connector restore FILE"
-        " --replace'. If the right ledger is lost, run 'connector doctor --new-ledger'."
+        "Copy the missing file of this account to the folder, or restore a backup with 'connector "
+        "restore FILE --replace'. If the right ledger is lost, run 'connector doctor --new-ledger'."
     )
 
 
@@ -245,7 +245,7 @@ class ErasuresUnknown(WarehouseError):
 class WarehouseBusy(WarehouseError):
     """Another process held the file for longer than the deadline."""
 
-    action = "Wait until the other process ends. Analysts should open recruitment.duckdb instead."
+    action = "Wait until the other process ends. To query data, open recruitment.duckdb instead."
 
 
 class NoFileLocks(WarehouseError):
@@ -375,7 +375,7 @@ class PasswordProtected(NotASpreadsheet):
 class DamagedSpreadsheet(SpreadsheetError):
     """The file cannot be read to its end; the message says where."""
 
-    action = "Correct this place, or open the file in its program and save it again."
+    action = "Correct the named cell or row, or open the file in its program and save it again."
 
 
 class UnsafeWorkbook(SpreadsheetError):
@@ -446,7 +446,9 @@ class SpreadsheetChanged(SpreadsheetError):
 class ReportRefused(SpreadsheetError):
     """A row of a report has no outcome, or two, by a mistake of ours."""
 
-    action = "Run 'connector status' to see which rows were sent, and report this message."
+    action = (
+        "Run 'connector resolve' to list rows whose result is unknown, and report this message."
+    )
     exit_status = 1
 
 
@@ -494,8 +496,8 @@ class LakehouseBusy(LakehouseError):
     """Other processes changed the lakehouse at each attempt."""
 
     action = (
-        "Wait until the other processes end, then run 'connector lakehouse publish'. The next "
-        "publication does the same."
+        "Wait until the other processes end, then run 'connector lakehouse publish'. Or wait: the "
+        "next publication tries again."
     )
 
 

@@ -93,7 +93,7 @@ class ValidationFailed(Refused):
         self, where: str, *, errors: Mapping[str, tuple[str, ...]], **said: Unpack[_Said]
     ) -> None:
         self.errors = dict(errors)
-        fields = ", ".join(self.errors) or "the API names none"
+        fields = ", ".join(self.errors) or "the API does not name them"
         action = f"Correct these fields and send the record again: {fields}."
         super().__init__(where, action=action, **said)
 
@@ -120,7 +120,7 @@ class RateLimited(TryAgain):
         when = "" if reset_in_seconds is None else f"; the limit resets in {reset_in_seconds:.0f} s"
         what = "was answered 429: the rate limit is exceeded"
         if not is_sent:
-            what = "was not sent in time: the rate limit leaves no room"
+            what = "was not sent, because the wait for the rate limit is too long"
         super().__init__(f"{where} {what}{when}")
 
 
@@ -190,8 +190,8 @@ class AnswerBroken(NotTheApi):
     """The answer cannot be read, although this address has given readable answers before."""
 
     action = (
-        "Run the command again later: earlier answers of this address were readable. If the error"
-        " stays, send the request and the reason to the platform's support."
+        "Run the command again later: earlier answers of this address were readable. If the error "
+        "does not go away, send the request and the reason to the platform's support."
     )
 
 
@@ -252,7 +252,7 @@ class LeaseHeld(TryAgain):
 
     # No `Stopped`: a loop that repeats at the exit status 4 would not wait for anything.
 
-    action = "Wait for it ('connector status' shows its progress), or stop it."
+    action = "Wait until that run ends ('connector status' shows its progress), or stop it."
 
 
 class LeaseLost(Stopped):
@@ -278,8 +278,8 @@ class ListShrank(DeletionsRefused):
     """The list is suddenly much shorter than it was, or empty."""
 
     action = (
-        f"Check the application. If the records were deleted on purpose, {_ACCEPT}. If not, give"
-        " the key access to them again (check its scopes and its user)."
+        f"Check the application. If the records were deleted on purpose, {_ACCEPT}. If not, give "
+        f"the API key access to these records again: check its scopes and its user."
     )
 
 

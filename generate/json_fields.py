@@ -59,7 +59,7 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     "models dbt": {"": "folder written kept"},
     "publish": {
         "": "outcome file true_of models checks failed_checks unfilled_seeds personal bytes seconds"
-        " lakehouse? parquet?"
+        " lakehouse? parquet? xlsx?"
     },
     "lakehouse publish": {"": "accounts"},
     "lakehouse status": {"": "data snapshots files bytes accounts"},

@@ -1,5 +1,5 @@
-"""The connector's work as Dagster assets: few lines each, that call what `connector` exports.
+"""Dagster assets that call the functions of `connector`.
 
-No rule of the API, of pulling or of the warehouse is here, and no key: settings are read when an
-asset runs, and never enter a run's configuration.
+This package contains no rules of the API, of pulls or of the warehouse, and no keys: settings are
+read when an asset runs and are not part of a run's configuration.
 """

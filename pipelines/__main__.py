@@ -1,9 +1,9 @@
-"""`dagster dev`, which ends on SIGINT and SIGTERM wherever it was started.
+"""`dagster dev` that ends on SIGINT and SIGTERM, even if it runs in the background.
 
     python -m pipelines [OPTIONS OF dagster dev]
 
-A shell starts what a script puts into the background with SIGINT ignored. Dagster hands that on to
-SIGTERM, so that `dagster dev &` would end on neither, and its servers would outlive the script.
+A shell starts background processes of a script with SIGINT ignored. Dagster passes this on to
+SIGTERM, so `dagster dev &` would not end on either, and its servers would keep running.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import sys
 
 
 def main() -> None:
-    """Become `dagster dev`, with the signals as a terminal gives them."""
+    """Replace this process with `dagster dev`, with the default signal handlers."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    # What is ignored or default stays so across this; a handler of ours would not.
+    # Ignored and default signals survive exec; custom handlers do not.
     os.execv(sys.executable, [sys.executable, "-m", "dagster", "dev", *sys.argv[1:]])  # noqa: S606
 
 

@@ -1,9 +1,8 @@
-"""Accounts: where assets find their settings, and the partition that each account is.
+"""Accounts: the settings of assets, and one partition per account.
 
-Where the project file names accounts, each is a partition of every asset, so that Dagster keeps a
-state, runs and retries of its own for each. Where it names none there are no partitions. After a
-change of the project file the definitions must be loaded again; what was recorded of an account
-that is gone stays recorded.
+If the project file names accounts, each is a partition of every asset, with a separate state, runs
+and retries in Dagster. Otherwise there are no partitions. After a change of the project file,
+reload the definitions. Records of removed accounts are kept.
 """
 
 from __future__ import annotations
@@ -32,23 +31,27 @@ from connector import (
 )
 
 PARTITION_TAG = "dagster/partition"
-"""The tag of a run that names its account, where accounts are partitions."""
+"""Tag of a run that names its account, if accounts are partitions."""
 
 _NAME = re.compile(r"[a-z0-9_-]+")
 _NOWHERE = Path(os.devnull)
-"""A folder without a project file."""
+"""Folder without a project file."""
 
 _CHOICE = "CONNECTOR_ACCOUNT"
 
 
 @dataclass(frozen=True)
 class Account:
-    """Resource that gives assets the settings of their account when they run.
+    """Resource that provides assets with the settings of their account.
 
-    `environ` and `cwd` are this process's own unless they are given; the partition chooses the
-    account, and, where there are none, the environment (`CONNECTOR_ACCOUNT`). A plain object
-    rather than a configurable resource: nothing of it is part of a run's configuration, which
-    Dagster stores and shows. `watch` is told of a pull's progress, in place of the run's log.
+    It is a plain object, not a configurable resource, so that no part of it is stored in a run's
+    configuration. The partition selects the account; without partitions, the environment does
+    (`CONNECTOR_ACCOUNT`).
+
+    Attributes:
+        environ: Environment variables. Default: those of this process.
+        cwd: Working folder. Default: that of this process.
+        watch: Called with a pull's progress, instead of writing it to the run's log.
     """
 
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
@@ -57,18 +60,18 @@ class Account:
 
     @property
     def folder(self) -> Path:
-        """The project's folder."""
+        """Folder of the project."""
         return self.cwd or Path.cwd()
 
     @property
     def unnamed(self) -> Mapping[str, str]:
-        """The environment without its choice of an account."""
+        """Environment variables without the selection of an account."""
         return {name: value for name, value in self.environ.items() if name != _CHOICE}
 
     def settings(self, name: str | None = None) -> Settings:
-        """The settings of the account as they are now; `name` is its partition, if it has one.
+        """Return the current settings of the account; `name` is its partition, if it has one.
 
-        Raises `dagster.Failure`, which says what to set.
+        Raises `dagster.Failure` with the setting to change.
         """
         try:
             settings = load_settings({"account": name}, self.environ, self.folder)
@@ -86,9 +89,9 @@ def failure_of(
 ) -> dg.Failure:
     """Return the error as a failure that Dagster shows without a traceback.
 
-    Dagster retries the step if the same request may succeed later without anybody's help. It does
-    not wait for another run's lease: that run does the same work. The exception is a run that
-    `waits`, because it replaces a killed run whose lease may not have expired yet.
+    Dagster retries the step if the same request may succeed later without a change. It does not
+    wait for another run's lease, because that run does the same work. The exception is a run that
+    `waits`: it replaces a killed run whose lease may not have expired yet.
     """
     is_worth_it = isinstance(error, TryAgain) and (waits or not isinstance(error, LeaseHeld))
     return dg.Failure(
@@ -110,10 +113,14 @@ def is_last_try(context: Context) -> bool:
 
 @dataclass(frozen=True)
 class Accounts:
-    """The named accounts, none where the project file names none; `common` are the settings that
-    hold where an account says nothing of its own. `problem` says what is wrong with the project
-    file as a whole: no account is known then, and no run can succeed. `nameless` are sentences on
-    tables whose name no account can have, and so no partition either.
+    """Configured accounts.
+
+    Attributes:
+        named: Named accounts; empty if the project file names none.
+        common: Settings that apply unless an account overrides them.
+        problem: Error of the whole project file. No account is known then, and every run fails.
+        nameless: Sentences on tables whose name is no valid account name, so they have no
+            partition.
     """
 
     named: tuple[ConfiguredAccount, ...]
@@ -123,14 +130,12 @@ class Accounts:
 
     @classmethod
     def none(cls, problem: str | None = None) -> Accounts:
-        """No account is named, and nothing is set."""
+        """Return no accounts and default settings."""
         return cls((), load_settings({}, {}, _NOWHERE), problem)
 
     @classmethod
     def of(cls, account: Account) -> Accounts:
-        """The accounts as they are configured now. Nothing is raised: what is wrong with one is
-        told by its runs.
-        """
+        """Return the configured accounts. Raises no errors; runs report them."""
         try:
             found = configured_accounts(account.environ, account.folder)
         except ConnectorError as error:
@@ -148,18 +153,18 @@ class Accounts:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names, in the project file's order."""
+        """Names, in the order of the project file."""
         return tuple(each.name for each in self.named if each.name is not None)
 
     @cached_property
     def partitions(self) -> dg.StaticPartitionsDefinition | None:
-        """The partitions of every asset: one for each account; None where no account is named."""
+        """Partitions of every asset, one for each account; None without named accounts."""
         return dg.StaticPartitionsDefinition(self.names) if self.named else None
 
     @property
     def pool(self) -> str | None:
-        """The pool of what speaks to the API. Runs of different accounts do not wait for each
-        other, and those of one are kept apart by the limit on `dagster/partition`.
+        """Pool of steps that send requests. Runs of different accounts do not wait for each other;
+        the limit on `dagster/partition` separates the runs of one account.
         """
         return None if self.named else "api"
 
@@ -167,7 +172,7 @@ class Accounts:
 def account_of(
     context: dg.AssetExecutionContext | dg.OpExecutionContext | dg.AssetCheckExecutionContext,
 ) -> str | None:
-    """The account of a run, None where accounts are no partitions."""
+    """Return the account of a run; None if accounts are not partitions."""
     return context.partition_key if context.has_partition_key else None
 
 
@@ -176,7 +181,8 @@ def check_of(
 ) -> dg.AssetCheckSpec:
     """Return a check with a separate state for each account, like its asset."""
     with warnings.catch_warnings():
-        # Dagster says that it may change; without it the last account's result is everybody's.
+        # Dagster documents this argument as unstable. Without it, all accounts share the last
+        # result.
         warnings.simplefilter("ignore", dg.PreviewWarning)
         return dg.AssetCheckSpec(
             key.name,
@@ -188,6 +194,6 @@ def check_of(
 
 
 def keys_asked(context: dg.AssetExecutionContext) -> set[dg.AssetKey]:
-    """Return the assets of which the step has to materialize the asset or run a check."""
+    """Return the assets that the step has to materialize or check."""
     checked = {each.asset_key for each in context.selected_asset_check_keys}
     return {*context.selected_asset_keys, *checked}

@@ -1,7 +1,7 @@
-"""Everything that Dagster loads: `dagster dev` from the project's folder finds it by itself.
+"""Definitions that `dagster dev` loads from the project folder.
 
-It loads without any account configured, and with accounts whose settings are wrong. Steps run in
-their run's own process, since one process at a time may hold the warehouse.
+They load without configured accounts, and with invalid settings. Steps run in the process of their
+run, because only one process at a time can open the warehouse.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from pipelines.sensors import alerts_sensor, failure_alerts_sensor, inbox_sensor
 
 
 def define(account: Account, accounts: Accounts | None = None) -> dg.Definitions:
-    """The definitions for the accounts that are configured there, unless others are given: each is
-    a partition, or, where none is named, there are no partitions.
+    """Return the definitions for these accounts, or for the configured ones.
+
+    Each named account is a partition.
     """
     accounts = accounts or Accounts.of(account)
     return dg.Definitions(
@@ -53,8 +54,7 @@ def define(account: Account, accounts: Accounts | None = None) -> dg.Definitions
 definitions = define(Account())
 
 
-# -- Here and now ----------------------------------------------------------------------------------
-# For a person who watches.
+# -- Immediate run ---------------------------------------------------------------------------------
 
 _INSTANCE = "telemetry:\n  enabled: false\nnux:\n  enabled: false\n"
 _CONFIG = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
@@ -62,17 +62,16 @@ _CONFIG = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """A run that has ended; `failure` says why it did not succeed."""
+    """Completed run; `failure` is the reason why it did not succeed."""
 
     run_id: str
     failure: str | None
 
 
 def execute(account: Account, home: Path) -> RunResult:
-    """Run the pull job for the account, and for no other that a project file may name, and keep
-    its record in `home`, a DAGSTER_HOME.
+    """Run the pull job for one account, and store its record in `home`, a DAGSTER_HOME.
 
-    Telemetry is off in a home that is made here.
+    Telemetry is off in a home that is created here.
     """
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     configuration = home / "dagster.yaml"

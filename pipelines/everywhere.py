@@ -8,7 +8,7 @@ Needs the extra `distributed`, so no other module imports this one. Load it inst
 `pipelines.definitions` (docs/DISTRIBUTED.md).
 """
 
-# Annotations are not text here: Dagster reads those of an op at import.
+# Annotations are not postponed here: Dagster reads those of an op at import.
 import dagster as dg
 from dagster_dask import dask_executor
 
@@ -45,7 +45,7 @@ def job_everywhere(single: dg.JobDefinition) -> dg.JobDefinition:
 
 def _step(account: str, job: dg.JobDefinition) -> dg.OpDefinition:
     @dg.op(
-        # A name in Dagster has no dash, and an account's name has no capitals.
+        # A name in Dagster cannot contain a dash, and an account's name has no capitals.
         name=f"{job.name}_{account.replace('-', '_DASH_')}",
         description=f"Run `{job.name}` for {account}.",
         out=dg.Out(dg.Nothing),

@@ -23,11 +23,11 @@ from pipelines.graph import PUBLISHED
 
 NAME = "data_is_fresh"
 _POLICY_LEAST = timedelta(minutes=1)
-"""Dagster takes no shorter time."""
+"""Minimum interval that Dagster accepts."""
 
 
 def policy_of(accounts: Accounts) -> dg.FreshnessPolicy:
-    """Freshness policy: materialized within `alert_max_age`, the shortest of any account."""
+    """Return the freshness policy: the shortest `alert_max_age` of any account."""
     settings = [each.settings for each in accounts.named if each.settings is not None]
     ages = [each.alert_max_age.value.length for each in settings or [accounts.common]]
     return dg.FreshnessPolicy.time_window(fail_window=max(_POLICY_LEAST, min(ages)))
@@ -37,20 +37,23 @@ def policy_of(accounts: Accounts) -> dg.FreshnessPolicy:
     asset=PUBLISHED,
     name=NAME,
     description="Every resource of every account was verified within the account's"
-    " `alert_max_age`. A successful run that could not verify a resource does not count.",
+    " `alert_max_age`. A run that succeeded without verifying a resource does not count.",
 )
 def data_is_fresh(
     context: dg.AssetCheckExecutionContext, account: dg.ResourceParam[Account]
 ) -> dg.AssetCheckResult:
-    """Look at the files of all accounts; nothing is asked of the API. Raises `dagster.Failure`
-    where the project file cannot be read.
+    """Check the files of all accounts, without requests to the API.
+
+    Raises `dagster.Failure` if the project file cannot be read.
     """
     return result_of(account, datetime.now(UTC))
 
 
 def result_of(account: Account, now: datetime) -> dg.AssetCheckResult:
-    """How the check comes out at a moment: a sentence for each account that is behind, or that
-    cannot be looked at. Raises `dagster.Failure`.
+    """Return the result of the check at a time: a sentence for each account that is too old or
+    unreadable.
+
+    Raises `dagster.Failure`.
     """
     try:
         accounts = configured_accounts(account.environ, account.folder)
@@ -78,7 +81,7 @@ def result_of(account: Account, now: datetime) -> dg.AssetCheckResult:
 
 
 def _proof(account: ConfiguredAccount, now: datetime) -> Proof | ConnectorError:
-    """Return the age of an account's verified data, or why it is unknown."""
+    """Return the age of an account's verified data, or the error if it is unknown."""
     if account.settings is None:
         assert account.error is not None
         return account.error

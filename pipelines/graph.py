@@ -1,7 +1,7 @@
-"""Keys of the assets, and the external assets: what Dagster shows and does not materialize.
+"""Keys of the assets, and the external assets, which Dagster shows and does not materialize.
 
-External assets are the resources of the API, the inbox folders, the report and the lakehouse. They
-make the graph begin where the data comes from and end where people use it.
+External assets are the resources of the API, the inbox folders, the report and the lakehouse. The
+graph then begins with the sources and ends with the outputs.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def external_of(accounts: Accounts) -> Iterator[dg.AssetSpec]:
 
 
 def _address(resource: Declaration, accounts: Accounts) -> Mapping[str, str]:
-    """Return the resource's address. Several accounts have several, so it is left out then."""
+    """Return the resource's address; empty for several accounts, which have several addresses."""
     base_url = accounts.common.base_url.value
     if accounts.names or base_url is None:
         return {}

@@ -17,7 +17,7 @@ WEEKLY = "weekly_verification"
 FRESHNESS = "hourly_freshness_check"
 
 PULLING = (NIGHTLY, INTRADAY, WEEKLY)
-"""The jobs of which one at a time runs for an account."""
+"""Jobs of which only one at a time runs for an account."""
 
 ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
 
@@ -31,7 +31,7 @@ _FRESH = dg.AssetSelection.checks(dg.AssetCheckKey(PUBLISHED, freshness.NAME))
 _ALL = dg.AssetSelection.all() - _FRESH - dg.AssetSelection.assets(PUSH_FROM_QUERY)
 
 CONFIG = {WEEKLY: {"ops": {"pull_landing": {"config": {"verify_unchanged": True}}}}}
-"""The configuration of the jobs that have one."""
+"""Configuration of the jobs, by name."""
 
 nightly_pull_job = dg.define_asset_job(
     NIGHTLY,

@@ -71,7 +71,7 @@ class PullConfig(dg.Config):
     )
 
     def options(self, settings: Settings) -> PullOptions:
-        """Options of the pull."""
+        """Return the options of the pull."""
         scrubs = settings.verification_requests.value if self.verify_unchanged else 0
         return PullOptions(
             sweeps=self.verify_unchanged,
@@ -110,7 +110,7 @@ class ProgressLog:
         self._log, self._progress = log, ThrottledLog(log)
 
     def __call__(self, progress: Progress) -> None:
-        """Write a line when a resource or batch starts or ends, and now and then in between."""
+        """Write a line when a resource or batch starts or ends, and occasionally in between."""
         name, done, rows = progress.batch or progress.resource, progress.ended, progress.pending
         if progress.waits_until is not None:
             moment = f"{progress.waits_until:%H:%M:%S} UTC"
@@ -127,7 +127,7 @@ class ProgressLog:
             self._log.info(f"{name}: started")
         else:
             self._progress.tell(
-                f"{name}: {progress.read} done, {progress.pending} pending,"
+                f"{name}: {progress.read} read, {progress.pending} pending,"
                 f" {progress.requests} requests"
             )
 
@@ -259,7 +259,7 @@ def _fail(
 
 
 def _may_pass_by_itself(report: PullReport, missing: Sequence[ResourceRun]) -> bool:
-    """Return True if all causes may pass without anybody's help."""
+    """Return True if all causes may disappear without a change by a user."""
     return (
         bool(missing)
         and (report.error is None or isinstance(report.error, TryAgain))
@@ -329,7 +329,7 @@ def _of_table(resource: Declaration) -> dict[str, object]:
 def _of_pull(
     resource: Declaration, done: ResourceRun, report: PullReport, warehouse: Warehouse
 ) -> dict[str, Any]:
-    """Return what a pull did with the resource; `waited_seconds` covers the whole run."""
+    """Return metadata on a resource's pull; `waited_seconds` covers the whole run."""
     counts = ("requests", "new", "changed", "unchanged", "deleted", "live", "total", "pending")
     told = {name: getattr(done, name) for name in (*counts, "outcome", "message")}
     told |= {
@@ -351,7 +351,7 @@ def _column(column: Column) -> dg.TableColumn:
         name=column.name,
         type=column.type,
         description=column.comment,
-        # Any other column is null where a row was only listed, or where the API left it out.
+        # Other columns are null if a row was only listed, or if the API omitted the field.
         constraints=dg.TableColumnConstraints(nullable=not is_id, unique=is_id),
     )
 

@@ -1,11 +1,11 @@
-"""The models: one asset for each SQL file and seed, all of them built in one draft by one step.
+"""Models: one asset for each SQL file and seed, all built in one draft by one step.
 
-One step, since a draft is one file and is published whole: what was not selected is copied
-from the file that analysts have. The step leaves the draft in place, and `published` takes it up.
-What a model is, and how it is built, is the connector's affair.
+It is one step because a draft is one file that is published as a whole: models that were not
+selected are copied from the published file. The step leaves the draft, and `published` publishes
+it.
 """
 
-# Annotations stay as they are, and not text: Dagster reads those of an asset at import.
+# Annotations are not postponed here: Dagster reads those of an asset at import.
 import logging
 import re
 from collections.abc import Iterator, Mapping
@@ -34,23 +34,23 @@ from pipelines.accounts import Account, Accounts, account_of, check_of, failure_
 from pipelines.graph import DATA_TEAM, KEYS, code_in
 
 DRAFT_TAG = "connector/draft"
-"""The tag of a run that names the draft which its models were built in."""
+"""Tag of a run that names the draft with its models."""
 
 TOLD_SECONDS_MIN = 1.0
-"""From how many seconds on a model is worth a line of the log, which costs more than most."""
+"""Seconds after which a model is logged; a log entry costs more than building most models."""
 
 _PARTS = {"content_type_fields": "content_types"}
-"""The resource whose pull lands a table that is no resource's own."""
+"""Resource whose pull loads a table that belongs to no resource."""
 
 
 def key_of(project: Project, name: str) -> dg.AssetKey:
-    """The asset of a seed or model: its schema and its name."""
+    """Return the asset of a seed or model: its schema and its name."""
     return dg.AssetKey([project.node(name).schema, name])
 
 
 def landed_key(table: str) -> dg.AssetKey | None:
-    """The asset that brings a source table up to date; None for the connector's own records,
-    which every pull writes.
+    """Return the asset that updates a source table; None for the connector's own tables, which
+    every pull writes.
     """
     schema, _, name = table.partition(".")
     resource = _PARTS.get(name, name)
@@ -59,7 +59,7 @@ def landed_key(table: str) -> dg.AssetKey | None:
 
 
 def spec_of(project: Project, name: str) -> dg.AssetSpec:
-    """The asset of a seed or model, with what it is made of."""
+    """Return the asset of a seed or model, with its dependencies."""
     model = project.models.get(name)
     deps = [key_of(project, each) for each in project.parents[name]]
     for table in model.query.sources if model is not None else ():
@@ -101,7 +101,7 @@ class ModelCheck:
 
     @property
     def is_blocking(self) -> bool:
-        """True if `published` must not run when the check fails."""
+        """Return True if `published` must not run when the check fails."""
         return self.severity == "error"
 
     def spec(self, accounts: Accounts) -> dg.AssetCheckSpec:
@@ -153,20 +153,20 @@ _OF_ALL = "any_value({}) filter (group_by = 'all')"
 
 FIGURES: Mapping[str, tuple[str, str]] = {
     "data_freshness": ("hours behind", "max(hours_behind)"),
-    "dim_candidates": ("candidates read whole", "count(*) filter (is_fully_read)"),
+    "dim_candidates": ("candidates read completely", "count(*) filter (is_fully_read)"),
     "dim_companies": ("placements", "sum(placements)"),
     "dim_days": ("holidays", "count(holiday_name)"),
     "dim_jobs": ("open jobs", "count(*) filter (is_open)"),
     "dim_leads": ("leads converted", "count(*) filter (is_converted)"),
     "dim_people": ("people without a name", "count(*) filter (not is_mapped)"),
     "dim_sources": ("sources without a group", "count(*) filter (not is_mapped)"),
-    "fct_bookings": ("bookings that count", "count(*) filter (counts_as <> 'not_counted')"),
+    "fct_bookings": ("bookings that are counted", "count(*) filter (counts_as <> 'not_counted')"),
     "fct_candidate_journey": (
         "median days from submission to interview",
         "median(days_submitted_to_interview)",
     ),
     "fct_candidate_stages": ("candidates with a stage", "count(*) filter (is_current)"),
-    "fct_company_counters": ("counters that differ", "count(*) filter (difference <> 0)"),
+    "fct_company_counters": ("counters with differences", "count(*) filter (difference <> 0)"),
     "fct_contract_months": ("working days", "sum(working_days)"),
     "fct_contractors_ending": ("ending in 30 days", "count(*) filter (ends_within_30_days)"),
     "fct_interviews": ("interviews held", "count(*) filter (outcome = 'held')"),
@@ -198,12 +198,12 @@ FIGURES: Mapping[str, tuple[str, str]] = {
     "sum_offer_acceptance": ("acceptance rate", _OF_ALL.format("acceptance_rate")),
     "sum_source_effectiveness": ("candidates placed", "sum(candidates_placed)"),
     "sum_stage_conversion": ("lowest conversion", "min(conversion_rate) filter (group_by = 'all')"),
-    "sum_stage_survival": ("visits at risk", "max(at_risk)"),
+    "sum_stage_survival": ("stage visits in the estimate", "max(at_risk)"),
     "sum_time_in_stage": ("longest median in days", "max(p50_days)"),
     "sum_time_to_fill": ("median days to fill", _OF_ALL.format("p50_days")),
     "sum_time_to_hire": ("median days to hire", _OF_ALL.format("p50_days")),
 }
-"""The main figure of each mart: its name, and the aggregate that it is."""
+"""Main figure of each mart: its name, and its aggregate."""
 
 
 def figures_of(built: BuildResult, file: Path) -> dict[str, dict[str, float]]:
@@ -224,44 +224,44 @@ def figures_of(built: BuildResult, file: Path) -> dict[str, dict[str, float]]:
 
 
 class BuildLog:
-    """Tells a run's log how a build goes on."""
+    """Writes the progress of a build to a run's log."""
 
     def __init__(self, log: logging.Logger) -> None:
         self._log = log
 
     def on_plan(self, models: int, checks: int) -> None:
         """Log the number of models and checks."""
-        self._log.info(f"{models} seeds and models to build, {checks} checks to make")
+        self._log.info(f"{models} seeds and models to build, {checks} checks to run")
 
     def on_model_start(self, name: str) -> None:
         """Log nothing."""
 
     def on_model_end(self, model: ModelBuilt) -> None:
-        """Log a slow model; the others have their materialization only."""
+        """Log a slow model; other models only have their materialization."""
         if model.seconds >= TOLD_SECONDS_MIN:
             self._log.info(f"{model.name}: built in {model.seconds:.1f} s")
 
     def on_check_end(self, check: CheckResult) -> None:
-        """A check has ended."""
+        """Log nothing."""
         if not check.passed:
             self._log.warning(f"{check.name}: {check.failing} rows ({check.severity})")
 
 
 PROJECT = load_project()
-"""The models as shipped; an account's own seeds are read when they are built."""
+"""Models as shipped; an account's own seeds are read when they are built."""
 
 CHECKS = checks_of(PROJECT)
-"""Their tests and audits."""
+"""Tests and audits of the models."""
 
 MODEL_KEYS = {name: key_of(PROJECT, name) for name in PROJECT.build_order}
-"""The asset of each seed and model."""
+"""Asset of each seed and model."""
 
 LAST_KEYS = tuple(
     key
     for name, key in MODEL_KEYS.items()
     if not any(name in parents for parents in PROJECT.parents.values())
 )
-"""The assets of the models that no other model reads."""
+"""Assets of the models that no other model reads."""
 
 
 def models_of(accounts: Accounts) -> dg.AssetsDefinition:
@@ -349,7 +349,7 @@ def _inventory() -> Mapping[str, ModelDescription]:
 
 
 def of_model(project: Project, shown: ModelDescription, built: ModelBuilt) -> dict[str, Any]:
-    """Metadata of a built model: rows, seconds, columns, lineage."""
+    """Return the metadata of a built model: rows, seconds, columns, lineage."""
     columns = [dg.TableColumn(e.name, e.type, description=e.about or None) for e in shown.columns]
     count = {} if built.rows is None else {"dagster/row_count": built.rows}
     return {
@@ -362,9 +362,9 @@ def of_model(project: Project, shown: ModelDescription, built: ModelBuilt) -> di
 
 
 def lineage_of(project: Project, shown: ModelDescription) -> dg.TableColumnLineage:
-    """The columns that each column is made of, as far as they are columns of assets.
+    """Return the source columns of each column that are columns of assets.
 
-    A column of `history` is the API's field of the same name, so it leads to the landed one.
+    A column of `history` is the API's field with the same name, so it refers to the landing column.
     """
     tables = {project.node(name).table: key_of(project, name) for name in project.build_order}
     deps: dict[str, list[dg.TableColumnDep]] = {}

@@ -1,4 +1,4 @@
-"""The published file: the asset, and how a publication is recorded from whichever step makes it."""
+"""Asset of the published file, and the recording of publications by any step."""
 
 # Dagster reads the annotations of an asset at import, so they are not postponed here.
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,10 +23,10 @@ from pipelines.graph import DATA_TEAM, KEYS, LAKEHOUSE, PUBLISHED, PUBLISHING, c
 from pipelines.models import DRAFT_TAG, LAST_KEYS, BuildLog, Event, events_of
 
 COMPLETE = dg.AssetCheckKey(PUBLISHED, "latest_pull_is_complete")
-"""It blocks so that Dagster's retry of a run with resources that failed publishes again."""
+"""It blocks so that Dagster's retry of a run with failed resources publishes again."""
 
 LOADED = frozenset(("done", "partial"))
-"""Outcomes of a resource whose rows are as the pull wanted them."""
+"""Outcomes of a resource whose rows are up to date."""
 
 
 def published_of(accounts: Accounts) -> dg.AssetsDefinition:
@@ -62,7 +62,7 @@ def published_of(accounts: Accounts) -> dg.AssetsDefinition:
 
         Raises `dagster.Failure` with the names of the failed checks.
         """
-        # The context has the run's tags as they were before its first step.
+        # The context has the run's tags from before its first step.
         run = context.instance.get_run_by_id(context.run.run_id)
         draft = run.tags.get(DRAFT_TAG) if run is not None else None
         try:
@@ -160,7 +160,7 @@ def _completeness(settings: Settings) -> tuple[bool, str | None]:
 
 
 def _metadata(done: PublishResult) -> dict[str, Any]:
-    """Return what Dagster shows of a publication."""
+    """Return the metadata of a publication."""
     row = done.publication
     told: dict[str, Any] = {
         "dagster/uri": done.file.absolute().as_uri(),

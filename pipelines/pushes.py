@@ -44,15 +44,15 @@ from pipelines.graph import (
 from pipelines.landing import RETRIES, ProgressLog
 
 NAME = "push_spreadsheet"
-"""The job."""
+"""Name of the job."""
 
 OP = "push_file"
-"""Its one step."""
+"""Name of its only step."""
 
 PROBLEMS_SHOWN_MAX = 100
-"""Problems in the run's table; the report has them all."""
+"""Maximum number of problems in the run's table; the report has all of them."""
 
-_IN_THE_REPORT = "Unknown problem: See this row in the report."
+_IN_THE_REPORT = "Unknown problem: see this row in the report."
 _COLUMNS = (("row", "int"), *((name, "string") for name in ("code", "column", "message", "fix")))
 _SCHEMA = dg.TableSchema([dg.TableColumn(name, kind) for name, kind in _COLUMNS])
 
@@ -266,12 +266,14 @@ def _refuse(context: Context, report: PushReport, told: dict[str, Any]) -> None:
 
 
 def _warnings(done: DeliveryResult) -> Iterator[str]:
-    """Yield what a user has to check, in sentences without cell values."""
+    """Yield sentences on what the user has to check, without cell values."""
     report = done.report
     if merged := report.preview.table.merged:
         yield f"Merged cells {', '.join(merged)}: only the first cell of each has a value."
     for question in report.preview.stopping:
-        yield f"The push needs an answer first ({question.code}). {question.repair}"
+        yield (
+            f"Nothing was sent. The push has an open question ({question.code}). {question.repair}"
+        )
     if report.exit_status == 3:
         counts = ", ".join(f"{count:,} {name}" for name, count in sorted(report.counts.items()))
         yield f"Some rows need corrections: {counts}. Correct the report {report.file} and push it."
@@ -308,7 +310,7 @@ def of_push(done: DeliveryResult) -> dict[str, Any]:
 
 
 def _problem(number: int, code: str, column: str | None) -> dg.TableRecord:
-    """Return a row of the table. It has the text of the code, which quotes no cell."""
+    """Return a row of the table. It has the general text of the code, without cell values."""
     message, _, fix = PROBLEMS.get(code, _IN_THE_REPORT).partition(": ")
     told = {"code": code, "column": column or "", "message": message}
     return dg.TableRecord({"row": number, **told, "fix": fix[:1].upper() + fix[1:]})

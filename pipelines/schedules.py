@@ -1,8 +1,8 @@
 """Schedules: the nightly, intraday and weekly runs, and the hourly check of the data's age.
 
-Each job has one schedule for the accounts of a time zone, whatever their times are, so that a new
-account runs without another switch. All schedules are off until an operator switches them on. A
-schedule skips an account whose pull is still queued or running, so late runs never pile up.
+Each job has one schedule for the accounts of a time zone, so that a new account runs without
+another switch. All schedules are off until an operator switches them on. A schedule skips an
+account whose pull is still queued or running, so late runs never accumulate.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _Evaluated = dg.RunRequest | dg.SkipReason | list[dg.RunRequest]
 
 @dataclass(frozen=True, slots=True)
 class ScheduleKind:
-    """A kind of schedule: its job, the setting with its time, and a summary of the job."""
+    """Kind of schedule: its job, the setting with its time, and a summary of the job."""
 
     job: str
     setting: str
@@ -37,7 +37,7 @@ class ScheduleKind:
 
     @property
     def name(self) -> str:
-        """Name of the schedule, as Dagster itself derives it from the job's."""
+        """Name of the schedule, in the form that Dagster derives from the job."""
         return f"{self.job}_schedule"
 
     def times(self, settings: Settings) -> tuple[str, str]:
@@ -119,7 +119,7 @@ def _scheduled(
 
 
 def _is_due(cron: str, zone: str, at: datetime) -> bool:
-    """Return True if the expression includes the time, by Dagster's own reading of it."""
+    """Return True if the cron expression includes the time, as Dagster interprets it."""
     return next(schedule_execution_time_iterator(at.timestamp(), cron, zone)) == at
 
 

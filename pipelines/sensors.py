@@ -40,8 +40,12 @@ FILE_TAG = "connector/inbox_file"
 
 @dataclass(frozen=True, slots=True)
 class InboxLook:
-    """Result of a scan of one account's inbox: a run request, or why there is none.
-    `seen` is what the next look has to know, and `refused` are sentences to be warned of.
+    """Result of a scan of one account's inbox.
+
+    Attributes:
+        asked: Run request, or the reason why there is none.
+        seen: State for the next scan.
+        refused: Sentences to log as warnings.
     """
 
     asked: dg.RunRequest | str
@@ -50,10 +54,10 @@ class InboxLook:
 
 
 def inbox_sensor_of(accounts: Accounts) -> dg.SensorDefinition:
-    """The sensor that watches the inboxes of the accounts."""
+    """Return the sensor that watches the inboxes of the accounts."""
 
     @dg.sensor(
-        # By name: given the job itself, Dagster 1.13 warns of a parameter that it fills in itself.
+        # By name: with the job itself, Dagster 1.13 warns about a parameter that it sets itself.
         job_name=pushes.NAME,
         minimum_interval_seconds=LOOK_SECONDS,
         default_status=dg.DefaultSensorStatus.STOPPED,
@@ -87,9 +91,7 @@ def inbox_sensor_of(accounts: Accounts) -> dg.SensorDefinition:
 def look_into_inbox(
     account: Account, name: str | None, seen: str | None, instance: dg.DagsterInstance
 ) -> InboxLook:
-    """Look into the inbox of an account; one whose settings are wrong says so, and keeps no other
-    from being looked at.
-    """
+    """Scan the inbox of an account; invalid settings only affect this account."""
     try:
         found = Inbox(account.settings(name).folder).scan(seen)
     except dg.Failure as failure:
@@ -124,14 +126,14 @@ def _next(
     resting = 0
     for each in waiting:
         before = instance.get_run_records(dg.RunsFilter(tags={FILE_TAG: each.key, **tags}))
-        # A file that a run put away may come back, and then it is as any other.
+        # A file that a run moved away may come back, and is then handled like any other.
         failed = [run for run in before if not run.dagster_run.is_success]
         if any((run.end_time or 0.0) > time.time() - RETRY_SECONDS for run in failed):
             resting += 1
             continue
         return _request(each, len(before), name)
-    failed_files = f" Files that wait after a failed run: {resting}." if resting else ""
-    return f"No new files.{failed_files}"
+    failed_files = f" Files that wait for another attempt after a failed run: {resting}."
+    return f"No new files.{failed_files if resting else ''}"
 
 
 def _request(file: WaitingFile, attempt: int, name: str | None) -> dg.RunRequest:
@@ -149,7 +151,7 @@ def _request(file: WaitingFile, attempt: int, name: str | None) -> dg.RunRequest
     )
     whose = "" if name is None else f"{name}/"
     return dg.RunRequest(
-        # Dagster starts one run for a key, ever; the file may need another after one that failed.
+        # Dagster starts one run per key; after a failed run the file may need another.
         run_key=f"{whose}{file.resource}/{file.name}:{file.digest}:{attempt}",
         run_config=dg.RunConfig(ops={pushes.OP: config}),
         tags={FILE_TAG: file.key, "connector/resource": file.resource},
@@ -158,12 +160,12 @@ def _request(file: WaitingFile, attempt: int, name: str | None) -> dg.RunRequest
 
 
 # -- Alerts ----------------------------------------------------------------------------------------
-# What an alert is, and whether it is due, is the connector's affair, which looks at the files of
-# each account and not at Dagster: a pull that never ran is noticed all the same. From Dagster comes
-# only what no file can tell: a run that failed before the connector could write anything down.
+# The connector decides on alerts, by the files of each account and not by Dagster, so that a pull
+# that never ran is noticed. Dagster only provides runs that failed before the connector could write
+# a record.
 
 CHECK_SECONDS = 300
-"""The least time between two checks."""
+"""Minimum number of seconds between two checks."""
 
 DELIVER_SECONDS = 40.0
 """Time limit of one check of all accounts: Dagster gives a sensor a minute."""
@@ -196,8 +198,8 @@ def failure_alerts_sensor(
 
 
 def check(account: Account, instance: dg.DagsterInstance, log: logging.Logger) -> str:
-    """Check every configured account, and say what came of it. One that cannot be checked is
-    warned of, and keeps no other from being checked.
+    """Check every configured account and return a summary. An account that cannot be checked is
+    logged as a warning and does not affect other accounts.
     """
     try:
         configured = configured_accounts(account.environ, account.folder)

@@ -1,7 +1,7 @@
-"""All resources of the API, as declared, in the API's own order.
+"""Declarations of all API resources, in the order of the API documentation.
 
-Each file that declares a resource is found here; a new one needs no entry anywhere. `CATALOG` maps
-a resource's name to its declaration.
+Modules of this package that declare a resource are discovered automatically. `CATALOG` maps the
+name of a resource to its declaration.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ CATALOG: Mapping[str, Declaration] = MappingProxyType(
         )
     }
 )
-"""Every declaration by its resource's name, in the API's order."""
+"""Declarations by resource name, in the order of the API documentation."""
 
 REFERENCES: Mapping[str, str] = MappingProxyType(
     {f"{each.singular.replace(' ', '_')}_id": name for name, each in CATALOG.items()}
 )
-"""Fields that hold the id of a record, each with the record's resource.
+"""Fields that hold the id of another record, each with the resource of that record.
 
-Their names are a resource's singular and `_id`. `assigned_to` and `lead_status_id` are not among
-them, since users and lead statuses have no endpoint.
+A field is named after the singular of the resource, plus `_id`. `assigned_to` and `lead_status_id`
+are not included, because users and lead statuses have no endpoint.
 """
 
 
 def declaration(name: str) -> Declaration:
-    """Declaration of a resource. Raises `UnknownName` with the names allowed."""
+    """Return the declaration of a resource. Raises `UnknownName` with the allowed names."""
     if name not in CATALOG:
         raise UnknownName("resource", name, CATALOG)
     return CATALOG[name]
 
 
 def references(resource: Declaration) -> dict[str, str]:
-    """Fields that hold the id of another record, each with its resource's name."""
+    """Return the fields that hold the id of another record, each with the name of its resource."""
     return {name: REFERENCES[name] for name in resource.fields if name in REFERENCES}
 
 
@@ -67,9 +67,9 @@ def _referred_first() -> Iterator[str]:
 
 
 REFERRED_FIRST = tuple(_referred_first())
-"""Names of all resources; those that others refer to come first."""
+"""Names of all resources. A resource comes after the resources that it refers to."""
 
 
 def subjects_of(resource: str) -> tuple[DataSubject, ...]:
-    """Data subjects of a resource; none where there is no such resource."""
+    """Return the data subjects of a resource; empty if the resource does not exist."""
     return CATALOG[resource].subjects if resource in CATALOG else ()

@@ -1,8 +1,8 @@
-"""Headings under which people know fields that several resources have.
+"""Column headings for fields that several resources share.
 
-A spreadsheet's column is taken for a field by its name or by one of these. Headings of a field that
-one resource alone has stand on that resource's page. All of them are certain enough to be used
-without asking; those that are not are hints (`connector/spreadsheet/columns.py`).
+A spreadsheet column is matched to a field by the field name or by one of these headings. Headings
+of a field that only one resource has are declared with the resource. All headings here are used
+without asking the user; uncertain headings are in `connector/spreadsheet/columns.py`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ENGLISH: Mapping[str, tuple[str, ...]] = {
     "fee_percentage": ("Fee %", "Fee", "Fee percent", "Percentage fee"),
 }
 
-# German, French, Spanish, Dutch and Italian; then what other systems call it in their exports.
+# German, French, Spanish, Dutch and Italian, then headings in exports of other systems.
 _LANGUAGES: Mapping[str, str] = {
     "first_name": "Rufname|Nombre|Nombre de pila|Voornaam|Roepnaam|Nome",
     "last_name": "Familienname|Zuname|Nom|Apellido|Apellidos|Achternaam|Cognome",
@@ -98,7 +98,7 @@ SHARED_ALIASES: Mapping[str, tuple[str, ...]] = {
     name: (*_ENGLISH.get(name, ()), *_several(_LANGUAGES.get(name, "")))
     for name in {**_ENGLISH, **_LANGUAGES}
 }
-"""By the field's name, other headings for it."""
+"""Further headings by field name."""
 
 
 EXPORTS: tuple[tuple[frozenset[str], Mapping[str, str | None]], ...] = (
@@ -119,6 +119,6 @@ EXPORTS: tuple[tuple[frozenset[str], Mapping[str, str | None]], ...] = (
         {"id": None, "title": "current_job_title"},
     ),
 )
-"""Files that other systems export, known by headings that they all have, in plain form; and what
-some of their headings mean there: a field of a candidate, or none.
+"""Exports of other systems: the normalized headings that identify the file, and the candidate
+field of some headings (None if the column is ignored).
 """

@@ -47,7 +47,7 @@ class Booking(
         RequiredWhen(("end_datetime",), on="booking_type", values=("interview", "contract")),
         AcceptedWhen("cancellation_reason", on="status", values=("cancelled",)),
     ),
-    # API 4.5: which datetime these compare with, and whether the bounds belong, is not shown.
+    # API 4.5 does not say which datetime these are compared with, or whether bounds are inclusive.
     filters=(Filter("start_date", Kind.DATE), Filter("end_date", Kind.DATE)),
     natural_keys=(("booking_type", "start_datetime", "candidate_id"),),
     subjects=(
@@ -58,8 +58,8 @@ class Booking(
             phones=("contact_phone",),
             names=(("contact_name",),),
         ),
-        # What was agreed to be paid stays: invoices and fees rest on it, and without the person
-        # it is a figure of the agency's contract with its client.
+        # Agreed payments are kept because invoices and fees depend on them. Without the person they
+        # are figures of the agency's contract with its client.
         DataSubject(
             "the candidate or lead whom it is about",
             (

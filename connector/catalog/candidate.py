@@ -27,7 +27,7 @@ EmploymentStatus = Literal[
 ]
 CandidateIr35 = Literal["inside", "outside", "unknown", "not_applicable"]
 
-# API 3.2: list items and update bodies leave three of the ten states out.
+# API 3.2: list items and update requests allow seven of the ten states.
 _SHORT_STATUS = (
     "new_lead",
     "screening",

@@ -37,8 +37,8 @@ class Company(
             phones=("primary_contact_phone",),
             names=(("primary_contact_name",),),
         ),
-        # An office's address is one person's only where that very address is to be erased, and
-        # no candidate or lead has it.
+        # An office's address is erased only if that address itself is to be erased and no candidate
+        # or lead has it.
         DataSubject("the person with this address", ("email",), emails=("email",), is_office=True),
         DataSubject(
             "the person with this address",

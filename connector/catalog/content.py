@@ -30,7 +30,7 @@ ContentStatus = Literal["draft", "published"]
 
 
 class ContentTypeField(Record):
-    """One field of a content type, as the type's detail answer shows it."""
+    """Field of a content type, as in the detail of the type."""
 
     __slots__ = ()
 

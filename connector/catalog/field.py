@@ -1,7 +1,4 @@
-"""Declaration of a field: `field()`, `shown()`, what bodies accept, and rules.
-
-`resource.py` has the words for a whole resource, and an example.
-"""
+"""Declaration of a field: `field()`, `read_only()`, the values that requests accept, and rules."""
 
 from __future__ import annotations
 
@@ -17,30 +14,34 @@ if TYPE_CHECKING:
     from connector.catalog.resource import Record
 
 Format = Literal["email", "url", "currency", "timezone", "json"]
-"""Form that a string has beyond its type. The API does not say whether it checks it (API 2)."""
+"""Format of a string field. The API does not document whether it validates formats (API 2)."""
 
 Lines = Literal["one", "many"]
-"""Lines of a text field where they do not follow from its being prose."""
+"""Number of lines in a text field, if it differs from the default."""
 
 Personal = Literal["identity", "contact", "pay", "text"]
 """Kind of personal data in a field.
 
-`identity` says who somebody is, with post and employer; `contact` how to reach them or what they
-own; `pay` what they earn or ask for; `text` is free text. Ids are not personal data here, since
-they mean nothing outside the platform, nor are the agency's own labels, as a source or a state.
+`identity` identifies a person, including post and employer. `contact` is contact data or property.
+`pay` is current or expected pay. `text` is free text. Ids are not personal data here because they
+mean nothing outside the platform. Labels of the agency, such as a source or a status, are not
+personal data either.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class DataSubject:
-    """Data subject: fields that describe one person, and how that person is known.
+    """Fields that describe one person, and the fields that identify this person.
 
-    `about` ends a sentence for people: whom the fields describe. `fields` are by default all
-    personal fields of the resource. An id in one of `ids`, or an address in one of `emails`,
-    identifies the person. `phones` have the person's numbers, and each of `names` is a set of
-    fields that make a name: both may belong to other people too. `is_whole` says that the record is
-    the person, so that fields which are not declared describe the person as well. `is_office` says
-    that the address is the record's own.
+    Attributes:
+        about: Description of the person, used at the end of a sentence for users.
+        fields: Personal fields of this person. Default: all personal fields of the resource.
+        ids: Fields whose id identifies the person.
+        emails: Fields whose email address identifies the person.
+        phones: Fields with telephone numbers. Other people may share a number.
+        names: Sets of fields that form a name. Other people may have the same name.
+        is_whole: True if the record is the person, so that undeclared fields belong to the person.
+        is_office: True if the address belongs to an office.
     """
 
     about: str
@@ -54,12 +55,12 @@ class DataSubject:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether the person is not the record itself, but its contact or whom it refers to."""
+        """Return True if the person is not the record but its contact or a referenced record."""
         return not self.is_office and self.ids != ("id",)
 
 
 def the_person(about: str) -> DataSubject:
-    """The one data subject of a resource whose records are people."""
+    """Return the only data subject of a resource whose records are people."""
     return DataSubject(
         about,
         ids=("id",),
@@ -72,7 +73,7 @@ def the_person(about: str) -> DataSubject:
 
 @dataclass(frozen=True, slots=True)
 class FieldInput:
-    """Use of a field in a request body: accepted, required, with which values."""
+    """Use of a field in a request body: whether it is accepted or required, and its values."""
 
     accepted: bool = True
     required: bool = False
@@ -85,13 +86,13 @@ REFUSED = FieldInput(accepted=False)
 
 
 def only(*values: str, required: bool = False) -> FieldInput:
-    """Input of a field that a request body takes with these values only."""
+    """Return the input of a field that a request body accepts with these values only."""
     return FieldInput(required=required, values=values)
 
 
 @dataclass(frozen=True, slots=True)
 class RequiredWhen:
-    """On create, `fields` are required when the field `on` has one of `values`."""
+    """Rule: on create, `fields` are required if the field `on` has one of `values`."""
 
     fields: tuple[str, ...]
     on: str
@@ -100,14 +101,14 @@ class RequiredWhen:
 
 @dataclass(frozen=True, slots=True)
 class AtLeastOneOf:
-    """On create, at least one of `fields` must have a value."""
+    """Rule: on create, at least one of `fields` must have a value."""
 
     fields: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AcceptedWhen:
-    """On update, `field` is sent when the field `on` is sent with one of `values`."""
+    """Rule: on update, `field` is only sent if the field `on` is sent with one of `values`."""
 
     field: str
     on: str
@@ -119,7 +120,7 @@ Rule = RequiredWhen | AtLeastOneOf | AcceptedWhen
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Query parameter that narrows a list; without `values`, any of its kind."""
+    """Query parameter that filters a list. Without `values`, any value of its kind is allowed."""
 
     name: str
     kind: Kind
@@ -128,11 +129,13 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field as declared.
+    """Declaration of one field.
 
-    `values` are those that are documented for a detail, `item_values` those for a list item; both
-    are empty unless the field is a choice. Other values in answers are kept as they come.
-    `personal` is None if the field says nothing about a person.
+    Attributes:
+        values: Documented values in a detail; empty unless the field is a choice. Other values in
+            responses are kept unchanged.
+        item_values: Documented values in a list item; empty unless the field is a choice.
+        personal: Kind of personal data; None if the field says nothing about a person.
     """
 
     name: str
@@ -155,33 +158,33 @@ class Field:
 
     @property
     def is_prose(self) -> bool:
-        """Whether people write sentences here, which may name other people."""
+        """Return True if users write sentences here, which may name other people."""
         return self.prose or self.personal == "text"
 
     @property
     def is_one_line(self) -> bool:
-        """Whether the value is written in one line, as a name, a city or a date."""
+        """Return True if the value is written in one line, such as a name, a city or a date."""
         return not self.is_prose if self.lines is None else self.lines == "one"
 
     @property
     def is_long_text(self) -> bool:
-        """Whether the value is a text of several lines that answers show, as notes.
+        """Return True if the value is a text of several lines that responses show, such as notes.
 
-        Such a text is easily lost when it is overwritten, and more text can be appended to it.
+        Such a text is easily lost when it is overwritten, and text can be appended to it.
         """
         is_text = self.kind is Kind.STRING and not self.values and self.format is None
         return is_text and not self.is_one_line and not self.write_only
 
     @property
     def is_computed(self) -> bool:
-        """Whether the API computes the value for each answer, as a count of other records."""
+        """Return True if the API computes the value for each response, such as a count."""
         return self.kind is Kind.INTEGER and not self.create.accepted
 
     def read(self, value: Any) -> tuple[Any, str | None]:
-        """Read one value of an answer: the value, and a problem or None. Never raises.
+        """Read one value of a response: return the value and a problem or None. Never raises.
 
-        A value that cannot be read as the field's kind gives `(None, problem)`; the answer as
-        received still has it. A choice that is not documented is kept, and is a problem as well.
+        A value that cannot be read as the kind of the field results in `(None, problem)`; the raw
+        response still contains it. An undocumented choice is kept and reported as a problem.
         """
         if value is None:
             return None, None
@@ -203,7 +206,7 @@ class Attribute:
     field: Field
 
     def __get__(self, record: Record | None, owner: type) -> Any:
-        """The value, as its kind; None where the answer has none or it cannot be read.
+        """Return the value as its kind; None if it is missing or cannot be read.
 
         Raises `AttributeError` for a field that a record of this shape does not show.
         """
@@ -219,7 +222,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class FieldArguments:
-    """Arguments of `field()`, until the class and its annotations are known."""
+    """Arguments of `field()`, stored until the class and its annotations are known."""
 
     about: str
     create: FieldInput
@@ -250,15 +253,21 @@ def field(
     prose: bool = False,
     lines: Lines | None = None,
 ) -> Any:
-    """Declare a field that people may write; `about` is the column's comment.
+    """Declare a field that requests may contain.
 
-    `create` and `update` say what request bodies accept (default: optional, any value of the type;
-    API 2). `listed`: list items show it, and not only details. `write_only`: only requests have it.
-    `sortable` and `filterable`: lists take it as `sort`, or as a query parameter. `item`: the
-    values documented for list items, if they are fewer. `format`: a form beyond the type.
-    `personal`: what kind of personal data it is. `prose`: sentences that may name people, in a
-    field that is not personal itself. `lines`: a text has one line or may have many (default: prose
-    may have many, any other text has one).
+    Args:
+        about: Comment of the column.
+        create: Values that create requests accept. Default: any value of the type (API 2).
+        update: Values that update requests accept. Same default.
+        listed: True if list items contain the field, not only details.
+        write_only: True if only requests contain the field.
+        sortable: True if lists accept the field as `sort`.
+        filterable: True if lists accept the field as a query parameter.
+        item: Values documented for list items, if they are fewer.
+        format: Format of a string.
+        personal: Kind of personal data.
+        prose: True for sentences that may name people, in a field that is not personal itself.
+        lines: Number of lines of a text. Default: prose may have many lines, other texts have one.
     """
     return FieldArguments(
         about,
@@ -284,7 +293,7 @@ def shown(
     personal: Personal | None = None,
     prose: bool = False,
 ) -> Any:
-    """Declare a field that only answers have (API 2, marked "detail")."""
+    """Declare a field that only responses contain (API 2, marked "detail")."""
     return field(
         about,
         create=REFUSED,
@@ -297,7 +306,7 @@ def shown(
 
 
 def make_field(name: str, draft: FieldArguments, annotation: Any) -> Field:
-    """Make the field from the arguments of `field()` and from its annotation."""
+    """Create the field from the arguments of `field()` and its annotation."""
     nullable = False
     if get_origin(annotation) in (Union, types.UnionType):
         arms = [a for a in get_args(annotation) if a is not types.NoneType]

@@ -1,8 +1,8 @@
-"""Comparison of field values: whether the API shows what was sent.
+"""Comparison of sent field values with the values that the API shows.
 
-The API may write a value in another form (API, conventions): `1.0` for `1`, an offset for `Z`, a
-moment cut to the second, no blanks around a text, null for an empty one. None of these is a
-difference. Fields that an answer does not have are not compared.
+The API may format a value differently (API, conventions): `1.0` for `1`, an offset for `Z`, a
+timestamp without microseconds, a text without outer blanks, null for an empty text. These are not
+differences. Fields that a response does not contain are not compared.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from connector.catalog.resource import Declaration
 from connector.catalog.value import Kind
 
 _UNITS = (1_000, 1_000_000)
-"""Microseconds to which a server may cut its moments."""
+"""Units in microseconds to which a server may truncate timestamps."""
 
 
 def is_same(field: Field, sent: Any, shown: Any) -> bool:
-    """Whether the value shown is the value sent, whatever its form."""
+    """Return True if the shown value equals the sent value, regardless of its format."""
     if field.kind is Kind.VALUES:
         return not differing_keys(sent, shown)
     if _is_blank(sent) or _is_blank(shown):
@@ -40,7 +40,7 @@ def is_same(field: Field, sent: Any, shown: Any) -> bool:
 def normalize_text(text: str) -> str:
     """Return the text without outer blanks, with each accented letter as one character.
 
-    Two encodings of the same letters (NFC and NFD) are equal, as they are where rows are matched.
+    The two encodings of a letter (NFC and NFD) become equal, as in the matching of rows.
     """
     return (text if text.isascii() else normalize("NFC", text)).strip()
 
@@ -48,9 +48,9 @@ def normalize_text(text: str) -> str:
 def differing_fields(
     resource: Declaration, sent: Mapping[str, Any], shown: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    """Names of the sent fields that an answer shows with another value.
+    """Return the names of sent fields that a response shows with another value.
 
-    Fields that the answer leaves out are not among them: an echo may have fewer (API 4.7).
+    Fields that the response does not contain are not included: an echo may have fewer (API 4.7).
     """
     return tuple(
         name
@@ -62,9 +62,9 @@ def differing_fields(
 def missing_fields(
     resource: Declaration, wanted: Mapping[str, Any], detail: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    """Names of the fields that a detail does not have as wanted.
+    """Return the names of fields whose value in a detail is not the wanted value.
 
-    A field that a detail leaves out is empty. Fields that are never shown are not among them.
+    A field that a detail does not contain is empty. Write-only fields are not included.
     """
     return tuple(
         name
@@ -83,12 +83,12 @@ def _cut(moment: datetime, unit: int) -> datetime:
 
 
 def content_values(value: Any) -> Mapping[str, Any]:
-    """Values of a content item by key; empty if the value is none."""
+    """Return the values of a content item by key; empty if there are none."""
     return value if isinstance(value, dict) else {}
 
 
 def differing_keys(sent: Any, shown: Any) -> list[str]:
-    """The keys of content values sent that are shown otherwise."""
+    """Return the keys of sent content values that are shown with another value."""
     return [
         key
         for key, value in content_values(sent).items()
@@ -103,5 +103,5 @@ def _is_same_content_value(value: Any, shown: Any, key: str) -> bool:
         return all(blanks)
     if isinstance(value, list) or isinstance(other, list):
         return bool(value == other)
-    # A content value has no declared type (API 2.7): its text is what both sides agree on.
+    # A content value has no declared type (API 2.7), so the values are compared as text.
     return value == other or normalize_text(str(value)) == normalize_text(str(other))

@@ -1,7 +1,7 @@
-"""Page of a list: its items, and what it says of the list's end (API 4.1).
+"""Page of a list: its items and its position in the list (API 4.1).
 
-All rows of a page are of one instant; its `total` may be of another. On a page that is not full,
-the rows themselves show where the list ends, so that the total need not be trusted.
+All rows of a page belong to one point in time; `total` may belong to another. On a page that is not
+full, the rows show where the list ends, so `total` is not needed.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from datetime import datetime
 from typing import Generic, Literal, TypeVar
 
 PER_PAGE_MAX = 100
-"""The most list items that one request may ask for (API 8.1)."""
+"""Maximum number of list items that one request can return (API 8.1)."""
 
 LATENESS_SECONDS = 120.0
-"""How late a list may show a change, until a stream has shown a later one."""
+"""Delay with which a list may show a change, until a stream shows a longer one."""
 
 LATENESS_SECONDS_MAX = 3600.0
-"""The longest lateness that is learned: a verification pass finds changes that are later."""
+"""Longest lateness that is learned; a verification pass finds later changes."""
 
 LATENESS_UNTIMED_SECONDS = 3600.0
-"""The lateness while the server's clock is unknown, because its answers have no `Date`."""
+"""Lateness used while the server clock is unknown, because responses have no `Date`."""
 
 Order = Literal["asc", "desc"]
 
@@ -31,9 +31,11 @@ I_co = TypeVar("I_co", covariant=True)
 class Page(Generic[I_co]):
     """One page of a list (API 4.1).
 
-    `items` are list items: a field that lists do not show raises `AttributeError`. `per_page` is
-    what the server applied. `served_at` is the server's clock, None if the answer has no `Date`;
-    `heard_at` is our own clock when the answer came, None if it was not noted.
+    Attributes:
+        items: List items. A field that lists do not show raises `AttributeError`.
+        per_page: Page size that the server applied.
+        served_at: Server clock; None if the response has no `Date`.
+        received_at: Local clock when the response arrived; None if it was not recorded.
     """
 
     items: tuple[I_co, ...]
@@ -47,36 +49,37 @@ class Page(Generic[I_co]):
 
     @property
     def dated_at(self) -> datetime:
-        """Moment of the page, by the server's clock, or else by ours."""
+        """Time of the page by the server clock, or by the local clock if that is unknown."""
         moment = self.served_at or self.heard_at
         assert moment is not None, "nobody noted when the page came"
         return moment
 
     @property
     def ahead_seconds(self) -> float | None:
-        """Seconds by which the server is ahead of our clock; None if one of them is not known."""
+        """Seconds by which the server clock is ahead; None if one of the clocks is unknown."""
         if self.heard_at is None or self.served_at is None:
             return None
         return (self.served_at - self.heard_at).total_seconds()
 
     @property
     def is_full(self) -> bool:
-        """Whether the page is full, so that it does not show the list's end."""
+        """Return True if the page is full, so that it does not show where the list ends."""
         return len(self.items) >= self.per_page
 
     @property
     def is_last(self) -> bool:
-        """Whether no page follows, by the rows and the total of this answer."""
+        """Return True if no page follows, by the rows and the total of this response."""
         return self.ends_list(0)
 
     def ends_list(self, offset: int) -> bool:
-        """Whether no page follows, in a list that has `offset` more rows than its total."""
+        """Return True if no page follows in a list that has `offset` more rows than its total."""
         return not self.is_full or self.page * self.per_page >= self.length(offset)
 
     def length(self, offset: int) -> int:
-        """Records of the list, by its rows if it ends here, else by its total and `offset`.
+        """Return the number of records in the list: by its rows if it ends here, else by its total
+        plus `offset`.
 
-        An offset that leaves fewer records than the pages show is out of date, and does not count.
+        An offset that results in fewer records than the pages show is outdated and ignored.
         """
         if not self.is_full:
             return self.count
@@ -85,7 +88,7 @@ class Page(Generic[I_co]):
 
     @property
     def count(self) -> int:
-        """Records of the list: by its rows if it ends on this page, else by the total."""
+        """Return the number of records: by the rows if the list ends here, else by the total."""
         if self.is_full:
             return self.total
         return (self.page - 1) * self.per_page + len(self.items)
@@ -94,7 +97,8 @@ class Page(Generic[I_co]):
     def offset(self) -> int | None:
         """Rows of the list beyond its total; None if the page does not show them.
 
-        A full page does not show the end, and an empty one not how many rows come before it.
+        A full page does not show the end of the list. An empty page does not show how many rows
+        precede it.
         """
         if self.is_full or (not self.items and self.page > 1):
             return None

@@ -1,8 +1,8 @@
 """Declaration of a resource: its address, operations, fields, rules and lists.
 
-A declaration reads like the API's own table (`docs/API.md`) and is the only place where a field,
-a type, an allowed value, a rule, a sort or a list's shape is written. The client's types, the
-landing tables with their comments, the checks of a spreadsheet and the sandbox derive from it.
+A declaration reads like the table of the API documentation (`docs/API.md`). It is the only place
+that defines a field, a type, an allowed value, a rule, a sort order or the shape of a list. The
+client's types, the landing tables, the checks of a spreadsheet and the sandbox derive from it.
 
     class Company(
         Resource,
@@ -17,10 +17,9 @@ landing tables with their comments, the checks of a spreadsheet and the sandbox 
         name: str = field("The company's name.", create=REQUIRED, listed=True, sortable=True)
         company_size: CompanySize | None = field("Number of employees, as a band.")
 
-The annotation gives the type and, for a `Literal`, the values that answers may have; `create=`,
-`update=` and `item=` narrow them where the API accepts or shows fewer. The class is also the type
-of the records that the client returns: an attribute is read from the answer when it is used, and
-the whole answer stays in `raw`. This module knows neither network nor database.
+The annotation defines the type and, for a `Literal`, the values in responses. `create=`, `update=`
+and `item=` restrict these values. The class is also the type of the records that the client
+returns: an attribute is read from the response when it is used, and `raw` is the complete response.
 """
 
 from __future__ import annotations
@@ -50,11 +49,13 @@ Operation = Literal["list", "get", "create", "update", "delete", "convert"]
 
 
 class Record:
-    """Record as an answer showed it; `raw` is that answer, with undeclared fields.
+    """Record of a response.
 
-    `is_item` says that it is a list item: fields that lists do not show raise `AttributeError`.
-    `served_at` is the server's clock when it answered, None if the answer had no `Date`; for list
-    items of a pull it is then our own clock.
+    Attributes:
+        raw: Complete response, including undeclared fields.
+        is_item: True for a list item. Fields that lists do not show raise `AttributeError`.
+        served_at: Server clock of the response; None if it has no `Date`. List items of a pull have
+            the local clock instead.
     """
 
     fields_declared: ClassVar[Mapping[str, Field]] = {}
@@ -90,26 +91,28 @@ class Record:
 
     @property
     def unknown(self) -> dict[str, Any]:
-        """Fields of the answer that are not declared."""
+        """Return the fields of the response that are not declared."""
         return {k: v for k, v in self.raw.items() if k not in self.fields_declared}
 
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """A resource as declared: addresses, scope, operations, fields, rules, lists.
+    """Declaration of a resource: addresses, scope, operations, fields, rules and lists.
 
-    `name` is the resource's name everywhere (command, table, asset). `path` follows `/api/v1` and
-    may contain `{type}`, the slug or id of a record of `parent`. `echoes` name the fields that the
-    answer to an operation has, if they are fewer than a detail's (API 4.7). `converted_status` is
-    the state that only a converted record has (API 3.5).
-
-    `section` is the number in the API's document. `natural_keys` are sets of fields; the first set
-    whose fields all have a value identifies a record. The API promises nothing about uniqueness
-    (API 2, end), so this is the connector's own choice. `found_by` are fields by which a
-    spreadsheet may refer to a record instead of its id, the best known first, each with headings of
-    such a column. `aliases` are headings for the resource's own fields. `subjects` say which people
-    its personal fields describe. `view` is the model of `dbt_like_sql` over the landing table.
-    `sandbox_count` is how many records the sandbox makes up by default.
+    Attributes:
+        name: Name of the resource everywhere (command, table, asset).
+        section: Section of the API documentation.
+        path: Path after `/api/v1`. May contain `{type}`, the slug or id of a record of `parent`.
+        echoes: Fields in the response to an operation, if fewer than in a detail (API 4.7).
+        converted_status: Status that only a converted record has (API 3.5).
+        natural_keys: Sets of fields. The first set whose fields all have a value identifies a
+            record. This is the connector's choice: the API guarantees no uniqueness (API 2, end).
+        found_by: Fields by which a spreadsheet may refer to a record instead of its id, the best
+            known first, each with the headings of such a column.
+        aliases: Further headings for the resource's fields.
+        subjects: People whom the personal fields describe.
+        view: Model of `dbt_like_sql` over the landing table.
+        sandbox_count: Default number of records in the sandbox.
     """
 
     name: str
@@ -137,35 +140,35 @@ class Declaration:
 
     @property
     def item_fields(self) -> tuple[Field, ...]:
-        """The fields that a list item shows."""
+        """Fields of a list item."""
         return tuple(f for f in self.fields.values() if f.listed)
 
     @property
     def detail_fields(self) -> tuple[Field, ...]:
-        """The fields that a detail answer shows."""
+        """Fields of a detail."""
         return tuple(f for f in self.fields.values() if not f.write_only)
 
     @property
     def lists_cursor(self) -> bool:
-        """Whether list items show `updated_at`, so that comparing needs no detail."""
+        """Return True if list items show `updated_at`, so that a comparison needs no detail."""
         return self.fields["updated_at"].listed
 
     def read_scope(self) -> str:
-        """The scope that a read needs (API 5.4)."""
+        """Scope that read requests need (API 5.4)."""
         return f"{self.scope}.read"
 
     def write_scope(self) -> str:
-        """The scope that every change needs (API 5.4)."""
+        """Scope that create, update and delete requests need (API 5.4)."""
         return f"{self.scope}.write"
 
     def field(self, name: str) -> Field:
-        """The field of that name. Raises `UnknownName` with the names allowed."""
+        """Return the field of that name. Raises `UnknownName` with the allowed names."""
         if name not in self.fields:
             raise UnknownName(f"field of {self.name}", name, self.fields)
         return self.fields[name]
 
     def bodies(self, operation: Literal["create", "update"]) -> Iterator[tuple[Field, FieldInput]]:
-        """The fields that a request body of that operation takes, each with its `FieldInput`."""
+        """Return the fields that a request body of the operation accepts, each with its input."""
         for each in self.fields.values() if operation in self.operations else ():
             taken = each.create if operation == "create" else each.update
             if taken.accepted:
@@ -173,7 +176,7 @@ class Declaration:
 
 
 class Resource(Record):
-    """Resource of the API: a record of any has these three fields (API 2)."""
+    """Base class of all resources, with the three fields that every record has (API 2)."""
 
     __slots__ = ()
     declaration: ClassVar[Declaration]
@@ -244,6 +247,6 @@ def _filters_of(fields: Mapping[str, Field]) -> tuple[Filter, ...]:
 
 
 def _settled(subject: DataSubject, fields: Mapping[str, Field]) -> DataSubject:
-    """The subject with its fields: all personal ones where the page names none."""
+    """Return the subject with its fields. The default is all personal fields."""
     personal = tuple(f.name for f in fields.values() if f.personal is not None)
     return replace(subject, fields=subject.fields or personal)

@@ -1,7 +1,7 @@
-"""Types of the API's fields, and how a JSON value is read as each of them.
+"""Types of API fields, and the functions that read a JSON value as each type.
 
-Reading is strict about meaning and lenient about form. A value that cannot be read as its type
-raises `ValueError` or `TypeError`, and the caller keeps the answer as received.
+A value that cannot be read as its type raises `ValueError` or `TypeError`; the caller keeps the
+raw response.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from enum import StrEnum
 from typing import Any, NewType
 
 Uuid = NewType("Uuid", str)
-"""A string that identifies a record; its inner form is not interpreted."""
+"""Id of a record, as an opaque string."""
 
 FieldValue = str | int | float | bool | None | list[str]
-"""Value of a content item under one `field_key`: a single one, or a list of strings (API 2.7)."""
+"""Value of one `field_key` of a content item: a single value or a list of strings (API 2.7)."""
 
 MARK = "[erased]"
-"""Text in the place of what an erasure removed: a whole value, or a part of a text."""
+"""Text that replaces an erased value or an erased part of a text."""
 
 VALUE_ERASED = "value_erased"
-"""Code of a problem about a value that `is_redacted`."""
+"""Code of the problem of a value that `is_redacted`."""
 
 
 class Kind(StrEnum):
-    """The type of a field, in the API's own words (conventions, and section 2)."""
+    """Type of a field, with the names that the API documentation uses (conventions, section 2)."""
 
     STRING = "string"
     UUID = "uuid"
@@ -49,21 +49,21 @@ KINDS: Mapping[Any, Kind] = {
     date: Kind.DATE,
     datetime: Kind.DATETIME,
 }
-"""The kind that an annotation stands for."""
+"""Kind of field by type annotation."""
 
 
 def read(kind: Kind, value: Any) -> Any:
-    """JSON value as its kind: `datetime` in UTC, `number` a float, `array` a list.
+    """Return a JSON value as its kind: `datetime` in UTC, `number` as float, `array` as list.
 
-    Raises `ValueError`, `TypeError` or `OverflowError` where the value is not of the kind.
+    Raises `ValueError`, `TypeError` or `OverflowError` if the value is not of the kind.
     """
     return _READERS[kind](value)
 
 
 def is_redacted(value: Any) -> bool:
-    """Whether an erasure removed the value or a part of it.
+    """Return True if the value, or a part of it, was erased.
 
-    Such a value is never sent, and proves nothing. All texts and names are searched for `MARK`.
+    Such a value is never sent and does not count as proof. Texts and names are searched for `MARK`.
     """
     if isinstance(value, str):
         return MARK in value
@@ -73,7 +73,7 @@ def is_redacted(value: Any) -> bool:
 
 
 def read_datetime(value: Any) -> datetime:
-    """ISO 8601 timestamp as an aware datetime; without a suffix it is UTC (API).
+    """Return an ISO 8601 timestamp as an aware datetime; UTC if it has no offset (API).
 
     Raises `ValueError` or `TypeError`.
     """
@@ -99,7 +99,7 @@ def _number(value: Any) -> float:
 def _integer(value: Any) -> int:
     if isinstance(value, bool):
         raise TypeError
-    # Through a float only where it is one: a large integer would lose its last digits.
+    # Only fractions are converted through float: a large integer would lose its last digits.
     whole = int(value)
     if isinstance(value, float) and whole != value:
         raise ValueError
@@ -117,7 +117,7 @@ def _bool(value: Any) -> bool:
 def _date(value: Any) -> date:
     if not isinstance(value, str):
         raise TypeError
-    # A datetime where a date belongs is cut to its date: some serialisers add midnight.
+    # A datetime is cut to its date because some serialisers add midnight.
     return date.fromisoformat(value[:10])
 
 
@@ -130,7 +130,7 @@ def _parts(value: Any) -> list[dict[str, Any]]:
 def _values(value: Any) -> dict[str, Any]:
     if isinstance(value, dict):
         return value
-    # An empty map is an empty array to some serialisers.
+    # Some serialisers write an empty map as an empty array.
     if value == []:
         return {}
     raise TypeError

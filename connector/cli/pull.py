@@ -24,6 +24,7 @@ from connector.cli.session import Command, RunProgress, Session
 from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError, Misused, closed, count_noun
 from connector.errors_api import Stopped
+from connector.ledger.journal import has_open_rows
 from connector.ledger.quota import MonthUse
 from connector.log import shortened
 from connector.operations.findings import ALERTS
@@ -43,7 +44,6 @@ from connector.pulls.error_hints import (
 from connector.pulls.outcome import WAIT_TOLD_SECONDS_MIN, PullReport
 from connector.pulls.resource_pull import PullOptions
 from connector.pulls.run import pull as run_pull
-from connector.pushes.batch import settle
 from connector.settings.accounts import ConfiguredAccount, refuse_one_for_all
 from connector.settings.model import ENVIRONMENT, Settings
 from connector.warehouse.landing import SUPPRESSED
@@ -84,8 +84,8 @@ HEADINGS = tuple({"proven": "verified", "total": "API total"}.get(name, name) fo
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
-    help="Additional requests for re-verifying the records that were verified longest ago. Records"
-    " that differ are read again.",
+    help="Number of additional requests. They re-verify the records that were verified longest "
+    "ago. Records that differ are read again.",
 )
 @click.option(
     "--ids",
@@ -189,8 +189,11 @@ def _pull(
     if report.outcome in ("done", "partial"):
         budget = asked.get("budget")
         left = None if budget is None else budget - report.requests
-        if left != 0 and (told := asyncio.run(settle(settings, budget=left))):
-            session.terminal.say(closed(told))
+        if left != 0 and has_open_rows(settings.folder):
+            from connector.pushes.batch import settle  # noqa: PLC0415 # only after a push
+
+            if told := asyncio.run(settle(settings, budget=left)):
+                session.terminal.say(closed(told))
     return report.exit_status
 
 
@@ -262,7 +265,7 @@ def failure_lines(report: PullReport) -> Iterator[str]:
             yield f"{describe_anomalies(name, odd)} {ALERTS['anomalies'].action}"
     not_started = [n for n, each in report.resources.items() if each.outcome == "not_started"]
     if not_started:
-        yield f"not started: {', '.join(not_started)}"
+        yield f"not pulled, because the run ended before: {', '.join(not_started)}"
 
 
 def _closing_sentence(report: PullReport) -> str:
@@ -445,7 +448,7 @@ def _print_plan(terminal: Terminal, report: PlanReport) -> None:
     ]
     terminal.print_table(PLAN_HEADINGS, rows)
     for name in report.skipped:
-        terminal.warn(f"{name} is skipped: the key's scopes do not cover it")
+        terminal.warn(f"{name}: skipped, because the API key does not have the scope")
     first = [name for name, each in report.prices.items() if each.is_first]
     if first:
         terminal.say(f"Never loaded before: {', '.join(first)}.")

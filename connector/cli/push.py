@@ -128,7 +128,7 @@ def push_options(*names: str, **more: Any) -> Callable[[F], F]:
 @click.option(
     "--no-wait",
     is_flag=True,
-    help="Do not wait for the records of lost answers; leave the rows unconfirmed.",
+    help="If the answer to a row is lost, do not wait for its record. The row stays unconfirmed.",
 )
 @click.option(
     "--report",
@@ -260,7 +260,7 @@ def _print_reading(terminal: Terminal, report: PushReport) -> None:
     has_no_headings = any(each.code == "headings" for each in preview.questions)
     for left in () if has_no_headings else columns.unmapped:
         likely = "; ".join(f"{name} ({why})" for name, why in left.suggestions)
-        hint = f" Perhaps it is {likely}." if likely else ""
+        hint = f" It may be the field {likely}." if likely else ""
         terminal.warn(f"column {left.heading!r} is not imported: {left.reason}.{hint}")
     if columns.missing:
         resource, missing = preview.asked.resource, ", ".join(columns.missing)
@@ -269,7 +269,8 @@ def _print_reading(terminal: Terminal, report: PushReport) -> None:
         terminal.warn(f"the file has no column for {missing}{rows}. {ADD_COLUMNS}")
     if merged := preview.table.merged:
         terminal.warn(
-            f"merged cells: {', '.join(merged)}. Only the first cell of each range has a value."
+            f"the file has merged cells: {', '.join(merged)}. Only the first cell of each range "
+            f"has a value."
             " Unmerge the cells and fill in the others if they need the value."
         )
 
@@ -282,7 +283,7 @@ def _print(terminal: Terminal, report: PushReport) -> None:
     summary = report.summary
     previewed = report.preview.summary
     if summary.troubled:
-        have = "row has a problem and is" if summary.troubled == 1 else "rows have problems and are"
+        have = "row has an error and is" if summary.troubled == 1 else "rows have errors and are"
         refused = f"{summary.troubled:,} {have} not sent:"
         _print_groups(terminal, summary.problems, refused)
     if previewed.warned:
@@ -352,7 +353,7 @@ _HINTS: Mapping[str, str] = {
     "unknown_value": "A column mapping (--mapping) can translate values.",
     "value_not_accepted": "A column mapping (--mapping) can translate values.",
     "says_nothing": "To import the word itself, keep it in a column mapping (--mapping).",
-    "number_in_text": "If no digit is lost, add whole_numbers = true to a column mapping.",
+    "number_in_text": "If no digit is missing, add whole_numbers = true to a column mapping.",
     "no_time_zone": "A column mapping (--mapping) can set the time zone of a column.",
     "record_unknown": "If the record is new, run 'connector pull' first.",
     "record_not_read": "Run 'connector pull' first.",
@@ -368,7 +369,7 @@ def _closing_sentence(report: PushReport) -> Iterator[str]:
     if report.file is not None:
         yield f"Report: {report.file}"
     if leads := report.counts.get("convert", 0) + report.counts.get("converted", 0):
-        yield f"{count_noun(leads, 'conversion')}: a converted lead cannot be restored."
+        yield f"{count_noun(leads, 'conversion')}: a conversion cannot be undone."
     if report.is_held_back:
         questions = "question" if len(report.preview.stopping) == 1 else "questions"
         yield f"Nothing was sent. Answer the {questions} above first."
@@ -378,7 +379,7 @@ def _closing_sentence(report: PushReport) -> Iterator[str]:
         return
     sent = describe_cost(report.requests, report.seconds)
     if batch is None:
-        yield f"Nothing was sent, because the pull before it did not finish ({sent})."
+        yield f"Nothing was sent, because the pull before the push did not finish ({sent})."
         return
     held = report.counts.get("held", 0)
     if held:
@@ -398,7 +399,7 @@ def _preview_text(preview: Preview) -> str:
     if preview.month_share:
         cost += f", {preview.month_share:.1%} of the month's quota"
     if preview.minutes is not None and preview.minutes >= 1:
-        cost += f", {preview.minutes:,.0f} minutes at the last known limit"
+        cost += f", {preview.minutes:,.0f} minutes at the last known rate limit"
     compared = "the local copy is empty"
     if preview.pulled_at:
         compared = f"compared with the copy of {preview.pulled_at:.16}"

@@ -75,7 +75,7 @@ def _serve(sandbox: Sandbox) -> None:
     stop = Event()
 
     def release(*_: object) -> None:
-        released = count_noun(sandbox.faults.apply_delayed_effects(), "effect")
+        released = count_noun(sandbox.apply_delayed_effects(), "effect")
         click.echo(f"now visible: {released}", err=True)
 
     signal.signal(signal.SIGUSR1, release)

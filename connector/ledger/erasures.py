@@ -8,7 +8,6 @@ One method, one transaction. The note of whom an erasure is about is wiped when 
 from __future__ import annotations
 
 import json
-import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,8 +17,7 @@ from typing import Any
 
 from connector.errors import WarehouseBusy
 from connector.ledger.journal_persons import JournalMatches, reduce_journal
-from connector.ledger.journal_reads import parse_moment
-from connector.ledger.journal_writes import JournalChange
+from connector.ledger.journal_writer import JournalWriter
 from connector.ledger.ledger import Ledger
 from connector.ledger.person import Person
 from connector.ledger.receipts import (
@@ -86,21 +84,19 @@ class Erasures:
                     for each in theirs
                 ],
             )
-            self._remove_persons(connection, persons, at)
+            self._remove_persons(persons, at)
 
     def remove_persons(self, persons: Sequence[Person], at: datetime) -> None:
         """Take persons out of the journal again: something may have come in since."""
         with self._ledger.writing() as connection:
             connection.execute("PRAGMA secure_delete = ON")
-            self._remove_persons(connection, persons, at)
+            self._remove_persons(persons, at)
 
-    @staticmethod
-    def _remove_persons(
-        connection: sqlite3.Connection, persons: Sequence[Person], at: datetime
-    ) -> None:
-        change = JournalChange(connection, at)
-        for person in persons:
-            reduce_journal(connection, person, change)
+    def _remove_persons(self, persons: Sequence[Person], at: datetime) -> None:
+        journal = JournalWriter(self._ledger, None, now=lambda: at)
+        with journal.writing() as change:
+            for person in persons:
+                reduce_journal(change.connection, person, journal)
 
     def open_erasures(self) -> tuple[OpenErasure, ...]:
         """The erasures that were begun and have not ended, the oldest first."""
@@ -215,7 +211,8 @@ class Erasures:
                     return
                 if time.monotonic() >= until:
                     raise WarehouseBusy(
-                        f"another process is reading {self._ledger.path}",
+                        f"another process is reading {self._ledger.path}, so deleted data cannot "
+                        f"be removed from it",
                         action=(
                             "Stop that process, then run 'connector erase --apply' again to "
                             "continue."
@@ -294,4 +291,7 @@ class Backups:
 
 
 def _proven(text: str) -> dict[str, datetime | None]:
-    return {name: parse_moment(each) for name, each in json.loads(text).items()}
+    return {
+        name: None if each is None else datetime.fromisoformat(each)
+        for name, each in json.loads(text).items()
+    }

@@ -20,9 +20,8 @@ from connector.catalog import CATALOG
 from connector.catalog.field import DataSubject
 from connector.catalog.resource import Declaration
 from connector.catalog.value import MARK
-from connector.ledger.journal_reads import RowKey
-from connector.ledger.journal_records import Transition
-from connector.ledger.journal_writes import JournalChange
+from connector.ledger.journal_records import RowKey, Transition
+from connector.ledger.journal_writer import JournalWriter
 from connector.ledger.ledger_schema import OPEN
 from connector.ledger.person import Mention, Person, find_mentions, owned_groups, with_marks
 from connector.ledger.push_plan import Problem
@@ -107,15 +106,15 @@ class _Row:
 
 
 def reduce_journal(
-    connection: sqlite3.Connection, person: Person, change: JournalChange | None
+    connection: sqlite3.Connection, person: Person, journal: JournalWriter | None
 ) -> JournalMatches:
-    """Find the person in the journal; with a `change`, remove the person."""
+    """Find the person in the journal; with a `journal` to write to, remove the person."""
     found = JournalMatches()
     for row in _rows(connection):
-        _reduce_row(row, person, change, found)
+        _reduce_row(row, person, journal, found)
     names = dict(connection.execute("SELECT batch, file FROM push_batches").fetchall())
     for table in _TEXTS:
-        _remove_texts(connection, table, person, change, found)
+        _remove_texts(connection, table, person, journal, found)
     found.files = {batch: names[batch] for batch in found.batches}
     return found
 
@@ -152,7 +151,7 @@ def _rows(connection: sqlite3.Connection) -> Iterator[_Row]:
 
 
 def _reduce_row(
-    row: _Row, person: Person, change: JournalChange | None, found: JournalMatches
+    row: _Row, person: Person, journal: JournalWriter | None, found: JournalMatches
 ) -> None:
     groups = row.groups(person)
     left = row.reduced(groups, person)
@@ -170,25 +169,32 @@ def _reduce_row(
         found.batches.add(row.key[0])
         if row.is_open:
             found.in_doubt.append(row.key)
-    if change is None:
-        return
-    if row.is_planned and not row.is_open and (groups or left):
-        # Never sent, and never to be.
-        change.record_transition(row.key, Transition("refused_here", ERASED.code, (ERASED,)))
-    elif groups:
-        is_own = any(group.ids == ("id",) for group in groups)
-        gone = [name for group in groups for name in group.fields]
-        change.connection.execute(
-            "UPDATE push_problems SET received = NULL, found = NULL, change = ?"
-            " WHERE batch = ? AND number = ? AND (?"
-            " OR field IN (SELECT value FROM json_each(?)))",
-            (change.number, *row.key, is_own, json.dumps(gone)),
-        )
-    if left:
-        _write(row, left, change, is_about=bool(groups))
+    if journal is not None and (groups or left):
+        _remove_person(row, groups, left, journal)
 
 
-def _write(row: _Row, left: Mapping[Part, Any], change: JournalChange, *, is_about: bool) -> None:
+def _remove_person(
+    row: _Row, groups: tuple[DataSubject, ...], left: Mapping[Part, Any], journal: JournalWriter
+) -> None:
+    with journal.writing() as change:
+        if row.is_planned and not row.is_open:
+            # Never sent, and never to be.
+            ended = Transition("refused_here", ERASED.code, (ERASED,))
+            journal.record_transition(row.key, ended)
+        elif groups:
+            is_own = any(group.ids == ("id",) for group in groups)
+            gone = [name for group in groups for name in group.fields]
+            change.connection.execute(
+                "UPDATE push_problems SET received = NULL, found = NULL, change = ?"
+                " WHERE batch = ? AND number = ? AND (?"
+                " OR field IN (SELECT value FROM json_each(?)))",
+                (change.number, *row.key, is_own, json.dumps(gone)),
+            )
+        if left:
+            _write(row, left, journal, is_about=bool(groups))
+
+
+def _write(row: _Row, left: Mapping[Part, Any], journal: JournalWriter, *, is_about: bool) -> None:
     values: dict[str, Any] = {}
     if row.task is not None:
         mappings = {which: each for (table, which), each in left.items() if table == "push_rows"}
@@ -200,22 +206,23 @@ def _write(row: _Row, left: Mapping[Part, Any], change: JournalChange, *, is_abo
         values["fingerprint"] = None
     if is_about and (row.record_id is None or row.operation == "create"):
         values["subject"] = None
-    change.update_row(row.key, **values)
-    for (table, which), each in left.items():
-        if table in _KEPT_AS:
-            name, column, kind = _KEPT_AS[table]
-            change.connection.execute(
-                f"UPDATE {table} SET {column} = CAST(? AS {kind}), change = ?"
-                f" WHERE batch = ? AND number = ? AND {name} = ?",
-                (json.dumps(each), change.number, *row.key, which),
-            )
+    with journal.writing() as change:
+        journal.update_row(row.key, **values)
+        for (table, which), each in left.items():
+            if table in _KEPT_AS:
+                name, column, kind = _KEPT_AS[table]
+                change.connection.execute(
+                    f"UPDATE {table} SET {column} = CAST(? AS {kind}), change = ?"
+                    f" WHERE batch = ? AND number = ? AND {name} = ?",
+                    (json.dumps(each), change.number, *row.key, which),
+                )
 
 
 def _remove_texts(
     connection: sqlite3.Connection,
     table: str,
     person: Person,
-    change: JournalChange | None,
+    journal: JournalWriter | None,
     found: JournalMatches,
 ) -> None:
     """Remove the texts of a table that name the person."""
@@ -227,8 +234,10 @@ def _remove_texts(
             continue
         found.counts[table] += 1
         found.batches.add(batch)
-        if change is not None:
-            sets = ", ".join(f"{name} = ?" for name in columns)
+        if journal is None:
+            continue
+        sets = ", ".join(f"{name} = ?" for name in columns)
+        with journal.writing() as change:
             connection.execute(
                 f"UPDATE {table} SET {sets}, change = ? WHERE rowid = ?",
                 (*left, change.number, rowid),

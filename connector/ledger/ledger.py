@@ -151,7 +151,7 @@ class Ledger:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / LEDGER_FILE
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
 
     def __enter__(self) -> Self:
@@ -221,7 +221,8 @@ class Ledger:
             ).rowcount
         if not renewed:
             raise LeaseLost(
-                f"this {name} (run {run_id}) did not respond in time, and another one has started"
+                f"this {name} (run {run_id}) was paused for too long, and another {name} has "
+                f"started"
             )
         return until
 
@@ -316,7 +317,7 @@ class Ledger:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """The open file, for whoever keeps something else in it: the journal of pushes."""
+        """The open file, for others that keep something in it: the journal of pushes."""
         with self._lock, naming_errors(self.path):
             if self._connection is None:
                 self._connection = connect(self.path)
@@ -324,7 +325,10 @@ class Ledger:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction, on the disk when this is left; all of it is undone by an error."""
+        """Begin a transaction, or join the open one of this thread.
+
+        It is on the disk when this is left; an error undoes all of it.
+        """
         with self.reading() as connection, transaction(connection):
             yield connection
 

@@ -150,7 +150,7 @@ def check_marker(resource: Declaration, plan: PushPlan, terms: PushPolicy) -> No
     is_text = field.kind is Kind.STRING and not field.values and field.format is None
     if not is_text or not field.create.accepted or field.write_only:
         raise Misused(
-            f"{field.name} of {resource.name} cannot carry a marker",
+            f"{field.name} of {resource.name} cannot contain a marker",
             action=(
                 "Choose a text field that can be set when a record is created and that the "
                 "API returns, such as notes or tags."

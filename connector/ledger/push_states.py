@@ -2,7 +2,7 @@
 
 The table is the only place where a transition is written. The steps and the journal both look
 their next state up in it, so that a transition that it does not have is an assertion and never
-a silent step; the diagram of the documents is drawn from it.
+a silent step.
 """
 
 from __future__ import annotations
@@ -286,16 +286,3 @@ def outcome_of_follower(followed: RowOutcome) -> RowOutcome:
     """Outcome of a row that follows another, by the outcome of that one."""
     is_done = followed in ("created", "updated", "converted")
     return "unchanged" if is_done else followed
-
-
-def diagram() -> str:
-    """Mermaid diagram of the table; events between the same states share an arrow."""
-    lines = ["stateDiagram-v2", "    [*] --> read"]
-    for state, following in TRANSITIONS.items():
-        arrows: dict[State, list[str]] = {}
-        for event, next_state in following.items():
-            arrows.setdefault(next_state, []).append(event)
-        for next_state, events in arrows.items():
-            lines.append(f"    {state} --> {next_state}: {', '.join(events)}")
-    lines += [f"    {state} --> [*]" for state in get_args(State) if state in TERMINAL]
-    return "\n".join(lines)

@@ -119,8 +119,8 @@ def month_used_up(month: MonthUse) -> str:
     """Return the sentences on a monthly limit that leaves no request for a pull."""
     reserved = f"; {month.reserve:,} reserved" if month.reserve else ""
     return (
-        f"The monthly limit of {month.limit or 0:,} requests is used up ({month.used:,}"
-        f" used{reserved}). It resets on {month.period.ends}."
+        f"The monthly limit of {month.limit or 0:,} requests is used up ({month.used:,} "
+        f"used{reserved}). The limit resets on {month.period.ends}."
     )
 
 

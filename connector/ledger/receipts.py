@@ -72,7 +72,8 @@ class MissingReceipt:
 
     def __str__(self) -> str:
         return (
-            f"{self.path} is missing, so a lost ledger would forget"
+            f"{self.path} is missing: if the ledger were lost, too, the connector would not "
+            f"recognize"
             f" {count_noun(len(self.hashes), 'hash', 'hashes')} of erased people"
         )
 
@@ -151,7 +152,7 @@ def _check_key(folder: Path) -> None:
         if told.get("key", fingerprint_of(key)) != fingerprint_of(key):
             raise ErasuresUnknown(
                 f"{folder / KEY_FILE} is not the key of {path}: one of the two files belongs to"
-                " another data folder, so erased people could come back unnoticed",
+                " another data folder, so the connector could load erased people again",
                 action=f"Restore {KEY_FILE} from a backup, or move the receipt to its own folder.",
             )
 
@@ -217,8 +218,8 @@ def _documents(folder: Path, pattern: str) -> Iterator[tuple[Path, Any]]:
 
 def _unreadable(path: Path, error: Exception) -> ErasuresUnknown:
     return ErasuresUnknown(
-        f"{path} cannot be read ({type(error).__name__}), so erased people could come back"
-        " unnoticed",
+        f"{path} cannot be read ({type(error).__name__}), so the connector could load erased "
+        f"people again",
         action="Restore the file from a backup. Without a backup, move the file away and run"
         " 'connector doctor --repair': it writes the hashes again if the ledger has them.",
     )

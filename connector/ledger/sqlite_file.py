@@ -114,7 +114,10 @@ def _open(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """One transaction, the only writer: committed, or rolled back by an error."""
+    """Begin a transaction, or join the open one: committed, or rolled back by an error."""
+    if connection.in_transaction:
+        yield
+        return
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield

@@ -1,1 +1,1 @@
-"""Operations: alerts, backups, restores and the state of an installation."""
+"""Operations: alerts, backups, restores and checks of an installation."""

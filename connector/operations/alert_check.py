@@ -1,7 +1,7 @@
-"""Alert checks: look, decide, record, deliver; one at a time for an account.
+"""Alert checks: read, decide, record, deliver; one at a time for an account.
 
-A decision is on the disk before its messages leave. A message that no sink took is sent again by
-the next check, under the same id.
+A decision is stored before its messages are sent. The next check sends a message that no channel
+accepted again, with the same id.
 """
 
 from __future__ import annotations
@@ -34,18 +34,23 @@ from connector.pulls.outcome import to_json_value
 from connector.settings.model import Settings
 
 ALERT_LEASE = "alerts"
-"""Lease of the one process that checks an account's alerts."""
+"""Lease of the process that checks an account's alerts."""
 
 UNUSABLE = "files_unusable"
-"""Alert that can be sent without a ledger that remembers it."""
+"""Code of the alert that can be sent without a ledger to record it."""
 
 
 @dataclass(frozen=True, slots=True)
 class AlertCheck:
-    """Result of a check: the alerts, how many messages arrived, and why others did not.
+    """Result of a check.
 
-    `undelivered` are the recorded alerts whose latest change is not delivered. `is_skipped`:
-    another process is checking.
+    Attributes:
+        alerts: All alerts.
+        due: Alerts to be sent.
+        undelivered: Recorded alerts whose latest change was not delivered.
+        delivered: Number of delivered messages.
+        reasons: Reasons why other messages were not delivered.
+        is_skipped: True if another process is checking.
     """
 
     account: str | None
@@ -58,12 +63,12 @@ class AlertCheck:
 
     @property
     def standing(self) -> tuple[AlertRecord, ...]:
-        """The open alerts."""
+        """Open alerts."""
         return tuple(each for each in self.alerts if each.is_open)
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """A sentence on the messages that did not arrive, if any."""
+        """Sentence on the messages that were not delivered, if any."""
         if not self.undelivered:
             return tuple(f"alerts reach one channel only: {each}" for each in self.reasons)
         alerts = count_noun(len(self.undelivered), "alert was", "alerts were")
@@ -72,7 +77,7 @@ class AlertCheck:
         return (f"{alerts} not delivered since {since:%Y-%m-%d %H:%M:%S}Z{why}",)
 
     def as_json(self) -> dict[str, Any]:
-        """The check as `--json` prints it."""
+        """Return the check as `--json` prints it."""
         return {
             "account": self.account,
             "alerts": to_json_value([asdict(each) for each in self.alerts]),
@@ -90,10 +95,10 @@ def check_alerts(
     sinks: Sequence[Sink] | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> AlertCheck:
-    """Decide which of the account's alerts are due, and deliver them. Without a sink, do nothing.
+    """Decide which of the account's alerts are due and deliver them. Does nothing without a sink.
 
-    `jobs` are the last runs of Dagster's jobs, and `met` is the error that ended the command that
-    checks. Raises a `WarehouseError` of the ledger, after sending it to the sinks.
+    `jobs` are the last runs of Dagster's jobs. `met` is the error that ended the current command.
+    Raises a `WarehouseError` of the ledger, after sending it to the sinks.
     """
     found = sinks_of(settings) if sinks is None else tuple(sinks)
     account, moment = settings.account.value, now()
@@ -128,7 +133,7 @@ def due_alerts(
     jobs: Sequence[JobRun] = (),
     met: ConnectorError | None = None,
 ) -> tuple[AlertRecord, ...]:
-    """Return the alerts that a check would decide on now. Nothing is written or sent."""
+    """Return the alerts that a check would send now. Writes and sends nothing."""
     before = tuple(before)
     sight = {
         subject: found and replace(found, action=settings.name_places(found.action))
@@ -139,7 +144,7 @@ def due_alerts(
 
 
 def open_alerts(settings: Settings) -> AlertCheck:
-    """Return the recorded alerts. Nothing is checked. Raises a `WarehouseError`."""
+    """Return the recorded alerts, without a check. Raises a `WarehouseError`."""
     account = settings.account.value
     with Ledger(settings.folder) as ledger:
         alerts = read_alerts(ledger) if ledger.exists else ()
@@ -149,7 +154,7 @@ def open_alerts(settings: Settings) -> AlertCheck:
 
 
 def present_alerts(settings: Settings, now: datetime) -> AlertCheck:
-    """Return the alerts that a check would find now, with or without sinks. Nothing is written."""
+    """Return the alerts that a check would find now, even without sinks. Writes nothing."""
     recorded = open_alerts(settings)
     alerts = due_alerts(settings, recorded.alerts, now)
     changed = tuple(each for each in alerts if each not in recorded.alerts and each.sent_at is None)
@@ -172,7 +177,7 @@ def trial_message(now: datetime) -> Message:
 
 
 def _deliver(ledger: Ledger, sinks: Sequence[Sink], check: AlertCheck, now: datetime) -> AlertCheck:
-    """Send what is due to every sink. A message is delivered once any sink took it."""
+    """Send due alerts to every sink. A message is delivered if at least one sink accepted it."""
     working, reasons, delivered = list(sinks), list[str](), 0
     alerts, left = list(check.alerts), list[AlertRecord]()
     changed = tuple(each for each in alerts if each.sent_at is None)
@@ -207,8 +212,8 @@ def _deliver(ledger: Ledger, sinks: Sequence[Sink], check: AlertCheck, now: date
 
 
 # -- Without a ledger ------------------------------------------------------------------------------
-# No ledger records that it cannot be written. An empty file does, since a full disk has room for
-# it: its name has the error's code.
+# A ledger cannot record that it cannot be written to. An empty file does, because it fits on a full
+# disk: its name contains the error code.
 
 _UNRECORDED = "told-without-ledger."
 

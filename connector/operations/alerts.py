@@ -1,6 +1,6 @@
 """Alerts that are due, once per change of state, and their messages.
 
-Pure: the time is an argument, and nothing is read or sent. `findings.py` has the conditions.
+This module reads and sends nothing; the time is an argument. `findings.py` defines the conditions.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ def _with_trouble(
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Message about alerts of one code that changed together, or a test message.
+    """Message about alerts with one code that changed together, or a test message.
 
-    `id` is the same when the message is sent again.
+    `id` stays the same when the message is sent again.
     """
 
     id: str
@@ -80,7 +80,7 @@ class Message:
 
 
 HAPPENED_MAX = 2
-"""Resources of one message whose sentences it contains: those of one cause say the same."""
+"""Maximum number of resources in one message whose sentences are included."""
 
 
 def messages_of(

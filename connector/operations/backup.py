@@ -1,7 +1,7 @@
-"""Backups: all is copied next to the file, put into it, read back, then named.
+"""Backups: copy all files, pack them, verify the result, then give it its final name.
 
-What belongs to it comes from a list of what is allowed: nothing that lies about gets in. Until it
-has its name it is no backup: a crash leaves a folder that the next one clears away.
+Only files of an allow list are included. The file gets its name when it is complete. After a crash,
+the next backup removes the remaining temporary folder.
 """
 
 from __future__ import annotations
@@ -42,27 +42,27 @@ from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE, Warehouse
 from connector.warehouse.work_file import copy_whole
 
 FOLDERS = (SEEDS_FOLDER, RECEIPTS_FOLDER, INBOX_FOLDER, MAPS_FOLDER)
-"""Folders that a backup holds, with everything below them that is a plain file."""
+"""Folders in a backup, with all plain files below them."""
 
 FILES = (PUBLISHED_FILE, REPORT_FILE, KEY_FILE)
-"""Files that a backup holds besides the databases. `KEY_FILE` is no key of the API: without it
-no one who was erased is known again.
+"""Files in a backup in addition to the databases. `KEY_FILE` is no API key: without it, erased
+people are not recognized.
 """
 
 _SECRET_BYTES_MAX = 8192
-"""A file that is no larger than this is looked into for a secret of the settings."""
+"""Maximum size of a file that is searched for a secret of the settings."""
 
 
 @dataclass(frozen=True, slots=True)
 class BackupResult:
-    """A backup that is whole, and the older ones that were removed to keep so many."""
+    """Complete backup, and the older backups that were removed because of `keep`."""
 
     file: Path
     manifest: Manifest
     removed: tuple[Path, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """The same as `--json` prints it."""
+        """Return the result as `--json` prints it."""
         return {
             "file": str(self.file),
             "account": self.manifest.account,
@@ -80,13 +80,16 @@ def make_backup(
     keep: int | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> BackupResult:
-    """Back the account's folder up to a new file in the folder `to`, made if missing.
+    """Back up the account's folder to a new file in the folder `to`, which is created if missing.
 
-    With `keep`, remove the account's older backups there but for so many in all.
+    With `keep`, remove older backups of the account in `to`, so that this number remains. A pull or
+    a push may run at the same time.
 
-    It may be done while a pull or a push goes on, and waits for neither. Raises `Misused` where
-    `to` is in the folder that is backed up, `SettingsError` where there is nothing to back up,
-    `BackupError` where a backup of this very second is there, and a `WarehouseError`.
+    Raises:
+        Misused: `to` is in the folder that is backed up.
+        SettingsError: There is nothing to back up.
+        BackupError: A backup of the same second exists.
+        WarehouseError: A file cannot be used.
     """
     if keep is not None and keep < 1:
         raise Misused(f"--keep is {keep}", action="Give 1 or more.")
@@ -96,7 +99,7 @@ def make_backup(
             f"{to} is inside the folder that is backed up",
             action="Choose a folder elsewhere, if possible on another disk.",
         )
-    # A backup without the journal of pushes must not push older, complete backups out.
+    # A backup without the journal of pushes must not replace older, complete backups.
     check_files(settings)
     make_folder(to)
     made = _write(settings, to, now().astimezone(UTC).replace(microsecond=0))
@@ -132,11 +135,11 @@ def _write(settings: Settings, to: Path, made_at: datetime) -> BackupResult:
 
 
 def _stage_files(settings: Settings, staging: Path, made_at: datetime) -> Manifest:
-    """Copy everything that belongs to a backup of the account to the folder `staging`.
+    """Copy all files of the account's backup to the folder `staging`.
 
-    The ledger is copied after the work file, never before it: a ledger that knows more than the
-    work file is what a crash leaves as well, and the next run copes with it. The other way round it
-    would not know of writes whose records have landed.
+    The ledger is copied after the work file. A ledger that is newer than the work file can also
+    result from a crash, and the next run handles it. An older ledger would lack writes whose
+    records are loaded.
     """
     folder = settings.folder
     warehouse, ledger_path = Warehouse(folder), folder / LEDGER_FILE
@@ -145,7 +148,7 @@ def _stage_files(settings: Settings, staging: Path, made_at: datetime) -> Manife
             f"no records are loaded in {folder}, so there is nothing to back up",
             action="Run 'connector pull' first, or check CONNECTOR_DATA_DIR.",
         )
-    # Made now, if no one was ever erased: receipts of later erasures are then of use to a backup.
+    # Created now if there were no erasures, so that this backup can verify later receipts.
     make_key(folder)
     work = copy_whole(warehouse.work, staging / WORK_FILE) if warehouse.exists else None
     ledger = copy_ledger(ledger_path, staging / LEDGER_FILE) if ledger_path.exists() else None
@@ -160,7 +163,7 @@ def _stage_files(settings: Settings, staging: Path, made_at: datetime) -> Manife
 
 
 def _files_to_back_up(folder: Path) -> Iterator[Path]:
-    """The plain files that belong to a backup; no link is followed."""
+    """Yield the plain files that belong to a backup, without following links."""
     for name in FILES:
         if (folder / name).is_file() and not (folder / name).is_symlink():
             yield folder / name
@@ -178,7 +181,7 @@ def _files_to_back_up(folder: Path) -> Iterator[Path]:
 
 
 def _holds_secret(path: Path, secrets: tuple[bytes, ...]) -> bool:
-    """Whether a small file holds a secret: a person has put a key's file here."""
+    """Return True if a small file contains a secret, for example a key file of the user."""
     if path.stat().st_size > _SECRET_BYTES_MAX:
         return False
     content = path.read_bytes()
@@ -187,7 +190,7 @@ def _holds_secret(path: Path, secrets: tuple[bytes, ...]) -> bool:
 
 def _copy(source: Path, target: Path) -> None:
     make_folder(target.parent)
-    # What is published in the meantime has another file: this one is read to its end as it was.
+    # A publication replaces the file, so this file can be read to its end.
     with source.open("rb") as read, create(target) as write:
         shutil.copyfileobj(read, write, 1024 * 1024)
 
@@ -201,7 +204,7 @@ def _entries(staging: Path) -> Iterator[BackupEntry]:
 
 
 def _pack(staging: Path, target: Path, manifest: Manifest) -> None:
-    """Put the files into one; each is removed as soon as it is in it."""
+    """Pack the files into one; each file is deleted after packing."""
     with create(target) as file:
         with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
             content = manifest.as_bytes()
@@ -223,7 +226,7 @@ def _member(name: str, size: int, manifest: Manifest) -> tarfile.TarInfo:
 
 
 def _remove(to: Path, account: str | None, keep: int) -> tuple[Path, ...]:
-    """Remove all but the newest backups of the account; names sort as they were made."""
+    """Remove all but the newest backups of the account; names sort by time."""
     try:
         found = sorted(each for each in to.iterdir() if is_backup_of(each.name, account))
         for each in found[:-keep]:

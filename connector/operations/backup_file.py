@@ -1,7 +1,7 @@
 """Backup files: a tar whose first member is a manifest.
 
-The manifest says of which account and time the backup is, and has every file with its digest,
-against which each is held while it is read.
+The manifest contains the account, the time, and every file with its digest, which is verified when
+the file is read.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from connector.warehouse.duckdb_file import make_folder
 
 MANIFEST = "manifest.json"
 FORMAT = 1
-"""How backups are laid out; a newer version may lay them out differently."""
+"""Version of the backup format."""
 
 BYTES_MAX = 16 * 1024 * 1024
-"""A manifest is never larger than this."""
+"""Maximum size of a manifest."""
 
 _PIECE_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class BackupEntry:
-    """File of a backup: its path below the account's folder, bytes and SHA-256."""
+    """File of a backup: its path below the account's folder, size in bytes and SHA-256."""
 
     name: str
     bytes: int
@@ -46,8 +46,11 @@ class BackupEntry:
 class Manifest:
     """Contents of a backup.
 
-    `account` is None for the unnamed one; `version` is the program's;
-    `work` and `ledger` are the versions of the files, None for a file that the backup lacks.
+    Attributes:
+        account: Name of the account; None for the unnamed one.
+        version: Version of the program.
+        work: Layout version of the work file; None if the backup lacks it.
+        ledger: Layout version of the ledger; None if the backup lacks it.
     """
 
     made_at: datetime
@@ -59,21 +62,21 @@ class Manifest:
     format: int = FORMAT
 
     def file_name(self) -> str:
-        """The backup's name: whose it is, and of when."""
+        """Return the name of the backup file, from account and time."""
         return f"{prefix_of(self.account)}{stamped(self.made_at)}.tar"
 
     def as_json(self) -> dict[str, Any]:
-        """The manifest as it is kept, with a digest of itself."""
+        """Return the manifest as it is stored, with a digest of itself."""
         told = {**asdict(self), "made_at": self.made_at.isoformat()}
         return {**told, "digest": _digest(told)}
 
     def as_bytes(self) -> bytes:
-        """The manifest as a file."""
+        """Return the manifest as the content of a file."""
         return f"{json.dumps(self.as_json(), indent=2)}\n".encode()
 
     @classmethod
     def read(cls, content: bytes, path: Path) -> Self:
-        """The manifest of the backup at `path`. Raises `BackupDamaged`."""
+        """Parse the manifest of the backup at `path`. Raises `BackupDamaged`."""
         try:
             told = json.loads(content)
             if told.pop("digest") != _digest(told):
@@ -98,19 +101,19 @@ _NAME_IT = "Give the backup file, or the folder that 'connector backup' wrote to
 
 
 def prefix_of(account: str | None) -> str:
-    """The beginning of the names of an account's backups."""
+    """Return the beginning of the names of an account's backups."""
     return f"connector-{account or 'unnamed'}-"
 
 
 def is_backup_of(name: str, account: str | None) -> bool:
-    """Whether a file of this name is a backup of the account."""
+    """Return True if a file with this name is a backup of the account."""
     return re.fullmatch(rf"{re.escape(prefix_of(account))}\d{{8}}T\d{{6}}Z\.tar", name) is not None
 
 
 def newest_backup(source: Path, account: str | None) -> Path:
-    """Return the account's newest backup in a folder; a file is returned as it is.
+    """Return the account's newest backup in a folder; a file is returned unchanged.
 
-    Raises `BackupError` if the folder has none, or cannot be read.
+    Raises `BackupError` if the folder has none or cannot be read.
     """
     if not source.is_dir():
         return source
@@ -130,7 +133,7 @@ def _digest(told: Mapping[str, Any]) -> str:
 
 
 def _leads_elsewhere(name: str) -> bool:
-    """Whether a name could lead out of the folder that it is restored to."""
+    """Return True if a name could lead out of the folder that it is restored to."""
     is_absolute = not name or name.startswith("/")
     return is_absolute or ".." in PurePosixPath(name).parts or "\\" in name or "\0" in name
 
@@ -139,30 +142,29 @@ def _leads_elsewhere(name: str) -> bool:
 
 
 def check_backup(path: Path) -> Manifest:
-    """Read the whole backup, and return its manifest.
+    """Read the whole backup and return its manifest.
 
-    Raises `BackupDamaged` where any of it is not as it was written, and a
-    `WarehouseError` where it cannot be read.
+    Raises `BackupDamaged` if any part has changed, and a `WarehouseError` if it cannot be read.
     """
     return _read(path, None)
 
 
 def unpack(path: Path, folder: Path) -> Manifest:
-    """Write the backup's files to an empty folder, readable by its owner alone.
+    """Write the backup's files to an empty folder, readable only by its owner.
 
-    Raises as `check_backup` does; what was written by then is of no use.
+    Raises as `check_backup` does; files written until then are useless.
     """
     return _read(path, folder)
 
 
 def read_manifest(path: Path) -> Manifest:
-    """The backup's manifest, and nothing else of it. Raises as `check_backup` does."""
+    """Return the backup's manifest without reading the rest. Raises as `check_backup` does."""
     with _opened(path) as tar:
         return _manifest(tar, path)
 
 
 def _read(path: Path, folder: Path | None) -> Manifest:
-    """Read exactly the manifest's files, in order, into the folder if there is one."""
+    """Read exactly the manifest's files, in order, and write them to the folder if it is given."""
     with _opened(path) as tar:
         manifest = _manifest(tar, path)
         for each in manifest.entries:
@@ -215,7 +217,7 @@ def _parse_time(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _copy_and_hash(content: IO[bytes], target: IO[bytes] | None) -> tuple[int, str]:
-    """Read to the end, into `target` if there is one: size and digest."""
+    """Read to the end, writing to `target` if it is given; return size and digest."""
     digest, read = hashlib.sha256(), 0
     while piece := content.read(_PIECE_BYTES):
         digest.update(piece)

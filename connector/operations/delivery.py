@@ -1,6 +1,6 @@
 """Delivery of alerts to a webhook and by email.
 
-No error or log line contains the address of a sink, or anything that it answers.
+No error or log line contains the address of a sink or any part of its response.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from connector.settings.model import Settings
 from connector.settings.values import PORTS
 
 SEND_SECONDS = 10.0
-"""Maximum time for one message to a webhook, and for one answer of a mail server."""
+"""Maximum time for one message to a webhook, and for one response of a mail server."""
 
 ANSWERS_MAX = 3
-"""All answers of a mail server together may take this many times the time of one."""
+"""Maximum time for all responses of a mail server, as a multiple of the time for one."""
 
 
 class Sink(Protocol):
@@ -56,9 +56,9 @@ def sinks_of(settings: Settings) -> tuple[Webhook | Email, ...]:
 
 
 def _within(seconds: float, act: Callable[[], None], too_late: str) -> None:
-    """Act, and raise what that raised, or `NotDelivered` after this time.
+    """Call `act` and raise its error, or `NotDelivered` after this time.
 
-    A peer that sends a byte now and then never lets a single read time out.
+    A peer that sends a byte from time to time would never exceed the timeout of a single read.
     """
     failed = list[Exception]()
 
@@ -129,7 +129,7 @@ def as_object(message: Message, settings: Settings) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Webhook:
-    """The webhook of an account."""
+    """Webhook of an account."""
 
     settings: Settings
     seconds: float = SEND_SECONDS
@@ -141,11 +141,11 @@ class Webhook:
         if self.settings.alert_webhook_style.value == "slack":
             shown = {"text": html.escape(shown["text"], quote=False)}
         body = json.dumps(shown).encode("ascii")
-        _within(self.seconds, lambda: self._post(body), "the webhook has not answered")
+        _within(self.seconds, lambda: self._post(body), "the webhook did not answer")
 
     def reach(self) -> None:
         """Connect, and send nothing. Raises `NotDelivered`."""
-        _within(self.seconds, self._connect, "the webhook has not answered")
+        _within(self.seconds, self._connect, "the webhook did not answer")
 
     @property
     def _webhook_address(self) -> str:
@@ -153,12 +153,12 @@ class Webhook:
         return "" if address is None else address.get_secret_value()
 
     def _post(self, body: bytes) -> None:
-        # Commands that only show alerts need not load what sends them.
+        # Commands that only show alerts need not load httpx.
         import httpx  # noqa: PLC0415
 
         headers = {"Content-Type": "application/json", "User-Agent": "recruitment-connector"}
         # A transport, unlike a client, follows no redirects and logs no address. The body of the
-        # answer is not read: it could have any length.
+        # response is not read, because it could have any length.
         timeout = {"timeout": httpx.Timeout(self.seconds).as_dict()}
         try:
             with httpx.HTTPTransport(trust_env=False) as transport:
@@ -168,7 +168,7 @@ class Webhook:
                 response = transport.handle_request(request)
                 response.close()
         except httpx.TimeoutException:
-            raise NotDelivered(f"the webhook has not answered in {self.seconds:g} s") from None
+            raise NotDelivered(f"the webhook did not answer in {self.seconds:g} s") from None
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
             raise NotDelivered(f"the webhook was not reached ({type(error).__name__})") from None
         if not response.is_success:
@@ -191,7 +191,7 @@ class Webhook:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Email:
-    """Emails about an account. `trust` makes the context that verifies the server's certificate."""
+    """Emails about an account. `trust` creates the context that verifies the certificate."""
 
     settings: Settings
     seconds: float = SEND_SECONDS
@@ -199,7 +199,7 @@ class Email:
     name = "email"
 
     def send(self, message: Message) -> None:
-        """Send the message to all recipients. It arrived if the server accepts one of them.
+        """Send the message to all recipients. It is delivered if the server accepts one of them.
 
         Raises `NotDelivered`.
         """
@@ -215,7 +215,7 @@ class Email:
                     server.login(user, password.get_secret_value())
                 server.send_message(self._letter(message), sender, to)
 
-        _within(ANSWERS_MAX * self.seconds, hand_in, "the mail server has not taken it")
+        _within(ANSWERS_MAX * self.seconds, hand_in, "the mail server did not accept the message")
 
     def reach(self) -> None:
         """Connect, and send nothing. Raises `NotDelivered`."""
@@ -224,7 +224,7 @@ class Email:
             with self._connected():
                 pass
 
-        _within(ANSWERS_MAX * self.seconds, greet, "the mail server has not greeted")
+        _within(ANSWERS_MAX * self.seconds, greet, "the mail server did not answer")
 
     @property
     def _port(self) -> int:
@@ -237,7 +237,7 @@ class Email:
         letter["From"] = sender
         letter["To"] = ", ".join(self.settings.alert_email_to.value)
         letter["Date"] = format_datetime(message.at)
-        # The same for a second sending of the same message, so that programs show it once.
+        # The same for a repeated message, so that mail programs show it once.
         letter["Message-ID"] = f"<{message.id}@{sender.rpartition('@')[2]}>"
         letter["Auto-Submitted"] = "auto-generated"
         letter.set_content(as_text(message, self.settings))
@@ -245,7 +245,7 @@ class Email:
 
     @contextmanager
     def _connected(self) -> Iterator[smtplib.SMTP]:
-        """A connection that is protected as configured. Raises `NotDelivered`."""
+        """Open a connection that is protected as configured. Raises `NotDelivered`."""
         host, security = (
             self.settings.alert_email_host.value or "",
             self.settings.alert_email_security,
@@ -262,20 +262,20 @@ class Email:
                     server.starttls(context=self.trust())
                 yield server
         except smtplib.SMTPRecipientsRefused:
-            said = "the mail server has refused every recipient"
+            said = "the mail server rejected every recipient"
         except smtplib.SMTPAuthenticationError as error:
-            said = f"the mail server has refused the name and the password ({error.smtp_code})"
+            said = f"the mail server rejected the user name or the password ({error.smtp_code})"
         except smtplib.SMTPResponseException as error:
             said = f"the mail server answered {error.smtp_code}"
         except smtplib.SMTPNotSupportedError:
-            # Of the extensions that are used, STARTTLS and AUTH are the ones a server may lack.
+            # Of the extensions used, a server may lack STARTTLS and AUTH.
             said = (
                 f"the mail server does not offer STARTTLS or passwords on port {self._port}: set"
                 " alert_email_security to 'ssl' (port 465), or to 'none' for a server on this"
                 " machine"
             )
         except TimeoutError:
-            said = f"the mail server has not answered in {self.seconds:g} s"
+            said = f"the mail server did not answer in {self.seconds:g} s"
         except (smtplib.SMTPException, OSError, ValueError) as error:
             said = f"the mail server was not reached ({type(error).__name__})"
         else:

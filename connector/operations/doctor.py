@@ -1,9 +1,9 @@
-"""Doctor: checks of what a pull needs and of what keeps an account well.
+"""Doctor: checks of everything that pulls need, and of backups, disks and schedules.
 
-Local checks spend no request, and of a webhook or a mail server only the connection is tried. At
-most one request for each scope is spent on the API. Nothing is written but a file in the data
-folder that is taken away again, and the count of the requests. No check shows a secret. Only a
-repair that was asked for changes anything: it sets a damaged log aside, and keeps it.
+Local checks send no requests; a webhook or a mail server is only connected to. The API gets at most
+one request per scope. The doctor only writes a temporary file in the data folder, and the number of
+requests. No check shows a secret. Only a requested repair makes changes: it moves a damaged log
+aside.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ from connector.warehouse.state import read_known_ids
 from connector.warehouse.warehouse import LOST, LOST_ACTION, Warehouse
 
 SKEW_SECONDS_MAX = 60.0
-"""A difference between the two clocks that is worth a warning."""
+"""Difference between the two clocks, in seconds, that causes a warning."""
 
 BACKUP_DAYS_MAX = 8
-"""A last backup that is older than a week, and a day to be late, is worth a warning."""
+"""Age of the last backup that causes a warning: a week, and a day of tolerance."""
 
 ROOM_SHARE = 3
-"""A run may need so many times the work file's bytes at once: a draft, a fresh file, a log."""
+"""Space that a run may need at the same time, as a multiple of the work file's size."""
 
 ROOM_BYTES_MIN = 200 * 1024 * 1024
 
@@ -89,7 +89,7 @@ _FIRST = ("settings", WORKSPACE)
 """Checks that must succeed before a request is sent."""
 
 KNOWN_IDS = 3
-"""Records of the folder that are looked for in the workspace."""
+"""Number of the folder's records that are searched in the workspace."""
 
 State = Literal["ok", "warning", "failed", "not checked"]
 Clock = Callable[[], datetime]
@@ -97,7 +97,7 @@ Clock = Callable[[], datetime]
 
 @dataclass(frozen=True, slots=True)
 class DoctorCheck:
-    """Check of one thing: what was found, and what to do where it is not well."""
+    """Check of one thing: the result, and what to do if there is a problem."""
 
     name: str
     state: State
@@ -111,7 +111,7 @@ Looks = Iterable[tuple[str, Callable[[], Verdict]]]
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """Checks of an account, and its settings: names, values as shown, origins."""
+    """Checks of an account, and its settings: names, displayed values, origins."""
 
     settings: tuple[tuple[str, str, str], ...]
     checks: tuple[DoctorCheck, ...]
@@ -119,19 +119,19 @@ class Examination:
 
     @property
     def has_warnings(self) -> bool:
-        """Whether a check has a warning."""
+        """Return True if a check has a warning."""
         return any(check.state == "warning" for check in self.checks)
 
     @property
     def exit_status(self) -> int:
-        """0 where a pull can work, 2 where settings must change first, else 1."""
+        """Return 0 if a pull can run, 2 if settings must change first, else 1."""
         failed = [check.name for check in self.checks if check.state == "failed"]
         if not failed:
             return 0
         return SettingsError.exit_status if "settings" in failed else 1
 
     def as_json(self) -> dict[str, Any]:
-        """The examination as `--json` prints it."""
+        """Return the examination as `--json` prints it."""
         return {
             "settings": [
                 {"name": name, "value": value, "origin": origin}
@@ -151,11 +151,17 @@ async def diagnose(
     moved_to: str | None = None,
     now: Clock = lambda: datetime.now(UTC),
 ) -> Examination:
-    """Check everything that a pull needs; every problem is reported and none is raised.
+    """Check everything that a pull needs. Problems are reported and not raised.
 
-    With `repairs`, a damaged log of the work file is set aside first; with `renews_ledger`, a
-    ledger that is lost or damaged is replaced; with `moved_to`, the folder gets the new address of
-    its workspace. What was changed is reported as a check.
+    Args:
+        settings: Settings of the account.
+        repairs: Move a damaged log of the work file aside first.
+        renews_ledger: Replace a lost or damaged ledger.
+        moved_to: New address of the folder's workspace.
+        now: Clock.
+
+    Returns:
+        The checks, including one for each change.
     """
     asked = {"repairs": repairs, "renews_ledger": renews_ledger}
     moved = [] if moved_to is None else [await _accept_move(settings, moved_to)]
@@ -165,7 +171,7 @@ async def diagnose(
     requests = 0
     blocked = next((c.name for c in checks if c.state == "failed" and c.name in _FIRST), None)
     if blocked is not None:
-        found = f"fix the check '{blocked}' first"
+        found = f"first fix the check '{blocked}'"
         checks += [DoctorCheck(n, "not checked", found) for n in ("address", "key")]
     else:
         with Ledger(settings.folder) as ledger:
@@ -181,9 +187,9 @@ async def diagnose(
 def check_upkeep(
     settings: Settings, environ: Mapping[str, str], now: datetime
 ) -> Iterator[DoctorCheck]:
-    """Checks of what keeps an account well from one night to the next.
+    """Yield checks of backups, disk space, permissions and schedules.
 
-    Whatever is found is told, and nothing is raised or changed.
+    Problems are reported and not raised; nothing is changed.
     """
     return _checks(_upkeep(settings, environ, now))
 
@@ -233,7 +239,7 @@ def _check_settings(settings: Settings) -> Verdict:
 
 
 def _check_folder(settings: Settings) -> Verdict:
-    """The data folder can be written to, or can be made."""
+    """Check that the data folder can be written to or created."""
     folder = settings.folder
     existing = next(each for each in (folder, *folder.parents) if each.exists())
     try:
@@ -250,8 +256,8 @@ def _check_folder(settings: Settings) -> Verdict:
 
 
 def _repair(warehouse: Warehouse, now: Clock) -> Verdict:
-    """The work file's log can be read back, or is set aside and kept."""
-    if not warehouse.exists:  # A pull takes back what the published file has.
+    """Check that the work file's log can be read, or move it aside."""
+    if not warehouse.exists:  # A pull restores it from the published file.
         return _ok("no records are loaded yet")
     try:
         warehouse.prepare()
@@ -276,7 +282,7 @@ def _repair_receipts(settings: Settings) -> Verdict:
 
 
 def _proven(warehouse: Warehouse) -> str:
-    """Up to when each resource of a file that lost its log is proven now."""
+    """Return the time up to which each resource is verified after the loss of a log."""
     proven = [
         f"{each.resource} {each.proven_at:%Y-%m-%d %H:%M:%S}"
         for each in warehouse.status()
@@ -288,14 +294,14 @@ def _proven(warehouse: Warehouse) -> str:
 
 
 def _check_warehouse(warehouse: Warehouse) -> Verdict:
-    """The work file is one of ours and can be read."""
+    """Check that the work file belongs to this program and can be read."""
     if warehouse.is_lost:
         return _warning(LOST, LOST_ACTION)
     if not warehouse.exists:
         return _ok("no records are loaded yet. The first pull creates the file")
     warehouse.prepare()
     live = sum(each.live for each in warehouse.status())
-    return _ok(f"{warehouse.work} holds {live:,} live records")
+    return _ok(f"{warehouse.work} contains {live:,} live records")
 
 
 def _new_ledger(settings: Settings, now: Clock) -> Verdict:
@@ -311,7 +317,7 @@ def _new_ledger(settings: Settings, now: Clock) -> Verdict:
 
 
 def _check_ledger(settings: Settings) -> Verdict:
-    """The ledger can be read, and belongs to the same folder as the work file."""
+    """Check that the ledger can be read and belongs to the same folder as the work file."""
     path = settings.folder / LEDGER_FILE
     check_files(settings)
     if not path.exists():
@@ -321,7 +327,7 @@ def _check_ledger(settings: Settings) -> Verdict:
 
 
 def _check_workspace(settings: Settings) -> Verdict:
-    """The folder's records are of the configured address."""
+    """Check that the folder's records belong to the configured address."""
     address = settings.base_url.value
     try:
         with Ledger(settings.folder) as ledger:
@@ -335,7 +341,7 @@ def _check_workspace(settings: Settings) -> Verdict:
 
 
 async def _accept_move(settings: Settings, address: str) -> DoctorCheck:
-    """Accept that the workspace has moved."""
+    """Store the new address of the workspace."""
     try:
         return DoctorCheck("moved", "ok", await confirm_move(settings, address))
     except ConnectorError as error:
@@ -343,7 +349,7 @@ async def _accept_move(settings: Settings, address: str) -> DoctorCheck:
 
 
 def _check_lakehouse(settings: Settings) -> Verdict:
-    """The lakehouse can be reached. A pull works without it, and publishes."""
+    """Check that the lakehouse can be reached. Pulls and local publications do not need it."""
     try:
         found = read_status(settings)
     except NothingPublished as error:
@@ -353,7 +359,7 @@ def _check_lakehouse(settings: Settings) -> Verdict:
     return _ok(f"{found.data} has {count_noun(len(found.entries), 'account')}")
 
 
-# -- What keeps it well ----------------------------------------------------------------------------
+# -- Upkeep ----------------------------------------------------------------------------------------
 
 
 def _upkeep(settings: Settings, environ: Mapping[str, str], now: datetime) -> Looks:
@@ -409,7 +415,7 @@ def _check_permissions(settings: Settings) -> Verdict:
 
 
 def _check_backup(settings: Settings, now: datetime) -> Verdict:
-    """The last backup is young enough, and still there."""
+    """Check that the last backup is recent and still exists."""
     if not Warehouse(settings.folder).exists:
         return _ok("no records are loaded yet")
     advice = "Run 'connector backup TO' every night, with TO on another disk."
@@ -426,7 +432,7 @@ def _check_backup(settings: Settings, now: datetime) -> Verdict:
 
 
 def _check_folders(settings: Settings, environ: Mapping[str, str]) -> Verdict:
-    """Every folder in the data folder belongs to an account."""
+    """Check that every folder in the data folder belongs to an account."""
     found = unclaimed_folders(settings)
     if not found:
         return _ok("every folder belongs to a configured account")
@@ -437,7 +443,7 @@ def _check_folders(settings: Settings, environ: Mapping[str, str]) -> Verdict:
 
 
 def _check_leftovers(settings: Settings) -> Verdict:
-    """No copies of the account lie about, which no one who is erased leaves."""
+    """Check that no copies of the account are left, because an erasure does not clean them."""
     found = leftovers(settings.folder)
     if not found:
         return _ok("no replaced files of a restore")
@@ -449,7 +455,7 @@ def _check_leftovers(settings: Settings) -> Verdict:
 
 
 def _check_erasures(settings: Settings) -> Verdict:
-    """Erasures are complete: none half done, all people known."""
+    """Check that erasures are complete and that erased people are recognized."""
     with Ledger(settings.folder) as ledger:
         erasures = Erasures(ledger)
         unended = len(erasures.open_erasures()) if ledger.exists else 0
@@ -460,9 +466,10 @@ def _check_erasures(settings: Settings) -> Verdict:
     if unlisted:
         found = f"the list in {ledger.path.name} lacks {count_noun(unlisted, 'hash', 'hashes')}"
         action = (
-            "The next pull adds them again from the receipts. Find out why the ledger lost them."
+            "The next pull adds them again from the receipts. Find out why they were lost, for "
+            "example by an older copy of the ledger."
         )
-        return _warning(f"{found} of receipts", action)
+        return _warning(f"{found} of the erasure receipts", action)
     if unended:
         action = "Run 'connector erase --apply' to complete it."
         return _warning(f"{unended} interrupted", action)
@@ -498,11 +505,14 @@ def _check_schedules(settings: Settings) -> Verdict:
     if not on:
         return _ok("all schedules are off")
     zone = settings.time_zone.value
-    return _ok(f"{', '.join(on)} ({zone}), if Dagster runs and the schedules are switched on")
+    return _ok(
+        f"{', '.join(on)} ({zone}). They run only if Dagster is running and the schedules "
+        f"are switched on"
+    )
 
 
 def _check_proxy(settings: Settings, environ: Mapping[str, str]) -> Verdict:
-    """Which proxy is used, and which are there and are not."""
+    """Report which proxy is used, and which proxy variables are ignored."""
     if settings.proxy.value is not None:
         return _ok(f"{settings.proxy.value}, from {settings.proxy.origin}")
     there = [name for name in PROXIES if environ.get(name)]
@@ -521,9 +531,9 @@ def _check_proxy(settings: Settings, environ: Mapping[str, str]) -> Verdict:
 def _count(
     settings: Settings, ledger: Ledger, now: Clock
 ) -> tuple[DoctorCheck, RequestBudget | None]:
-    """The month's requests can be counted; with the meter for those of this check.
+    """Check that the month's requests can be counted; return the meter for this command.
 
-    A person asks, so the reserve may be spent, and a month that the API called spent is looked at.
+    This command may use the reserve, and tests a month whose quota the API reported as used up.
     """
     if not settings.folder.is_dir():
         return DoctorCheck("requests", "ok", "no requests are counted yet"), None
@@ -542,10 +552,10 @@ def _count(
 async def _check_api(
     settings: Settings, tally: RequestTally, meter: RequestBudget | None, now: Clock
 ) -> list[DoctorCheck]:
-    """Check address, key, scopes, clock and limits, as far as each can be looked at.
+    """Check address, key, scopes, clock and limits, as far as possible.
 
-    It takes one short list for each scope. What has a parent has its parent's scope, and no list of
-    its own to ask for (API 4.7).
+    It requests one short list for each scope. A resource with a parent has the parent's scope, and
+    no list of its own (API 4.7).
     """
     connection = settings.connection()
     address, key = connection.base_url, connection.api_key
@@ -574,7 +584,7 @@ async def _check_api(
 async def _check_scope(
     client: Client, resource: Declaration
 ) -> tuple[Page[Resource] | None, DoctorCheck]:
-    """Whether the key may read the resource; raises what concerns all the others too."""
+    """Check that the key may read the resource; raise errors that affect all resources."""
     name = f"scope {resource.read_scope()}"
     endpoint: RecordEndpoint[Resource] = RecordEndpoint(client, resource.record)
     try:
@@ -588,7 +598,7 @@ async def _check_scope(
 
 
 async def _check_known_records(client: Client, settings: Settings) -> list[DoctorCheck]:
-    """Look for records of the folder in the workspace; no check if the folder has none."""
+    """Search records of the folder in the workspace; return no check if the folder has none."""
     warehouse = Warehouse(settings.folder)
     try:
         if not warehouse.exists:
@@ -622,7 +632,7 @@ async def _check_known_records(client: Client, settings: Settings) -> list[Docto
 
 
 def _address_checks(base_url: str, error: ConnectorError | None) -> list[DoctorCheck]:
-    """The address and the key, in the light of what ended the look at the scopes."""
+    """Check the address and the key, by the error that ended the checks of scopes."""
     address = DoctorCheck("address", "ok", f"{base_url} is the API")
     match error:
         case None | Stopped() | RateLimited():
@@ -636,10 +646,15 @@ def _address_checks(base_url: str, error: ConnectorError | None) -> list[DoctorC
 
 
 def _check_clock(skew: float | None) -> DoctorCheck:
-    """Check this machine's clock against the server's."""
+    """Compare the local clock with the server clock."""
     if skew is None:
-        return DoctorCheck("clock", "warning", "the server does not report its time")
-    found = f"this machine is {abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} the API"
+        return DoctorCheck(
+            "clock", "warning", "the API does not report its time, so the clock was not checked"
+        )
+    found = (
+        f"this machine's clock is {abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} the "
+        f"API's"
+    )
     if abs(skew) <= SKEW_SECONDS_MAX:
         return DoctorCheck("clock", "ok", found)
     action = "Correct this machine's clock. Pulls use the server's clock and are not affected."
@@ -647,7 +662,7 @@ def _check_clock(skew: float | None) -> DoctorCheck:
 
 
 def _check_limits(limiter: RateLimiter) -> DoctorCheck:
-    """Check the limits by the last answer (API 8.3)."""
+    """Check the rate limits of the last response (API 8.3)."""
     if limiter.limit is None:
         action = "Nothing to do: pulls start slowly and adapt to the API."
         return DoctorCheck("limits", "warning", "the API does not report a rate limit", action)

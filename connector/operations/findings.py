@@ -1,6 +1,6 @@
-"""Findings: every alert with its condition, and the conditions.
+"""Findings: the condition of every alert.
 
-`look` reads an account's files once, and each condition is a pure function of that snapshot.
+`read_snapshot` reads an account's files once. Each condition is a pure function of the snapshot.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from connector.errors import (
 )
 from connector.errors_api import TryAgain
 from connector.ledger.alert_states import AlertRecord
-from connector.ledger.journal import PUSH_LEASE
-from connector.ledger.journal_reads import PushHealth, PushRun, read_push_health
+from connector.ledger.journal import Journal
+from connector.ledger.journal_records import PushHealth, PushRun
+from connector.ledger.journal_writer import PUSH_LEASE
 from connector.ledger.ledger import Ledger, LedgerStatus, allowance_of
 from connector.ledger.quota import format_moment, midnight
 from connector.pulls.error_hints import QUIET_KINDS, action_of, can_retry, describe_anomalies
@@ -48,10 +49,10 @@ SLOW_FACTOR, SLOW_SECONDS_MIN, SLOW_REQUESTS_MIN = 5, 1.0, 10
 and more than `SLOW_FACTOR` times the median of the pulls before it."""
 
 CLOCK_SECONDS_MAX = 300
-"""Largest difference between the two clocks that is no problem."""
+"""Maximum acceptable difference between the two clocks."""
 
 QUOTA_OVER_SHARE = 0.95
-"""A forecast is no problem below this part of the plan, so that the alert does not alternate."""
+"""Share of the quota below which a forecast is no problem, so that the alert does not alternate."""
 
 _FIELD_EVENTS = frozenset(("unknown_field", "unknown_value", "unreadable_value"))
 _PASSING = WarehouseBusy | MartsMissing | NothingPublished
@@ -81,7 +82,7 @@ class Problem:
 
 
 Answer = Problem | Literal[False] | None
-"""Answer of a condition: the problem, False for no problem, None if it could not be checked."""
+"""Result of a condition: the problem, False for no problem, None if it could not be checked."""
 
 
 class Subject(NamedTuple):
@@ -92,14 +93,14 @@ class Subject(NamedTuple):
 
 
 Sight = Mapping[Subject, Problem | None]
-"""Result of a check: a problem, or None for no problem. A missing subject could not be checked,
-and keeps its state.
+"""Result of a check: a problem, or None for no problem. A missing subject could not be checked and
+keeps its state.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class JobRun:
-    """The last run of a job of Dagster that has ended; `failed` says how."""
+    """Last completed run of a Dagster job."""
 
     job: str
     run_id: str
@@ -109,12 +110,15 @@ class JobRun:
 
 @dataclass(frozen=True, slots=True)
 class FileSnapshot:
-    """Contents of an account's files that decide about alerts.
+    """Contents of an account's files that determine alerts.
 
-    `health` has only runs that ended, and nothing if the work file is `unusable`. `quota` is None
-    without a ledger. `ahead_seconds` is how far this machine's clock was ahead of the API's at the
-    last pull. `alerts` are the open ones. `jobs` are the last runs of Dagster's jobs, and `met` is
-    the error that ended the command.
+    Attributes:
+        health: Completed runs; empty if the work file is `unusable`.
+        quota: Requests of the month; None without a ledger.
+        ahead_seconds: Seconds by which the local clock was ahead of the API at the last pull.
+        alerts: Open alerts.
+        jobs: Last runs of Dagster's jobs.
+        met: Error that ended the command.
     """
 
     now: datetime
@@ -130,24 +134,24 @@ class FileSnapshot:
 
     @property
     def runs(self) -> Sequence[Run]:
-        """The latest runs, newest first."""
+        """Latest runs, newest first."""
         return self.health.runs
 
     @property
     def publications(self) -> Sequence[Publication]:
-        """The latest publications that ended, newest first."""
+        """Latest completed publications, newest first."""
         return [e for e in self.health.publications if e.outcome in (*_REFUSED, "published")]
 
     @property
     def recorded_at(self) -> datetime | None:
-        """The latest time at which the connector recorded anything."""
+        """Latest time at which the connector recorded anything."""
         times = [each.started_at for each in self.runs[:1]]
         times += [each.started_at for each in self.health.publications[:1]]
         times += [each.ended_at or each.begun_at for each in self.pushes.runs[:1]]
         return max(times, default=None)
 
     def opened_at(self, *codes: str) -> datetime | None:
-        """The latest time at which an open alert with one of these codes opened."""
+        """Return the latest time at which an open alert with one of these codes opened."""
         return max((e.opened_at for e in self.alerts if e.code in codes), default=None)
 
 
@@ -158,14 +162,17 @@ def read_snapshot(
     jobs: Sequence[JobRun] = (),
     met: ConnectorError | None = None,
 ) -> FileSnapshot:
-    """Read the account's files; none is made. Raises the ledger's errors."""
+    """Read the account's files; create none. Raises the ledger's errors."""
     warehouse, health, unusable = Warehouse(settings.folder), NOTHING, None
     open_now = [each for each in alerts if each.is_open]
     s = FileSnapshot(now, settings.alert_max_age.value, alerts=open_now, jobs=jobs, met=met)
     running = set[str]()
     with Ledger(settings.folder) as ledger:
         if ledger.exists:
-            quota, pushes = ledger.status(allowance_of(settings), now), read_push_health(ledger)
+            quota, pushes = (
+                ledger.status(allowance_of(settings), now),
+                Journal(ledger).push_health(),
+            )
             held = [each for each in quota.leases if not each.is_over(now)]
             running = {each.owner.run_id for each in held}
             if any(each.name == PUSH_LEASE for each in held):
@@ -178,7 +185,7 @@ def read_snapshot(
             compare_files(ledger, warehouse)
         except WarehouseError as error:
             unusable = error
-    # Runs from the future ran while this machine's clock was ahead.
+    # Runs from the future ran while the local clock was ahead.
     latest = now + timedelta(seconds=CLOCK_SECONDS_MAX)
     runs = (e for e in health.runs if e.outcome or e.run_id not in running)
     health = replace(
@@ -205,28 +212,30 @@ _REASONS = {
 }
 
 _BY_SCHEDULE = {
-    TryAgain.action: "Nothing now: the next pull tries again. If this lasts for a day, check the"
+    TryAgain.action: "No action is needed: the next pull tries again. If the error lasts for a "
+    "day, check the"
     " network and the platform's status page.",
     ", then run the command again.": ". The next pull tries again.",
-    "Run the command again later: earlier": "Nothing now: the next pull tries again. Earlier",
-    "Run the same command again to continue": "Nothing now: the next pull continues",
-    "Run the same command again. It continues": "Nothing now: the next pull continues",
-    "Run the same command again: it reads": "Nothing now: the next pull reads",
+    "Run the command again later: earlier": "No action is needed: the next pull tries again. "
+    "Earlier",
+    "Run the same command again to continue": "No action is needed: the next pull continues",
+    "Run the same command again. It continues": "No action is needed: the next pull continues",
+    "Run the same command again: it reads": "No action is needed: the next pull reads",
 }
-"""What users do who run a command by hand, and what they do if a schedule runs it."""
+"""Next steps of users who run a command manually, and the variants if a schedule runs it."""
 
 
 def without_api_words(message: str | None) -> tuple[str, str]:
-    """Return a run's message as a sentence without the API's own words, and the API's status.
+    """Return a run's message as a sentence without the API's own texts, and the API's status.
 
-    An alert leaves the machine, and the API's words in an error may name a person. Everything else
-    in a message is the connector's own, which never holds a record's contents.
+    An alert leaves the machine, and the API's texts may name a person. Other parts of a message are
+    the connector's own and contain no record data.
     """
     request, _, answer = (message or "").partition(" was answered ")
     status = answer[:3] if answer[:3].isdecimal() else ""
     said = f"{request} was answered {status}" if status else (message or "").strip()
     if status.startswith("3"):
-        said = (message or "").strip()  # The target of a redirect is no word of the API.
+        said = (message or "").strip()  # The target of a redirect is not part of the API's text.
     is_word = said.partition(" ")[0].isalpha()
     said = f"{said[:1].upper()}{said[1:]}" if is_word else said
     return (said if said.endswith(("?", "!")) else closed(said)) if said else "", status
@@ -269,7 +278,7 @@ def _has_failed(run: Run | Publication) -> bool:
 def _pull_failed(s: FileSnapshot) -> Answer:
     failed = list(takewhile(_has_failed, s.runs))
     if not failed:
-        # A pull that was stopped before its first request has not asked the API anything.
+        # A pull that was stopped before its first request proves nothing about the API.
         is_told = s.runs and (s.runs[0].outcome != "stopped" or s.runs[0].requests)
         return False if is_told else None
     last = failed[0]
@@ -326,7 +335,7 @@ def _lakehouse_behind(s: FileSnapshot) -> Answer:
 
 
 class _LastWork(NamedTuple):
-    """The last run's work on a resource: its outcome, the run, and when the run ended."""
+    """Result of the last run for a resource: its outcome, the run, and the time of its end."""
 
     done: ResourceRun
     run: Run | None
@@ -343,7 +352,7 @@ def _not_proven(s: FileSnapshot, reached: _LastWork) -> Answer:
     if run is not None and done.error_code and failing.get(run.run_id) == done.error_code:
         return None  # `pull_failed` reports the error that ended the latest pulls.
     what = "skipped" if done.outcome == "skipped" else "not verified"
-    # A service that comes and goes fails in many ways, and is one cause.
+    # An unstable service fails in many ways, which are one cause.
     cause = "try_again" if can_retry(done) else done.error_code or "unproven"
     return _failure(what, since, done, action=action_of(done), causes=(cause,))
 
@@ -353,7 +362,7 @@ def _deletions_refused(s: FileSnapshot, reached: _LastWork) -> Answer:
     if not done.anomalies.get("mass_deletion"):
         return False if done.proven else None
     title, _, samples = (done.message or "many records are missing").partition(", for example ")
-    said = f"The warehouse still has them.{f' Examples: {samples}.' if samples else ''}"
+    said = f"The local copy still contains them.{f' Examples: {samples}.' if samples else ''}"
     code = done.error_code or "deletions_refused"
     return Problem(title, said, reached.since, action_when_scheduled(action_of(code)), (code,))
 
@@ -371,7 +380,7 @@ def _anomalies(s: FileSnapshot, reached: _LastWork) -> Answer:
 
 
 def _cost_rising(s: FileSnapshot) -> Answer:
-    # Requests of --reverify do not count, and neither do pulls with a limit.
+    # Verification requests do not count, and neither do pulls with a limit.
     whole = [e for e in s.runs if e.outcome in ("done", "partial") and e.budget is None]
     if s.quota is None or not whole or whole[0] is not s.runs[0]:
         return None
@@ -421,11 +430,11 @@ def _clock_wrong(s: FileSnapshot) -> Answer:
     size, unit = next(each for each in sizes if seconds >= each[0])
     where = "ahead of" if s.ahead_seconds > 0 else "behind"
     title = f"this machine's clock is {count_noun(round(seconds / size), unit)} {where} the API's"
-    return Problem(title, "Schedules and alerts use this clock, so they may come early or late.")
+    return Problem(title, "Schedules and alerts use this clock, so they may be early or late.")
 
 
 # -- Pushes ----------------------------------------------------------------------------------------
-# No file's name is repeated, since it may be a person's.
+# Messages contain no file names, because they may be personal.
 
 
 def _push_failed(s: FileSnapshot) -> Answer:
@@ -458,8 +467,8 @@ def _rows_in_doubt(s: FileSnapshot) -> Answer:
     if s.quota is None or not doubts:
         return None if s.quota is None else False
     rows = count_noun(sum(each.rows for each in doubts), "row")
-    said = "The rows were sent, and it is unknown whether the API applied them."
-    return Problem(f"{rows} in doubt", said, min(each.since for each in doubts))
+    said = "The rows were sent, but the answers were lost. The API may have applied them or not."
+    return Problem(f"{rows} unconfirmed", said, min(each.since for each in doubts))
 
 
 # -- Quota -----------------------------------------------------------------------------------------
@@ -475,7 +484,7 @@ def _quota_spent(s: FileSnapshot) -> Answer:
     if month.limit is None or month.room(keeps_reserve=True):
         return False
     kept = f", and {month.reserve:,} are reserved for pushes" if month.reserve else ""
-    said = f"{month.used:,} were sent{kept}. The limit resets on {month.period.ends}."
+    said = f"{month.used:,} requests were sent{kept}. The limit resets on {month.period.ends}."
     return Problem(f"the monthly limit of {month.limit:,} requests is used up", said)
 
 
@@ -486,20 +495,22 @@ def _quota_forecast(s: FileSnapshot) -> Answer:
     if _quota_spent(s) or expected is None or QUOTA_OVER_SHARE * limit < expected <= limit:
         return None
     title = f"this month needs about {expected:,} requests, and the plan has {limit:,}"
-    said = f"The cycle ends on {ends}. A usual day takes {s.quota.usual_day:,} requests."
+    said = f"The cycle ends on {ends}. A usual day needs {s.quota.usual_day:,} requests."
     return Problem(title, said) if expected > limit else False
 
 
 # -- Silence ---------------------------------------------------------------------------------------
-# By loaded records only: that a schedule ran proves nothing.
+# By loaded records only: a schedule that ran proves nothing.
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
     """Age of the verified records.
 
-    `oldest` is when the resource that is furthest behind was verified (None: no resource was),
-    `behind` are the resources that are older than allowed, and `sentence` reports them.
+    Attributes:
+        oldest: Time up to which the least recently verified resource is verified; None without one.
+        behind: Resources that are older than allowed.
+        sentence: Sentence on these resources.
     """
 
     oldest: datetime | None
@@ -511,7 +522,9 @@ def proof_of(proven_at: Mapping[str, datetime | None], now: datetime, age: Age) 
     """Return the age of the verified records. A resource that was never verified does not count."""
     known = {resource: moment for resource, moment in proven_at.items() if moment is not None}
     if not known:
-        return Proof(None, (), f"No pull was verified yet. The limit is {age}.")
+        return Proof(
+            None, (), f"No pull has verified the local copy yet. The maximum age is {age}."
+        )
     behind = tuple(resource for resource, moment in known.items() if now - moment > age.length)
     oldest = min(known.values())
     said = f"Not verified for more than {age}: {', '.join(behind)} (since {format_moment(oldest)})."
@@ -526,9 +539,9 @@ def _silent(s: FileSnapshot) -> Answer:
     if proof.sentence is None:
         return False
     if proof.oldest is None and first is not None and s.now - first <= s.max_age.length:
-        return None  # The first pull of all has as long as any other.
-    never = "no pull was ever verified"
-    title = f"no verified pull for more than {s.max_age}" if proof.oldest else never
+        return None  # The first pull has the same time limit as any other.
+    never = "no pull has verified the local copy yet"
+    title = f"the local copy was not verified for more than {s.max_age}" if proof.oldest else never
     return Problem(title, proof.sentence, proof.oldest or first)
 
 
@@ -562,7 +575,7 @@ def _settings_wrong(s: FileSnapshot) -> Answer:
     if s.met is None or not isinstance(s.met, _SETTINGS):
         return _over_once_recorded(s, "settings_wrong")
     said, _ = without_api_words(str(s.met))
-    # The names of all settings are no action: the message suggests the nearest.
+    # The list of all setting names is no help: the message suggests the nearest.
     action = "" if isinstance(s.met, UnknownName) else s.met.action
     return Problem("settings are invalid", said, action=action, causes=(str(s.met),))
 
@@ -570,22 +583,22 @@ def _settings_wrong(s: FileSnapshot) -> Answer:
 def _job_failed(s: FileSnapshot, job: JobRun) -> Answer:
     if not job.failed or (s.recorded_at is not None and s.recorded_at >= job.started_at):
         return False
-    said = f"Dagster run {job.run_id} failed before the connector recorded anything."
+    said = f"Dagster run {job.run_id} failed before the connector recorded a run."
     return Problem("job failed", said, job.started_at)
 
 
 # -- Every alert -----------------------------------------------------------------------------------
 
 BY_CODE = "The action of the error's code ([errors](ERRORS.md))."
-"""Next action of alerts that pass on an error's."""
+"""Next action of alerts that repeat the action of an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class AlertType:
-    """Type of alert: its condition, the clause that reports its end, and the next action.
+    """Type of alert: its condition, the text for its end, and the next action.
 
-    A condition gets the snapshot, and the subject's last run if the alert is about a resource or
-    job.
+    A condition is called with the snapshot, and with the subject's last run if the alert is about a
+    resource or a job.
     """
 
     code: str
@@ -597,13 +610,13 @@ class AlertType:
 
     @property
     def runbook(self) -> str:
-        """The section of the documentation."""
+        """Section of the documentation."""
         if self.action == BY_CODE:
             return "docs/ERRORS.md#if-the-action-does-not-help"
         return "docs/ALERTS.md#every-alert"
 
 
-# The most severe first. `docs/ALERTS.md` has their meanings.
+# The most severe first. `docs/ALERTS.md` describes them.
 _ALL = (
     AlertType("pull_failed", _pull_failed, "failed", "the pull succeeded"),
     AlertType(
@@ -617,7 +630,8 @@ _ALL = (
     ),
     AlertType(
         *("job_failed", _job_failed, "failed", "the job succeeded"),
-        "Open the failed run in Dagster. 'connector doctor' checks what a pull needs.",
+        "Open the failed run in Dagster, then run 'connector doctor'. It checks the settings, the "
+        "API key and the network.",
         about="job",
     ),
     AlertType("not_proven", _not_proven, "degraded", "verified", about="resource"),
@@ -625,12 +639,12 @@ _ALL = (
         "deletions_refused",
         _deletions_refused,
         "degraded",
-        "the copy matched the API",
+        "the local copy equalled the API",
         about="resource",
     ),
     AlertType(
         *("anomalies", _anomalies, "degraded", "all fields and values were documented"),
-        "Nothing now: no data is lost. The table sync.events lists all such records, and"
+        "No action is needed: no data is lost. The table sync.events lists all these records, and"
         " docs/PULL.md explains each kind.",
         about="resource",
     ),
@@ -640,7 +654,7 @@ _ALL = (
         about="resource",
     ),
     AlertType(
-        *("rows_in_doubt", _rows_in_doubt, "degraded", "no row was in doubt"),
+        *("rows_in_doubt", _rows_in_doubt, "degraded", "no row was unconfirmed"),
         "If the push was interrupted, push the same file again: no row is sent twice. Otherwise"
         " run 'connector resolve', which lists the rows.",
     ),
@@ -657,7 +671,8 @@ _ALL = (
     ),
     AlertType(
         *("api_slow", _api_slow, "degraded", "the API answered at its usual speed"),
-        "Nothing now: the pull succeeded. If the next nights are slow too, ask the platform's"
+        "No action is needed: the pull succeeded. If the next nights are slow too, ask the "
+        "platform's"
         " support.",
     ),
     AlertType(
@@ -665,15 +680,16 @@ _ALL = (
             "cost_rising",
             _cost_rising,
             "degraded",
-            "the last pull took the usual number of requests",
+            "the last pull took its usual number of requests",
         ),
-        "If many records were edited at once, nothing: the next pull is small again. If"
+        "If many records were edited together, no action is needed: the next pull takes fewer "
+        "requests again. If"
         " not, send the output of 'connector status' to the platform's support.",
     ),
     AlertType(
         *("quota_forecast", _quota_forecast, "degraded", "the forecast was within the plan"),
-        "Pull less often ('connector plan --every' shows the cost), or enlarge the plan and"
-        " set monthly_requests.",
+        "Pull less often ('connector plan --every' estimates the requests), or get a larger plan "
+        "and set monthly_requests.",
     ),
     AlertType(
         *("quota_spent", _quota_spent, "degraded", "pulls ran again"),
@@ -705,7 +721,7 @@ def _answers(s: FileSnapshot) -> Iterator[tuple[Subject, Answer]]:
         reached[resource] = _LastWork(done, run, since)
     for push in s.pushes.runs:
         pushes.setdefault(push.resource, push)
-    # With invalid settings, only some of them could be read.
+    # If settings are invalid, only some of them could be read.
     codes = ("files_unusable", "settings_wrong") if isinstance(s.met, _SETTINGS) else ALERTS
     for code in codes:
         each = ALERTS[code]
@@ -724,9 +740,9 @@ def _answers(s: FileSnapshot) -> Iterator[tuple[Subject, Answer]]:
 
 
 def _is_explained(s: FileSnapshot, sight: Sight) -> bool:
-    """Return True if a recent pull verified nothing and another alert reports why.
+    """Return True if a recent pull verified nothing and another alert gives the reason.
 
-    Without a recent pull, the schedule is dead, whatever else is wrong.
+    Without a recent pull, the schedule does not run, whatever else is wrong.
     """
     unrecorded = s.opened_at("files_unusable", "settings_wrong", "job_failed")
     tried = [each for each in (unrecorded, *(run.started_at for run in s.runs[:1])) if each]

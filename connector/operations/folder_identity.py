@@ -1,7 +1,7 @@
-"""Give a data folder a new ledger, the new address of its workspace, or its account.
+"""Changes of a data folder's identity: a new ledger, a new workspace address, or its account.
 
-All are explicit decisions of the operator, made with `connector doctor`. Nothing is deleted: a
-ledger that is replaced is moved aside.
+The operator requests each of them with `connector doctor`. Nothing is deleted: a replaced ledger is
+moved aside.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ from connector.warehouse.runs import read_quota
 from connector.warehouse.warehouse import Warehouse
 
 LEDGER_LOGS = ("-wal", "-shm", "-journal")
-"""Endings of the files that SQLite keeps beside a ledger."""
+"""Suffixes of the files that SQLite keeps next to a ledger."""
 
 KNOWN_IDS = 5
-"""Records of the folder that are looked for at a new address."""
+"""Number of the folder's records that are searched at a new address."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewLedger:
-    """A ledger that was made in place of a lost or damaged one.
+    """Ledger that replaced a lost or damaged one.
 
     Attributes:
-        reason: Why the old ledger could not be used.
+        reason: Reason why the old ledger could not be used.
         aside: Folder with the old file; None if the file was missing.
-        forgotten: Sentences on what the new ledger does not know.
+        forgotten: Sentences on the data that the new ledger lacks.
     """
 
     reason: str
@@ -61,10 +61,10 @@ class NewLedger:
 
 
 def replace_ledger(settings: Settings, now: datetime) -> NewLedger | None:
-    """Make a new ledger if the folder's own is lost, damaged or another folder's.
+    """Create a new ledger if the folder's ledger is lost, damaged or belongs to another folder.
 
-    Request counts are taken from the work file, and the list of erased people from the receipts.
-    Returns None, and changes nothing, if the ledger is in order. Raises a `WarehouseError`.
+    Request counts are restored from the work file, and the list of erased people from the receipts.
+    Returns None and changes nothing if the ledger is OK. Raises a `WarehouseError`.
     """
     folder, warehouse = settings.folder, Warehouse(settings.folder)
     reason = _ledger_fault(folder, warehouse)
@@ -73,7 +73,7 @@ def replace_ledger(settings: Settings, now: datetime) -> NewLedger | None:
     if warehouse.exists or warehouse.published.exists():
         warehouse.prepare()
     aside = _set_aside(folder, now)
-    forgotten = ["The states of alerts and the list of backups are lost."]
+    forgotten = ["The list of open alerts and the list of backups are lost."]
     with Ledger(folder) as ledger:
         if warehouse.exists:
             known = warehouse.read(state.read_identity)
@@ -85,7 +85,7 @@ def replace_ledger(settings: Settings, now: datetime) -> NewLedger | None:
                 *_recount_requests(ledger, warehouse),
                 *forgotten,
             ]
-            # Pushes wait for a pull: rows that were pushed before meet their own records then.
+            # Pushes wait for a pull, so that rows that were pushed before find their records.
             proven = {each.resource: each.proven_at for each in warehouse.status()}
             note = Restore(now, now, is_ledger_older=True, proven=proven)
             Backups(ledger).note_restore(note)
@@ -93,7 +93,7 @@ def replace_ledger(settings: Settings, now: datetime) -> NewLedger | None:
 
 
 def _ledger_fault(folder: Path, warehouse: Warehouse) -> str | None:
-    """Return why the ledger cannot be used; None if it can."""
+    """Return the reason why the ledger cannot be used; None if it can."""
     path = folder / LEDGER_FILE
     try:
         if path.exists() and path.stat().st_size:
@@ -106,7 +106,7 @@ def _ledger_fault(folder: Path, warehouse: Warehouse) -> str | None:
 
 
 def _set_aside(folder: Path, now: datetime) -> Path | None:
-    """Move the ledger and its logs to a folder of their own."""
+    """Move the ledger and its logs to a separate folder."""
     names = [LEDGER_FILE + ending for ending in ("", *LEDGER_LOGS)]
     here = [folder / name for name in names if (folder / name).exists()]
     if not here:
@@ -122,7 +122,7 @@ def _set_aside(folder: Path, now: datetime) -> Path | None:
 
 
 def _forgotten_pushes(warehouse: Warehouse) -> Iterator[str]:
-    """Sentences on the pushes that the new journal does not know."""
+    """Yield sentences on the pushes that the new journal lacks."""
     batches, created = warehouse.read(state.count_pushed)
     if batches:
         yield (
@@ -147,14 +147,14 @@ def _recount_requests(ledger: Ledger, warehouse: Warehouse) -> Iterator[str]:
 async def confirm_move(
     settings: Settings, address: str, *, connect: Callable[..., Client] = Client
 ) -> str:
-    """Accept that the folder's workspace has moved to `address`; returns a sentence.
+    """Accept that the folder's workspace has moved to `address`; return a sentence.
 
-    At most five records of the folder are read there.
+    Reads at most five records of the folder at the new address.
 
     Args:
         settings: The account; its `base_url` must be `address`.
-        address: New address, as the operator has typed it.
-        connect: Makes the client.
+        address: New address, as typed by the operator.
+        connect: Creates the client.
 
     Raises:
         Misused: The address is not the configured one.
@@ -168,7 +168,7 @@ async def confirm_move(
         raise Misused(f"--moved-to is {address!r}: it must be {error}") from None
     if named != connection.base_url:
         raise Misused(
-            f"--moved-to is {named}, and base_url is {connection.base_url}",
+            f"--moved-to is {named}, but base_url is {connection.base_url}",
             action="Set CONNECTOR_BASE_URL to the new address, and give the same address here.",
         )
     with Ledger(settings.folder) as ledger:
@@ -195,11 +195,11 @@ async def confirm_move(
 
 @dataclass(frozen=True, slots=True)
 class UnclaimedFolder:
-    """A folder with an account's files that belongs to no configured account.
+    """Folder with an account's files that belongs to no configured account.
 
     Attributes:
         folder: Folder in the data folder.
-        address: Workspace whose records are in it; None if it cannot be read.
+        address: Workspace of its records; None if it cannot be read.
         owner: Configured account of that workspace; the first without files, if there is one.
     """
 
@@ -215,14 +215,15 @@ class UnclaimedFolder:
 
     @property
     def action(self) -> str:
-        """What the operator can do with the folder."""
+        """Return what the operator can do with the folder."""
         if self.owner is None:
             return f"Add the account of {self.folder} to {CONFIG_NAME}, or remove the folder."
         if not _has_records(self.owner.folder):
             return f"Rename {self.folder} to {self.owner.folder}, or remove it."
         return (
-            f"{self._name} has {self.owner.folder}: remove {self.folder}. To keep the history in"
-            f" it instead, move {self.owner.folder} away and rename {self.folder} to it."
+            f"{self._name} uses {self.owner.folder}, so remove {self.folder}. To keep the history "
+            f"of {self.folder} instead, move {self.owner.folder} away and rename {self.folder} to "
+            f"it."
         )
 
     @property

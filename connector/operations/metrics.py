@@ -1,8 +1,8 @@
 """Metrics of an account for Prometheus, read from the account's files.
 
-Runs write down what they did, and this module reads it afterwards, so a run does nothing for
-metrics. prometheus-client is the extra `metrics`, imported when metrics are printed. Labels hold
-words of the connector and names of accounts: no key, address, id or text of a record.
+Runs only record their results, and this module reads them. prometheus-client is the extra
+`metrics`, imported when metrics are printed. Labels contain fixed words and names of accounts: no
+key, address, id or text of a record.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PREFIX = "connector_"
 
 @dataclass(frozen=True, slots=True)
 class Instrument:
-    """One metric: its help text, and whether it is a counter (which only grows) or a gauge."""
+    """Metric: its help text, and whether it is a counter (which only grows) or a gauge."""
 
     help: str
     is_counter: bool = False
@@ -37,9 +37,11 @@ INSTRUMENTS: Mapping[str, Instrument] = {
     "records_pending": Instrument("Records whose details still have to be read."),
     "rows_total": Instrument("Loaded records by change: new, changed or deleted.", True),
     "runs_total": Instrument("Ended runs by command and outcome.", True),
-    "run_duration_seconds_total": Instrument("Duration of all runs.", True),
+    "run_duration_seconds_total": Instrument("Duration of all runs in seconds.", True),
     "requests_total": Instrument("Requests that runs sent.", True),
-    "requests_wait_seconds_total": Instrument("Time that requests waited for the limit.", True),
+    "requests_wait_seconds_total": Instrument(
+        "Seconds that requests waited for the rate limit.", True
+    ),
     "requests_limited_total": Instrument("Responses with status 429.", True),
     "push_rows_total": Instrument("Pushed rows by outcome.", True),
     "month_requests_used": Instrument("Requests of this billing cycle."),
@@ -48,7 +50,7 @@ INSTRUMENTS: Mapping[str, Instrument] = {
     "alerts_standing": Instrument("Open alerts."),
     "up": Instrument("1 if the account's files can be read, else 0."),
 }
-"""Every metric by its name without the prefix `connector_`."""
+"""All metrics, by name without the prefix `connector_`."""
 
 _TOTALS = """
 SELECT command, coalesce(outcome, 'interrupted') AS outcome, count(*) AS runs_total,
@@ -65,7 +67,7 @@ _PUSHES = """
 SELECT outcome, count(*) AS rows FROM push.rows WHERE outcome IS NOT NULL GROUP BY ALL
 """
 Point = tuple[str, float, Mapping[str, str]]
-"""The name of an instrument, a value, and its labels."""
+"""Name of an instrument, a value, and its labels."""
 
 
 def read_metrics(settings: Settings, now: datetime) -> list[Point]:
@@ -143,7 +145,7 @@ def prometheus_text(points: Sequence[Point]) -> str:
         raise extra_missing("metrics need", "metrics", error) from error
 
     class Points:
-        """A collector of prometheus-client."""
+        """Collector of prometheus-client."""
 
         def collect(self) -> Iterator[Metric]:
             """Yield each instrument that has a value."""

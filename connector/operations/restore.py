@@ -1,9 +1,8 @@
 """Restoring an account's folder from a backup.
 
-The backup is unpacked and checked before any file of the folder is touched. Existing files are
-moved aside, not deleted. The newer ledger wins, because it knows the pushes, requests and erasures
-since. The lists of erased people are united. These people are erased again before the file is
-published.
+The backup is unpacked and verified before any file of the folder changes. Existing files are moved
+aside, not deleted. The newer ledger is used, because it contains the pushes, requests and erasures
+since. The lists of erased people are merged, and these people are erased again before publishing.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE, Warehouse
 from connector.warehouse.work_file import replace_published
 
 STAGING = ".restoring"
-"""Folder that a backup is unpacked to, in the account's folder."""
+"""Folder in the account's folder to which a backup is unpacked."""
 
 _LEDGER_LOGS = ("-wal", "-shm", "-journal")
 
@@ -66,7 +65,7 @@ Clock = Callable[[], datetime]
 
 
 def leftovers(folder: Path) -> tuple[Path, ...]:
-    """Return the folders that restores left: no command and no erasure searches these copies."""
+    """Return the folders that restores left. Commands and erasures do not search these copies."""
     return tuple(sorted((*folder.glob(f"{ASIDE}*"), *folder.glob(STAGING))))
 
 
@@ -90,13 +89,13 @@ class RestoreResult:
     """Result of a restore.
 
     Args:
-        manifest: What the backup contains.
-        keeps_ledger: The existing ledger was kept; otherwise the ledger of the backup replaced it.
-        lost: Sentences about what is not known any more.
+        manifest: Contents of the backup.
+        keeps_ledger: True if the existing ledger was kept; otherwise the backup's replaced it.
+        lost: Sentences on data that is lost.
         aside: Folder with the files that were replaced.
         receipts: Receipts of the people who were erased again.
-        error: Why the restored files are not published yet.
-        waiting: Files that waited in the inbox when the backup was made.
+        error: Reason why the restored files are not published yet.
+        waiting: Files that were in the inbox when the backup was made.
     """
 
     manifest: Manifest
@@ -189,7 +188,7 @@ def _check(settings: Settings, manifest: Manifest, source: Path) -> None:
 def _carry_out(
     settings: Settings, manifest: Manifest, options: RestoreOptions, staging: Path, now: Clock
 ) -> RestoreResult:
-    """Put the unpacked files in place, erase people again, and publish."""
+    """Move the unpacked files to the folder, erase people again, and publish."""
     folder, at = settings.folder, now()
     run_id, live = new_id(at), folder / LEDGER_FILE
     is_readable = _is_readable(live)
@@ -198,7 +197,7 @@ def _carry_out(
     with ExitStack() as held:
 
         def open_ledger() -> Ledger:
-            """Open the ledger that is here, and keep pulls and pushes out."""
+            """Open the existing ledger, and block pulls and pushes."""
             ledger = held.enter_context(Ledger(folder))
             held.enter_context(hold_all_leases(ledger, run_id, "restore", now))
             return ledger
@@ -233,7 +232,7 @@ def _carry_out(
             else:
                 erasures.relist_hashes(erased, at)
             if again := find_returned(settings):
-                # The backup's published file has these people: it is built again from the rest.
+                # The backup's published file contains these people, so it is built again.
                 shutil.rmtree(staging, ignore_errors=True)
                 done = erase_all(settings, again, is_listed=True, has_turn=True, now=now)
                 receipts = done.receipts
@@ -255,9 +254,10 @@ def _note(
 
 
 def _publish(settings: Settings, staged: Path, now: Clock, *, is_changed: bool) -> None:
-    """Publish the backup's own file, or build it if people were erased or the mask changed."""
+    """Publish the backup's own file, or build it if people were erased or masks changed."""
     found = None if is_changed else published_in(staged)
-    if not is_changed and (found is None or found.personal == settings.publish_personal.value):
+    wanted = settings.publish_personal.value, settings.publish_without.value
+    if not is_changed and (found is None or (found.personal, found.left_out) == wanted):
         if staged.exists():
             replace_published(staged, settings.folder / PUBLISHED_FILE)
     elif Warehouse(settings.folder).exists:
@@ -278,10 +278,10 @@ def _is_readable(ledger: Path) -> bool:
 
 
 def _is_newer(live: Path, staged: Path, *, takes: bool) -> bool:
-    """Return True if the ledger that is here knows all that the backup's knows.
+    """Return True if the existing ledger contains everything of the backup's ledger.
 
     Raises:
-        BackupError: Each ledger knows of pushes or erasures that the other one lacks.
+        BackupError: Each ledger has pushes or erasures that the other one lacks.
     """
     if not staged.exists() or (not takes and continues(live, staged)):
         return True
@@ -296,7 +296,7 @@ def _is_newer(live: Path, staged: Path, *, takes: bool) -> bool:
 
 
 def _describe_lost(made_at: datetime, *, keeps_ledger: bool) -> list[str]:
-    """Sentences about what is not known any more."""
+    """Return sentences on data that is lost."""
     when = format_moment(made_at)
     history = (
         f"Changes between {when} and now may be missing in the history. The next pull reads the"
@@ -317,20 +317,20 @@ def _describe_lost(made_at: datetime, *, keeps_ledger: bool) -> list[str]:
 
 
 class FileSwap:
-    """Moves the unpacked files to the account's folder, and existing files aside."""
+    """Exchange of files: unpacked files move to the account's folder, existing files aside."""
 
     def __init__(self, folder: Path, staging: Path, at: datetime) -> None:
         self._folder, self._staging, self._stamp = folder, staging, stamped(at)
         self.aside: Path | None = None
 
     def put_in_place(self, *, keeps_ledger: bool) -> tuple[Path, ...]:
-        """Put all files but the published one in place, and return files of the inbox.
+        """Move all files but the published one to the folder, and return files of the inbox.
 
         Raises:
             WarehouseError: A file cannot be moved. Files that were moved aside stay there.
         """
         try:
-            # A log that stayed would be taken for the new file's.
+            # An old log would be applied to the new file.
             self._exchange(WORK_FILE, *LOG_ENDINGS)
             self._exchange(SEEDS_FOLDER)
             self._exchange(REPORT_FILE)
@@ -351,7 +351,7 @@ class FileSwap:
         return waiting
 
     def _exchange(self, name: str, *endings: str) -> None:
-        """Move the file and its logs aside, and put the backup's in place."""
+        """Move the file and its logs aside, and the backup's file to the folder."""
         for each in (name, *(name + ending for ending in endings)):
             if (self._folder / each).exists():
                 (self._folder / each).rename(self._make_aside() / each)
@@ -359,7 +359,7 @@ class FileSwap:
             (self._staging / name).rename(self._folder / name)
 
     def _make_aside(self) -> Path:
-        """Folder for replaced files; two restores within a second have two."""
+        """Create a folder for replaced files; two restores within a second get two folders."""
         if self.aside is None:
             number = 1
             while (place := self._folder / f"{ASIDE}{self._stamp}-{number}").exists():
@@ -369,7 +369,7 @@ class FileSwap:
         return self.aside
 
     def _add(self, name: str) -> None:
-        """Add the backup's files to a folder, and keep the files that are there."""
+        """Add the backup's files to a folder without replacing existing files."""
         target = self._folder / name
         for each in sorted((self._staging / name).glob("*")):
             make_folder(target)
@@ -379,7 +379,7 @@ class FileSwap:
     def _restore_inbox(self) -> tuple[Path, ...]:
         """Restore the inbox if there is none, without the tables that waited in it.
 
-        They may have been pushed since: no run may push them by itself.
+        They may have been pushed since, so no run may push them automatically.
         """
         staged, target = self._staging / INBOX_FOLDER, self._folder / INBOX_FOLDER
         if not staged.is_dir() or target.exists():

@@ -14,7 +14,7 @@ from connector.errors import Misused
 from connector.settings.layers import CONFIG_NAME, CONFIG_VARIABLE
 
 FILE_MODE = 0o644
-"""The files hold no secret: systemd, cron and the user of the services read them."""
+"""Permissions: the files contain no secret; systemd, cron and the service user read them."""
 
 _PLAIN = re.compile(r"[\w./+@-]+").fullmatch
 
@@ -38,7 +38,7 @@ class InstallPlaces:
     backups: Path
 
     def environment(self) -> Mapping[str, str]:
-        """Environment variables of every service."""
+        """Return the environment variables of every service."""
         return {
             CONFIG_VARIABLE: str(self.config / CONFIG_NAME),
             "DAGSTER_HOME": str(self.state / "dagster"),
@@ -70,7 +70,7 @@ def service_files(places: InstallPlaces) -> dict[str, str]:
             places,
             "pull and publish every account",
             pull,
-            # 3: done, but something needs a review. 4: stopped at a limit. Alerts report both.
+            # 3: done, but a review is needed. 4: stopped at a limit. Alerts report both.
             more="SuccessExitStatus=3 4\nTimeoutStartSec=6h\n",
         ),
         "connector.timer": _timer_unit("every night", "*-*-* 02:15:00"),
@@ -102,12 +102,12 @@ def service_files(places: InstallPlaces) -> dict[str, str]:
 def _job_unit(
     places: InstallPlaces, about: str, command: str, *, unit: str = "", more: str = ""
 ) -> str:
-    """A service that runs one command to its end."""
+    """Return a service that runs one command and ends."""
     return _service_unit(places, about, command, unit, f"Type=oneshot\n{more}")
 
 
 def _server_unit(places: InstallPlaces, about: str, command: str) -> str:
-    """A service that is started with the machine and runs until it is stopped."""
+    """Return a service that starts with the machine and runs until it is stopped."""
     more = "Type=exec\nRestart=on-failure\nRestartSec=10s\nTimeoutStopSec=60s\n"
     unit = _service_unit(places, about, command, "", more)
     return f"{unit}\n[Install]\nWantedBy=multi-user.target\n"
@@ -142,7 +142,7 @@ CapabilityBoundingSet=
 
 
 def _timer_unit(about: str, when: str) -> str:
-    """A timer that makes up for a start that the machine slept through."""
+    """Return a timer that runs a missed start after the machine was off."""
     return f"""\
 [Unit]
 Description=Recruitment Connector: {about}

@@ -1,4 +1,4 @@
-"""Verifying the landing: reads all from the API and tells every difference."""
+"""Verification of the local copy: reads all records from the API and reports differences."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from connector.warehouse.bookmark import Stream
 class VerifyReport:
     """Result of the comparison with the API, by stream (`content_items/ID` for items).
 
-    `error` is what ended it early, if anything did; then what was compared until then is here.
+    `error` is the error that ended it early; the comparison until then is included.
     """
 
     streams: dict[str, StreamComparison]
@@ -34,18 +34,18 @@ class VerifyReport:
 
     @property
     def is_equal(self) -> bool:
-        """Whether everything was compared and is the same."""
+        """Return True if all records were compared and are equal."""
         return self.error is None and all(each.is_equal for each in self.streams.values())
 
     @property
     def exit_status(self) -> int:
-        """0 equal, 3 there are differences, 4 stopped at a limit, or the error's own."""
+        """Return 0 if equal, 3 with differences, 4 if stopped at a limit, or the error's own."""
         if self.error is not None:
             return 4 if isinstance(self.error, Stopped) else self.error.exit_status
         return 0 if self.is_equal else 3
 
     def as_json(self) -> dict[str, Any]:
-        """The report as `--json` prints it."""
+        """Return the report as `--json` prints it."""
         shown: dict[str, Any] = {
             "equal": self.is_equal,
             "requests": self.requests,
@@ -69,9 +69,9 @@ async def verify(
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     connect: Callable[..., Client] = Client,
 ) -> VerifyReport:
-    """Compare the landing of the resources (default: all) with the API, read only.
+    """Compare the local copy of the resources (default: all) with the API, read-only.
 
-    It reads every list and every detail. Raises as `run.pull` does before anything is read.
+    It reads every list and every detail. Raises the errors that `run.pull` raises at its start.
     """
     names = select_resources(resources)
     started = time.monotonic()
@@ -95,7 +95,7 @@ async def verify(
 
 
 async def _compare(context: RunContext, stream: Stream, found: StreamComparison) -> None:
-    """Compare a stream; without a list, its parent is deleted, and each landed row is read."""
+    """Compare a stream. If it has no list, its parent is deleted, and each loaded row is read."""
     try:
         await PullExecutor(context, stream).run(compare(stream.resource, found))
     except NotFound as error:

@@ -1,5 +1,5 @@
-"""Import page: a spreadsheet is prepared, sent and undone in a browser.
+"""Import page: prepare, send and undo a spreadsheet in a browser.
 
-Each answer of a person becomes what the command takes as well: a map file, an option, or a copy of
-the file with other cells. What is right is decided in `pushes` and `spreadsheet` alone.
+Each answer of the user becomes an input of the push command: a mapping file, an option, or a copy
+of the file with other cells. Only `pushes` and `spreadsheet` decide what is valid.
 """

@@ -1,8 +1,8 @@
-"""Who may use the page: links, sessions, passwords, places of forms.
+"""Access to the page: links, sessions, passwords, origins of forms.
 
-On this machine a link that works once lets a person in. Elsewhere it is a password, kept as argon2
-made it, or a name that a reverse proxy vouches for. A session is a cookie that no script sees; its
-hash is on the disk, so that a server that was started again knows it.
+A local page uses a link that works once. Otherwise a user has a password, stored as an argon2 hash,
+or a name that a reverse proxy provides. A session is a cookie that scripts cannot read. Its hash is
+stored on disk, so that it survives a restart of the server.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from connector.page.words import PageError
 
 SESSION_HOURS = 12
 TRIES_MAX, TRIES_SECONDS = 10, 60.0
-"""As many logins may fail in so many seconds, whoever tries: then all wait."""
+"""Number of failed logins within this number of seconds, of all users, after which logins wait."""
 
 _SESSIONS_FILE = "sessions.json"
 _SESSIONS_MAX = 200
@@ -37,14 +37,14 @@ _PASSWORDS_BYTES_MAX = 1_000_000
 
 
 class AccessDenied(PageError):
-    """The request may not be answered."""
+    """Error for a request that is not allowed."""
 
     action = N_("Sign in again.")
     status = 403
 
 
 class LoginsTooMany(PageError):
-    """Too many logins have failed; the page waits."""
+    """Error for too many failed logins; the page waits."""
 
     action = N_("Wait a minute, then try again.")
     status = 429
@@ -52,7 +52,7 @@ class LoginsTooMany(PageError):
 
 @dataclass(frozen=True, slots=True)
 class PageSession:
-    """A person who was let in. `form_key` has to be in each of their forms."""
+    """Session of a user. Each form must contain `form_key`."""
 
     person: str
     form_key: str
@@ -63,9 +63,12 @@ class PageSession:
 class AccessRules:
     """Rules for access to the page.
 
-    `address` is what they type, whose host and scheme every request must have. `passwords` is the
-    file of names with argon2 hashes; `proxy` the machine whose `header` names the person. Without
-    either it is a link that works once.
+    Attributes:
+        address: Address that users type. Every request must have its host and scheme.
+        passwords: File with names and argon2 hashes.
+        proxy: Address of the reverse proxy.
+        header: Header in which the proxy names the user. Without `passwords` and `proxy`, users
+            need a link that works once.
     """
 
     address: str
@@ -75,12 +78,12 @@ class AccessRules:
 
     @property
     def is_secure(self) -> bool:
-        """Whether people come by https, so that the cookie may go by nothing else."""
+        """Return True if users connect by https, so that the cookie requires https."""
         return self.address.startswith("https://")
 
 
 class PageAccess:
-    """Sessions of one server, over a folder that is closed to others."""
+    """Sessions of one server, stored in a folder that only the owner can read."""
 
     def __init__(self, rules: AccessRules, folder: Path, person: str) -> None:
         self.rules, self._path, self._person = rules, folder / _SESSIONS_FILE, person
@@ -90,17 +93,17 @@ class PageAccess:
         self._hasher = PasswordHasher()
         self._sessions = self._read()
 
-    # -- Coming in --------------------------------------------------------------------------------
+    # -- Login -------------------------------------------------------------------------------------
 
     def new_link(self) -> str:
-        """The path of a link that lets one person in, once."""
+        """Return the path of a link that works once."""
         self._link = secrets.token_urlsafe(32)
         return f"/enter/{self._link}"
 
     def enter(self, token: str) -> str:
-        """The cookie of whoever has the link, once. Raises `AccessDenied`.
+        """Return a session cookie for a link, once. Raises `AccessDenied`.
 
-        The terminal shows the link, and so whoever has it is who started the server.
+        The terminal shows the link, so its user is the one who started the server.
         """
         with self._lock:
             link, is_right = self._link, False
@@ -115,11 +118,11 @@ class PageAccess:
         return self.admit(self._person)
 
     def login(self, name: str, password: str) -> str:
-        """The cookie for a password. Raises `AccessDenied`, `LoginsTooMany`."""
+        """Return a session cookie for a password. Raises `AccessDenied`, `LoginsTooMany`."""
         self._check_tries()
         known = read_passwords(self.rules.passwords) if self.rules.passwords else {}
         try:
-            # A name that no one has takes as long as one that a person has.
+            # An unknown name takes as long as a known one.
             self._hasher.verify(known.get(name, _NOBODY), password)
         except (VerificationError, InvalidHashError):
             self._failed.append(monotonic())
@@ -134,7 +137,7 @@ class PageAccess:
             raise LoginsTooMany("Too many sign-ins failed.")
 
     def admit(self, person: str) -> str:
-        """A new session of the person; returns its cookie."""
+        """Create a session for the user and return its cookie."""
         cookie, now = secrets.token_urlsafe(32), datetime.now(UTC)
         until = (now + timedelta(hours=SESSION_HOURS)).isoformat()
         with self._lock:
@@ -149,9 +152,9 @@ class PageAccess:
     def session(
         self, cookie: str | None, peer: str | None, header: str | None
     ) -> PageSession | None:
-        """The session of a request; None where there is none.
+        """Return the session of a request; None if there is none.
 
-        Raises `AccessDenied` where the reverse proxy has to name a person and did not.
+        Raises `AccessDenied` if the reverse proxy must name a user and did not.
         """
         found = self._sessions.get(_hash(cookie)) if cookie else None
         if found is not None and found.until <= datetime.now(UTC).isoformat():
@@ -163,15 +166,15 @@ class PageAccess:
         return found if found is not None and found.person == header else None
 
     def logout(self, cookie: str | None) -> None:
-        """End the session, for whoever else may have its cookie as well."""
+        """End the session, including all other browsers with its cookie."""
         with self._lock:
             if cookie and self._sessions.pop(_hash(cookie), None) is not None:
                 self._write()
 
-    # -- Where a request comes from ---------------------------------------------------------------
+    # -- Origin of a request -----------------------------------------------------------------------
 
     def check_place(self, headers: Mapping[str, str], *, changes: bool) -> None:
-        """Refuse a request to another name than ours, and a form of another site.
+        """Refuse a request to another host name, and a form of another site.
 
         Raises `AccessDenied`.
         """
@@ -186,7 +189,7 @@ class PageAccess:
             raise AccessDenied("The form came from another website.")
 
     def check_form(self, session: PageSession, form_key: str | None) -> None:
-        """Refuse a form that this session was not given. Raises `AccessDenied`."""
+        """Refuse a form that does not belong to this session. Raises `AccessDenied`."""
         if not hmac.compare_digest((form_key or "").encode(), session.form_key.encode()):
             raise AccessDenied("Your session has expired.")
 
@@ -214,16 +217,16 @@ def _hash(cookie: str) -> str:
 
 
 def _other_host_names(host: str) -> set[str]:
-    """Other names of this very machine, where the page is served to it alone."""
+    """Return other names of this machine, if the page is only served locally."""
     name, _, port = host.rpartition(":")
     loopback = {"127.0.0.1", "localhost", "[::1]"}
     return {f"{each}:{port}" for each in loopback} if name in loopback else set()
 
 
 def read_passwords(path: Path) -> dict[str, str]:
-    """The names of a password file with their argon2 hashes, `NAME:HASH` a line.
+    """Return names with argon2 hashes from a password file with lines `NAME:HASH`.
 
-    Raises `SettingsError`, which shows nothing of the file.
+    Raises `SettingsError` without any content of the file.
     """
     try:
         if path.stat().st_mode & 0o077:
@@ -243,7 +246,7 @@ def read_passwords(path: Path) -> dict[str, str]:
 
 
 def add_person(path: Path, name: str, password: str) -> None:
-    """Give a person a password, in place of one that they had. Raises `SettingsError`."""
+    """Set or replace the password of a user. Raises `SettingsError`."""
     if not name.isprintable() or ":" in name or not name.strip():
         raise Misused(
             f"{name!r} is not a valid name", action="Leave out colons and hidden characters."

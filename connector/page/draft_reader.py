@@ -1,7 +1,7 @@
-"""Readings of drafts: opened, checked and corrected in the background, one at a time.
+"""Readings of drafts: files are opened, checked and corrected in the background, one at a time.
 
-A screen asks for a reading and is given a job, which is done at once for a short file. A reading is
-as good as the answers that it was made with: others make another one.
+A screen requests a reading and gets a job, which ends quickly for a short file. A reading is valid
+for the answers with which it was made; other answers require another reading.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar
 
 from connector.errors import ConnectorError
 from connector.ledger.journal import Journal
-from connector.ledger.journal_reads import RowRecord
+from connector.ledger.journal_records import RowRecord
 from connector.ledger.ledger import Ledger
 from connector.page.drafts import RECORD, DraftFolder, Edits, ImportDraft
 from connector.page.report_words import report_words
@@ -38,26 +38,26 @@ from connector.warehouse.lookups import WarehouseLookups
 from connector.warehouse.warehouse import Warehouse
 
 SAMPLED_ROWS, SAMPLES_MAX = 200, 3
-"""Rows from which each column's sample cells are taken, and how many."""
+"""Number of rows from which sample cells are taken, and number of samples per column."""
 
 SHOWN_ROWS, SHOWN_COLUMNS = 15, 12
-"""As much of a file's beginning as is shown where a person looks for the headings."""
+"""Number of rows at the start of a file from which the user selects the heading row."""
 
 SHEETS_SHOWN, SHEET_ROWS = 12, 4
-"""Sheets whose beginning is shown where a person chooses one, and the rows of each."""
+"""Number of sheets from which the user selects one, and number of rows shown of each."""
 
 _KEPT_MAX = 6
-"""Readings that are kept; one that is wanted later is made again."""
+"""Number of readings that are cached."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedFile:
-    """A file that was opened: its table, what it is for, and what its columns hold.
+    """File that was opened: its table, its target, and samples of its columns.
 
-    `beginning` are its first rows, from the row `begins_at` on; `samples` are a few different cells
-    of each column.
+    `beginning` are its first rows, starting with the row `begins_at`. `samples` are a few different
+    cells of each column.
     """
 
     table: Spreadsheet
@@ -69,7 +69,7 @@ class OpenedFile:
 
 @dataclass(frozen=True, slots=True)
 class CheckedFile:
-    """A file whose rows were checked: what pushing it would do, and its rows."""
+    """File whose rows were checked: a preview of the push, and its rows."""
 
     preview: Preview
     rows: RowIndex
@@ -77,18 +77,18 @@ class CheckedFile:
 
 @dataclass(slots=True)
 class ReadingJob(Generic[T]):
-    """Work on a draft under way. `rows` were read so far; `future` has the result."""
+    """Work on a draft in progress. `rows` is the number of rows read; `future` has the result."""
 
     key: str
     rows: int = 0
     future: Future[T] = field(default_factory=Future)
 
     def tell(self, rows: int) -> None:
-        """Note the number of rows that were read, which never becomes less."""
+        """Report the number of rows read, which never decreases."""
         self.rows = max(self.rows, rows)
 
     def run(self, work: Callable[[str, ReadingJob[T]], T], id: str) -> None:
-        """Do the work; what goes wrong is raised to whoever asks."""
+        """Do the work. Errors are raised when the result is requested."""
         try:
             self.future.set_result(work(id, self))
         except Exception as error:
@@ -96,7 +96,7 @@ class ReadingJob(Generic[T]):
 
 
 class DraftReader:
-    """Readings of one account's drafts, made one after another by one thread."""
+    """Reader of one account's drafts, which reads one draft at a time in a thread."""
 
     def __init__(self, settings: Settings, drafts: DraftFolder) -> None:
         self._settings, self._drafts = settings, drafts
@@ -108,13 +108,13 @@ class DraftReader:
         Thread(target=self._run_jobs, name="readings", daemon=True).start()
 
     def opened(self, draft: ImportDraft) -> ReadingJob[OpenedFile]:
-        """The draft's file, opened."""
+        """Open the draft's file."""
         options = {name: draft.options.get(name) for name in _PLACE_OPTIONS}
         key = repr((draft.file, draft.resource, draft.mode, sorted(options.items())))
         return self._get_or_start(self._opened, draft.id, key, self._open_draft)
 
     def checked(self, draft: ImportDraft) -> ReadingJob[CheckedFile]:
-        """The draft's rows, checked with every answer; edits are put into the file first."""
+        """Check the draft's rows with all answers, after writing edits to the file."""
         return self._get_or_start(self._checked, draft.id, self._key(draft), self._check_draft)
 
     def ended(self, draft: ImportDraft) -> ReadingJob[RowIndex]:
@@ -124,7 +124,7 @@ class DraftReader:
         )
 
     def last_check(self, draft: ImportDraft) -> CheckedFile | None:
-        """The rows as they were before the edits; None where they are not known."""
+        """Return the rows before the latest edits; None if they are unknown."""
         job = self._checked.get(draft.id)
         if job is None or not job.future.done() or job.future.exception() is not None:
             return None
@@ -132,14 +132,14 @@ class DraftReader:
         return found if found.preview.asked == self.push_file(draft) else None
 
     def forget(self, id: str) -> None:
-        """Let go of a draft's readings."""
+        """Discard a draft's readings."""
         with self._lock:
             self._opened.pop(id, None)
             self._checked.pop(id, None)
             self._ended.pop(id, None)
 
     def push_file(self, draft: ImportDraft) -> PushFile:
-        """The file as it is to be pushed."""
+        """Return the file to be pushed, with its options."""
         options = draft.push_options(self._drafts.path(draft.id))
         return options.push_file(draft.resource, self._drafts.file(draft))
 
@@ -154,9 +154,9 @@ class DraftReader:
         return found, told is not None
 
     def check_again(self, draft: ImportDraft, numbers: list[int]) -> None:
-        """Check some rows with the draft's edits, at once and alone.
+        """Check only some rows with the draft's edits, immediately.
 
-        Whether other rows are the same is seen when the whole file is checked.
+        Duplicates in other rows are found when the whole file is checked.
         """
         checked = self.last_check(draft)
         if checked is None:
@@ -195,18 +195,18 @@ class DraftReader:
         }
 
     def records(self, resource: str, ids: Collection[str]) -> Mapping[str, Mapping[str, Any]]:
-        """The records of the local copy with these ids."""
+        """Return the records of the local copy with these ids."""
         if not ids:
             return {}
         with WarehouseLookups(_as_loaded(self._settings), comparison_text) as lookups:
             return {id: each.record for id, each in lookups.landed(resource, ids).items()}
 
     def rows_lost(self, draft: ImportDraft) -> int:
-        """The number of rows above the headings that a report of the draft's file leaves out."""
+        """Return the number of rows above the headings that a report of the draft's file lacks."""
         return _rows_above_headings(open_file(self.push_file(draft)))
 
     def skip_all_but(self, draft: ImportDraft, rest: ImportDraft) -> Edits:
-        """Edits of `rest`, the report of a draft, that skip all rows but those to correct."""
+        """Return edits of `rest`, a draft's report, that skip all rows but those to correct."""
         assert draft.batch is not None
         lost = rest.shift - draft.shift
         with Ledger(self._settings.folder) as ledger:
@@ -220,7 +220,7 @@ class DraftReader:
         return {str(number): None for number in numbers if number not in wanted}
 
     def _key(self, draft: ImportDraft) -> str:
-        """Key of everything that a draft's rows depend on: its answers, and earlier pushes."""
+        """Return the key of all that a draft's rows depend on: answers and earlier pushes."""
         with Ledger(self._settings.folder) as ledger:
             pushed = [(each.batch, each.outcome) for each in Journal(ledger).batches()[:1]]
         return f"{self._drafts.key(draft)} {pushed}"
@@ -296,9 +296,9 @@ class DraftReader:
         return rows
 
     def _with_edits(self, draft: ImportDraft) -> ImportDraft:
-        """The draft with its edits in a copy of the file.
+        """Return the draft with its edits in a copy of the file.
 
-        The copy is a report: any table can be written so, and the command takes it as well.
+        The copy is a report: every table can be written as a report, and the command can read it.
         """
         asked, edits = self.push_file(draft), draft.edits
         table = open_file(asked)
@@ -309,7 +309,7 @@ class DraftReader:
             for read in table.rows():
                 row, edit = read, edits.get(str(read.number), {})
                 if row.is_outside or edit is None:
-                    # Totals and the like are no rows of the copy.
+                    # Totals and similar rows do not belong to the copy.
                     row = _blank(row)
                 elif edit or row.problems:
                     row = edited_row(row, edit, table.headings)
@@ -319,7 +319,7 @@ class DraftReader:
                 yield row
 
         path = report_path(table)
-        # The report asks for a result after its row.
+        # The report requests a result after its row.
         given = iter(lambda: results.popleft() if results else None, None)
         words = report_words(language(draft.language), draft.resource)
         write_report(path, replace(table, _read=rows), given, words)
@@ -335,14 +335,14 @@ class DraftReader:
 
 
 def _rows_above_headings(table: Spreadsheet) -> int:
-    """The number of rows at a table's top that its report does not have."""
-    # A workbook's report keeps the numbers of the rows; in a text they are counted.
+    """Return the number of rows at a table's top that its report lacks."""
+    # The report of a workbook keeps the row numbers; in a text they are counted.
     is_text = table.kind in ("csv", "tsv") and not table.is_report
     return table.place.first_row - 1 if is_text else 0
 
 
 TO_CORRECT = frozenset(("invalid", "rejected", "conflict"))
-"""Outcomes of rows that were not written and that a person can correct."""
+"""Outcomes of rows that were not written and that the user can correct."""
 
 READ_OPTIONS = ("sheet", "encoding", "delimiter", "header_row")
 _PLACE_OPTIONS = (*READ_OPTIONS, "match", "content_type", "clear")
@@ -362,7 +362,7 @@ def _as_loaded(settings: Settings) -> Warehouse:
 
 
 def _with_count(table: Spreadsheet, index: RowIndex, tell: Callable[[int], None]) -> Spreadsheet:
-    """Return the table, whose rows are counted and kept while they are read."""
+    """Return the table, whose rows are counted and stored while they are read."""
 
     def rows() -> Iterator[SheetRow]:
         for count, row in enumerate(index.record_rows(table.rows()), 1):
@@ -374,7 +374,7 @@ def _with_count(table: Spreadsheet, index: RowIndex, tell: Callable[[int], None]
 
 
 def _first_rows(asked: PushFile) -> tuple[tuple[tuple[str, ...], ...], int]:
-    """The first rows of the file as they stand, and the number of the first of them."""
+    """Return the first rows of the file, and the number of the first of them."""
     for first in range(1, SHOWN_ROWS):
         try:
             table = open_file(replace(asked, header_row=first))
@@ -387,7 +387,7 @@ def _first_rows(asked: PushFile) -> tuple[tuple[tuple[str, ...], ...], int]:
 
 
 def edited_row(row: SheetRow, edit: dict[str, str], headings: Sequence[str]) -> SheetRow:
-    """The row with a person's cells, by their index."""
+    """Return the row with the user's cells, by index."""
     cells: list[Cell] = list(row.cells)
     texts = {int(index): text for index, text in edit.items() if index != RECORD}
     changed = {index: text for index, text in texts.items() if index < len(cells)}
@@ -397,7 +397,7 @@ def edited_row(row: SheetRow, edit: dict[str, str], headings: Sequence[str]) -> 
         cells.pop()
     is_filled = any(index >= len(row.cells) - row.missing for index in changed)
     missing = 0 if is_filled else row.missing
-    # A problem of a cell's form goes with the cell that had it.
+    # A problem with the shape of a cell disappears with the cell.
     gone: set[str | None] = {headings[i] for i in changed if i < len(headings)}
     if len(cells) == len(headings) and not missing:
         gone.add(None)

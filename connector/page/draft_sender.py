@@ -1,8 +1,8 @@
-"""Sending of drafts in the background: one at a time, gone on with after a kill.
+"""Sending of drafts in the background: one at a time, continued after a crash.
 
-Sending and taking back are the command's own `push` and `undo`, each in a thread with a loop of its
-own. What the journal has survives; a draft that was under way when the server ended is sent again
-by the next one, which is how the command goes on as well.
+Sending and undoing call `push` and `undo`, each in a thread with its own event loop. The journal
+stores the progress. A draft that was being sent when the server ended is sent again by the next
+server, which continues it like the command does.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 from connector.errors import ConnectorError
 from connector.errors_api import LeaseHeld
-from connector.ledger.journal_reads import BatchAction
+from connector.ledger.journal_records import BatchAction
 from connector.page.draft_reader import DraftReader
 from connector.page.drafts import DraftFolder, ImportDraft
 from connector.page.report_words import report_words
@@ -35,17 +35,17 @@ from connector.settings.model import Settings
 _LOGGER = logging.getLogger(__name__)
 
 _BEFORE_ROWS, _AFTER_ROWS = 5, 5
-"""Percents of a run before its first row and after its last one."""
+"""Percentages of a run before its first row and after its last row."""
 
 LEASE_LOOK_SECONDS = 2.0
-"""How often it is looked whether another push of the account has ended."""
+"""Seconds between two checks whether another push of the account has ended."""
 
 
 @dataclass(slots=True)
 class RunningWork:
-    """A run under way, as a screen shows it.
+    """Run in progress, as a screen shows it.
 
-    `phase` is "waits", "pull", "rows", "doubt" or "end"; `done` of `total` rows have ended.
+    `phase` is "waits", "pull", "rows", "doubt" or "end". `done` of `total` rows have ended.
     """
 
     what: str
@@ -58,13 +58,13 @@ class RunningWork:
     undone: UndoReport | None = None
 
     def follow(self, progress: Progress) -> None:
-        """Take note of how far it is."""
+        """Update the progress."""
         if progress.waits_until is not None:
             self.until = progress.waits_until
             return
         self.until = progress.until
         if progress.batch is None:
-            # The records that were sent are pulled as well, after the last row.
+            # The sent records are also pulled, after the last row.
             self.phase = "end" if self.total else "pull"
         else:
             self.phase = "doubt" if progress.until is not None else "rows"
@@ -75,7 +75,7 @@ class RunningWork:
 
     @property
     def percent(self) -> int:
-        """Return how far the run is: the first and the last part of it have no rows."""
+        """Return the progress in percent; the first and the last part of it have no rows."""
         if not self.total:
             return _BEFORE_ROWS if self.phase == "pull" else 0
         rows = 100 - _BEFORE_ROWS - _AFTER_ROWS
@@ -83,7 +83,7 @@ class RunningWork:
 
 
 class DraftSender:
-    """Sends the drafts of one account, and takes them back."""
+    """Sender of one account's drafts, which also undoes them."""
 
     def __init__(self, settings: Settings, drafts: DraftFolder, reader: DraftReader) -> None:
         self._settings, self._drafts, self._reader = settings, drafts, reader
@@ -91,22 +91,22 @@ class DraftSender:
         self._running: dict[str, RunningWork] = {}
 
     def resume(self) -> list[str]:
-        """Send on what was under way when the last server ended; returns the drafts' ids."""
+        """Continue the runs of the previous server; return the ids of their drafts."""
         found = [each.id for each in self._drafts.all() if each.stage == "sending"]
         for id in found:
             self._start(id, "send", self._send)
         return found
 
     def send(self, draft: ImportDraft) -> None:
-        """Begin to send a draft, which says already that it is under way."""
+        """Start to send a draft that is already marked as being sent."""
         self._start(draft.id, "send", self._send)
 
     def preview_undo(self, draft: ImportDraft) -> None:
-        """Find out what taking it back would do: a read for each record."""
+        """Preview the undo of a draft, which reads each record."""
         self._start(draft.id, "look", partial(self._undo, applies=False))
 
     def undo(self, draft: ImportDraft) -> None:
-        """Take it back."""
+        """Undo a sent draft."""
         self._start(draft.id, "undo", partial(self._undo, applies=True))
 
     def resolve(self, draft: ImportDraft, number: int, decision: Decision) -> None:
@@ -115,7 +115,7 @@ class DraftSender:
         asyncio.run(resolve(self._settings, draft.batch, number, decision))
 
     def running(self, id: str) -> RunningWork | None:
-        """The draft's latest run, ended or not; None where this server had none."""
+        """Return the latest run of the draft; None if this server had none."""
         return self._running.get(id)
 
     def _start(
@@ -150,7 +150,7 @@ class DraftSender:
     async def _send(self, id: str, run: RunningWork) -> None:
         draft = self._drafts.load(id)
         if draft.stage != "sending":
-            # Two requests asked for it, and the first one's run has ended since.
+            # Two requests started it, and the first run has ended since.
             return
         options = draft.push_options(self._drafts.path(id))
         people: dict[BatchAction, str] = {"sent": draft.sent_by} if draft.sent_by else {}
@@ -166,7 +166,7 @@ class DraftSender:
                 )
                 break
             except LeaseHeld:
-                # Another user's push, or this one's own before the server was killed.
+                # Another user's push, or this one before the server was killed.
                 await asyncio.sleep(LEASE_LOOK_SECONDS)
         error = report.error or (report.batch.error if report.batch is not None else None)
         if report.is_held_back:
@@ -195,6 +195,6 @@ class DraftSender:
             self._settings, draft.batch, applies=applies, person=draft.changed_by, watch=run.follow
         )
         if applies:
-            # What became of the rows is another thing now.
+            # The outcomes of the rows have changed.
             with self._drafts.open_for_change(id, draft.changed_by):
                 pass

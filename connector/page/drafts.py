@@ -1,8 +1,8 @@
-"""Drafts of imports: a folder each, with the file and a person's answers.
+"""Drafts of imports: a folder each, with the file and the user's answers.
 
-A draft lies in the data folder, closed to others, until it is erased after a declared time. Two
-people, or two tabs, may have one draft: a form says which version of it was seen, and a form that
-is older than the draft changes nothing.
+A draft is stored in the data folder, readable only by the owner, and erased after a configured
+time. Two users or tabs may edit one draft: a form contains the version of the draft that it shows,
+and an outdated form changes nothing.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from connector.spreadsheet.mapping_file import SavedMap, load_map, save_map
 from connector.warehouse.duckdb_file import make_folder
 
 Stage = Literal["open", "ready", "sending", "sent"]
-"""How far a draft is: being prepared, waiting for a second person, under way, or at its end."""
+"""Stage of a draft: being prepared, waiting for a second user, being sent, or finished."""
 
 Edits = dict[str, dict[str, str] | None]
-"""By a row's number, its new cells by the column's index; None takes the row out."""
+"""By row number, the new cells by column index; None skips the row."""
 
 RECORD = "_id"
 """Key in a row's edits for the id of the chosen record."""
@@ -48,14 +48,14 @@ _DIGITS_MAX = 9
 
 
 class DraftChanged(PageError):
-    """The draft was changed elsewhere since the form was shown."""
+    """Error for a draft that was changed since the form was shown."""
 
     action = N_("Open the latest version and repeat your change.")
     status = 409
 
 
 class DraftUnknown(PageError):
-    """There is no such draft; it may have been erased."""
+    """Error for a draft that does not exist; it may have been erased."""
 
     action = N_("Start a new import with the file.")
     status = 404
@@ -63,10 +63,10 @@ class DraftUnknown(PageError):
 
 @dataclass(frozen=True, slots=True)
 class DraftVersion:
-    """The draft that a form was made from: its version, and the key of the page with the form.
+    """Version of a draft that a form shows, and the key of the page with the form.
 
-    A page that is left sends what was typed last (`is_late`), perhaps after the next page was
-    shown. That makes no new version, so that the next page is not out of date.
+    When the user leaves a page, the browser sends the last input (`is_late`), perhaps after the
+    next page was shown. This creates no new version, so that the next page is not outdated.
     """
 
     version: int
@@ -76,14 +76,21 @@ class DraftVersion:
 
 @dataclass(slots=True)
 class ImportDraft:
-    """One import as it is prepared.
+    """Import in preparation.
 
-    `file` is what would be pushed: as it was given, or the copy with other cells; `original` is as
-    it was given. `options` are those of a push besides mode and map. `edits` are cells that the
-    file has not yet; `shift` is how many rows the copy lost at its top. `confirmed` are the steps
-    that a person has passed. `batch` and `report` are known once it is sent, `error` if it failed:
-    the note of it. `page` is the key of the page that made the latest changes, and `page_began` the
-    version before the first of them. `language` is that of the latest changes.
+    Attributes:
+        file: File to be pushed: the original, or a copy with other cells.
+        original: File as it was uploaded.
+        options: Options of the push, except mode and mapping.
+        edits: Changed cells that the file does not have yet.
+        shift: Number of rows at the top of the original that the copy lacks.
+        confirmed: Steps that the user has passed.
+        batch: Batch of the push, once the draft is sent.
+        report: Report of the push, once the draft is sent.
+        error: Note of the error, if sending failed.
+        page: Key of the page that made the latest changes.
+        page_began: Version before the first of these changes.
+        language: Language of the latest changes.
     """
 
     id: str
@@ -115,13 +122,13 @@ class ImportDraft:
     def is_current(self, seen: DraftVersion) -> bool:
         """Return True if only this page changed the draft since it was shown.
 
-        A page sends several forms: cells as they are typed, and the whole form at its end.
+        A page sends several forms: cells during typing, and the whole form at the end.
         """
         is_own = bool(seen.page) and seen.page == self.page and seen.version >= self.page_began
         return is_own or seen.version == self.version
 
     def push_options(self, folder: Path) -> PushOptions:
-        """The draft's answers as options of the push command."""
+        """Return the draft's answers as options of the push command."""
         said: dict[str, Any] = {
             name: tuple(v) if isinstance(v, list) else v for name, v in self.options.items()
         }
@@ -131,7 +138,7 @@ class ImportDraft:
 
 
 class DraftFolder:
-    """The drafts of one account. Methods raise `DraftUnknown`, and a `WarehouseError`."""
+    """Drafts of one account. Methods raise `DraftUnknown` and a `WarehouseError`."""
 
     def __init__(self, data_folder: Path, keep: timedelta) -> None:
         self.folder, self._keep = data_folder / IMPORTS_FOLDER, keep
@@ -140,7 +147,7 @@ class DraftFolder:
         make_folder(self.folder)
 
     def begin(self, name: str, content: BinaryIO, **said: Any) -> ImportDraft:
-        """A new draft of a file, whose name is made harmless."""
+        """Create a draft of a file, with a safe file name."""
         id, now = secrets.token_hex(8), datetime.now(UTC).isoformat()
         folder = self.folder / id
         name = _safe_name(name)
@@ -153,7 +160,7 @@ class DraftFolder:
         return draft
 
     def load(self, id: str) -> ImportDraft:
-        """The draft as it is now."""
+        """Return the current state of the draft."""
         path = self.path(id) / _STATE_FILE
         with naming_file_errors(path):
             try:
@@ -164,7 +171,7 @@ class DraftFolder:
         return ImportDraft(**{name: value for name, value in state.items() if name in known})
 
     def path(self, id: str) -> Path:
-        """The draft's folder, whatever the id was made of."""
+        """Return the draft's folder. Ids from outside are validated."""
         if not _ID.match(id):
             raise DraftUnknown("This import does not exist.")
         return self.folder / id
@@ -173,9 +180,9 @@ class DraftFolder:
     def open_for_change(
         self, id: str, who: str, seen: DraftVersion | None = None
     ) -> Iterator[ImportDraft]:
-        """The draft, to be changed; it is saved at the end unless that fails.
+        """Return the draft for changes and save it at the end, unless an error is raised.
 
-        `seen` is what the form was made from. Raises `DraftChanged` if the draft was changed since.
+        `seen` is the version in the form. Raises `DraftChanged` if the draft was changed since.
         """
         with self._lock:
             draft = self.load(id)
@@ -198,7 +205,7 @@ class DraftFolder:
             self._write(draft)
 
     def all(self) -> list[ImportDraft]:
-        """Every draft, the latest first."""
+        """Return all drafts, the latest first."""
         found = []
         for each in os.listdir(self.folder):
             with suppress(ConnectorError, ValueError, TypeError):
@@ -206,11 +213,11 @@ class DraftFolder:
         return sorted(found, key=lambda each: each.changed_at, reverse=True)
 
     def remove(self, id: str) -> None:
-        """Erase the draft with everything in it."""
+        """Erase the draft with all its files."""
         shutil.rmtree(self.path(id), ignore_errors=True)
 
     def erase_old(self, now: datetime) -> int:
-        """Erase drafts whose time is over, but none under way; returns how many."""
+        """Erase expired drafts that are not being sent; return the number of erased drafts."""
         erased = 0
         for each in self.all():
             is_over = now - datetime.fromisoformat(each.changed_at) > self._keep
@@ -222,7 +229,7 @@ class DraftFolder:
     # -- Answers as files -------------------------------------------------------------------------
 
     def file(self, draft: ImportDraft) -> Path:
-        """The file that would be pushed."""
+        """Return the file to be pushed."""
         return self.path(draft.id) / draft.file
 
     def saved_map(self, draft: ImportDraft) -> SavedMap | None:
@@ -230,16 +237,16 @@ class DraftFolder:
         return load_map(self.path(draft.id) / _MAP_FILE) if draft.has_map else None
 
     def save_map(self, draft: ImportDraft, saved: SavedMap) -> None:
-        """Write the decisions down; the draft has to be saved after it."""
+        """Write the column mapping; the caller must save the draft afterwards."""
         save_map(self.path(draft.id) / _MAP_FILE, saved)
         draft.has_map = True
 
     def map_path(self, draft: ImportDraft) -> Path:
-        """The map file of a draft that has one."""
+        """Return the path of the draft's mapping file."""
         return self.path(draft.id) / _MAP_FILE
 
     def key(self, draft: ImportDraft) -> str:
-        """Key of everything that the draft's rows depend on; equal keys have equal rows."""
+        """Return a key of all that a draft's rows depend on; equal keys have equal rows."""
         saved = self.map_path(draft)
         text = saved.read_text(encoding="utf-8") if draft.has_map else ""
         said = [draft.file, draft.resource, draft.mode, draft.options, draft.edits, text]
@@ -252,7 +259,7 @@ class DraftFolder:
 
 
 def _safe_name(name: str) -> str:
-    """The last part of a file's name, without what means something to a system."""
+    """Return the last part of a file name without special characters."""
     last = re.split(r"[/\\]", name)[-1]
     plain = "".join(c if c.isprintable() else "_" for c in _NOT_IN_NAMES.sub("_", last)).strip(
         " .-"
@@ -281,14 +288,14 @@ def whole_number(text: str) -> int | None:
 
 
 def set_cell(edits: Edits, row: IndexedRow, index: int, text: str) -> None:
-    """Note another text for a cell of a row that is not skipped."""
+    """Set a cell of a row that is not skipped."""
     edit = edits.get(str(row.number), {})
     if edit is not None and index < len(row.cells):
         edits[str(row.number)] = {**edit, str(index): text}
 
 
 def keep_only(edits: Edits, numbers: Iterable[int], kept: int | None) -> None:
-    """Skip these rows, but for the one that is kept."""
+    """Skip these rows except the one in `kept`."""
     for number in map(str, numbers):
         if number != str(kept):
             edits[number] = None
@@ -299,10 +306,10 @@ def keep_only(edits: Edits, numbers: Iterable[int], kept: int | None) -> None:
 def read_cell_edits(
     form: Mapping[str, str], edits: Edits, cells: Mapping[int, Mapping[int, str]]
 ) -> None:
-    """Take a form's cells into the edits: those that differ from the file's `cells`.
+    """Add a form's cells to the edits if they differ from the file's `cells`.
 
-    Its names are `e:ROW:COLUMN` for a cell, `pick:ROW` for the record of a row, `seen:ROW` for a
-    row that could be taken out, and `out:ROW` for one that is.
+    Names of fields are `e:ROW:COLUMN` for a cell, `pick:ROW` for the record of a row, `seen:ROW`
+    for a row that could be skipped, and `out:ROW` for a row that is skipped.
     """
     for name, value in form.items():
         what, _, place = name.partition(":")

@@ -1,6 +1,6 @@
-"""The import page as an application: routes, and screens of a prepared file.
+"""Import page as an application: its routes, and the screens of a prepared file.
 
-An import is checked, sent, resolved and undone here; `preparing.py` has the screens before.
+These screens check, send, resolve and undo an import; `preparing.py` has the earlier screens.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from connector.spreadsheet.mapping_file import SavedMap
 ERASE_LOOK_SECONDS = 3_600
 
 UNDONE_MAX = 200
-"""Rows of an undo that are shown one by one."""
+"""Maximum number of rows of an undo that are shown individually."""
 
 _HERE = Path(__file__).parent
 _ENDED = (
@@ -75,7 +75,7 @@ class PageOptions:
 
 
 class ImportPage(PreparingScreens):
-    """The page of one account. `link` is the path of a link that lets one person in."""
+    """Import page of one account. `link` is the path of a link that works once."""
 
     def __init__(self, settings: Settings, options: PageOptions) -> None:
         super().__init__(settings)
@@ -88,13 +88,13 @@ class ImportPage(PreparingScreens):
         self.app = GuardedApplication(app, self._bytes_max)
 
     def _bytes_max(self, path: str) -> int:
-        """Return the largest body that a path takes: only an upload has the size of a file."""
+        """Return the maximum size of a request body by path: large only for uploads."""
         if path == "/imports":
             return self._settings.import_file_mb.value * _MEGABYTE + _FORM_BYTES
         return _LOGIN_BYTES if path == "/login" else _FORM_BYTES
 
     def start(self) -> None:
-        """Go on with what was under way, and erase what is over, now and then."""
+        """Continue interrupted runs, and regularly erase expired drafts."""
         self.sender.resume()
         Thread(target=self._erase_old, name="erasing", daemon=True).start()
 
@@ -151,14 +151,14 @@ class ImportPage(PreparingScreens):
                 )
         return routes
 
-    # -- Coming in --------------------------------------------------------------------------------
+    # -- Login -------------------------------------------------------------------------------------
 
     async def _enter(self, request: Request) -> Response:
         language = language_of(request.headers.get("accept-language", ""))
         try:
             self.access.check_place(request.headers, changes=False)
             if request.method == "HEAD":
-                # Chat programs and mail filters look at a link before the person opens it.
+                # Chat programs and mail filters open a link before the user does.
                 return Response()
             response = redirect("/")
             self.door.set_cookie(response, self.access.enter(request.path_params["token"]))
@@ -202,12 +202,12 @@ class ImportPage(PreparingScreens):
         return error_page(told, language, None, status)
 
     def logout(self, call: PageCall) -> Response:
-        """End the session, wherever else its cookie is."""
+        """End the session in all browsers."""
         self.access.logout(call.request.cookies.get(self.door.cookie))
         shown = render("message.html", call.language, session=None, message="")
         return HTMLResponse(shown)
 
-    # -- Look and send ----------------------------------------------------------------------------
+    # -- Check and send ----------------------------------------------------------------------------
 
     def preview(self, call: PageCall) -> Response:
         """Screen with the preview of the import."""
@@ -215,7 +215,7 @@ class ImportPage(PreparingScreens):
         if draft.stage in ("sending", "sent"):
             return redirect(self.step_of(draft))
         checked = self.checked(draft)
-        # Putting edits into the file has made another version of the draft.
+        # Writing edits to the file has created another version of the draft.
         draft = self.drafts.load(call.id)
         preview = checked.preview
         stopping = [each for each in preview.stopping if each.code not in _BY_CONSENT]
@@ -240,7 +240,7 @@ class ImportPage(PreparingScreens):
         )
 
     def send(self, call: PageCall) -> Response:
-        """Send it: again than a click is needed where warnings are."""
+        """Send the draft. Warnings require a confirmation."""
         draft = self.drafts.load(call.id)
         checked, person = self.checked(draft), call.session.person
         draft = self.drafts.load(call.id)
@@ -310,14 +310,14 @@ class ImportPage(PreparingScreens):
         )
 
     def _ended_rows(self, draft: ImportDraft) -> tuple[RowIndex, ColumnMap]:
-        """The rows of a draft that was sent, and what its columns were taken for."""
+        """Return the rows of a sent draft, and the mapping of its columns."""
         ended = result_of(draft, self.reader.ended(draft))
         return ended, self.reader.columns(draft, self.opened(draft))[0]
 
     def _page_of_rows(
         self, call: PageCall, rows: RowIndex, order: tuple[str, ...], of: Any
     ) -> dict[str, Any]:
-        """The counts by outcome, and a page of the rows of one of them."""
+        """Return the counts by outcome, and a page of the rows with one of them."""
         columns = of.preview.columns if isinstance(of, CheckedFile) else of
         counts = {name: rows.count(("outcome", name, None)) for name in order}
         counts = {name: count for name, count in counts.items() if count}
@@ -342,7 +342,7 @@ class ImportPage(PreparingScreens):
         }
 
     def begin_rest(self, call: PageCall) -> Response:
-        """Begin another import with the rows of the report that a person has to correct."""
+        """Start another import with the rows of the report that the user has to correct."""
         draft, person = self.drafts.load(call.id), call.session.person
         if draft.report is None:
             raise PageError("This import has no report.")
@@ -393,7 +393,7 @@ class ImportPage(PreparingScreens):
         )
 
     def start_undo(self, call: PageCall) -> Response:
-        """Look at what taking it back would do, or do it."""
+        """Preview the undo, or start it."""
         with self.open_for_change(call) as draft:
             if draft.batch is None:
                 raise PageError("Nothing was imported.")
@@ -433,14 +433,14 @@ _BY_CONSENT = frozenset(
 
 
 def _progress_while_reading(show: Screen) -> Screen:
-    """The screen, or how far the reading is that it needs."""
+    """Return the screen, or the progress of a reading that it needs."""
 
     def answer(call: PageCall) -> Response:
         try:
             return show(call)
         except NotReady as waits:
             if call.request.method == "POST":
-                # What was said is lost to no one: the form is sent again once it is read.
+                # No input is lost: the form is sent again after the reading.
                 wait([waits.job.future])
                 return show(call)
             return call.render("reading.html", draft=waits.draft, job=waits.job)

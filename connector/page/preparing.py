@@ -1,6 +1,7 @@
-"""Screens on which an import is prepared, from its file to its rows.
+"""Screens that prepare an import, from its file to its rows.
 
-Each reads a draft, and each form changes it and leads on. Nothing is decided here about a row.
+Each screen shows a draft, and each form changes it and continues with the next screen. No rule
+about rows is defined here.
 """
 
 from __future__ import annotations
@@ -48,13 +49,13 @@ from connector.warehouse.warehouse import Warehouse
 T = TypeVar("T")
 
 WAIT_SECONDS = 0.5
-"""How long a screen waits for a reading before it shows how far that is."""
+"""Seconds for which a screen waits for a reading before it shows the progress."""
 
 _ROWS_FIELDS = ("e", "seen", "pick")
 
 
 class NotReady(Exception):
-    """A reading is under way; a screen shows how far it is."""
+    """Error for a reading in progress; a screen shows its progress."""
 
     def __init__(self, draft: ImportDraft, job: ReadingJob[Any]) -> None:
         super().__init__("not ready")
@@ -62,7 +63,7 @@ class NotReady(Exception):
 
 
 class PreparingScreens:
-    """The drafts of one account, and the screens that make them ready to be sent."""
+    """Screens that prepare the drafts of one account."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -75,11 +76,11 @@ class PreparingScreens:
     # -- Drafts -----------------------------------------------------------------------------------
 
     def home(self, call: PageCall) -> Response:
-        """A new import, and those under way."""
+        """Screen for a new import, with a list of current imports."""
         return self._home(call)
 
     def _home(self, call: PageCall, message: str = "") -> Response:
-        """The first screen. With a message, the answers of a form that cannot be used are kept."""
+        """Return the first screen. With a message, the input of an invalid form is kept."""
         found = self._inbox.scan(self._inbox_seen)
         self._inbox_seen = found.seen
         return call.render(
@@ -99,7 +100,7 @@ class PreparingScreens:
         )
 
     def _content_types(self) -> list[tuple[str, str]]:
-        """Content types by slug and name, those that are landed."""
+        """Return loaded content types by slug and name."""
         told = "SELECT slug, name FROM landing.content_types WHERE _deleted_at IS NULL ORDER BY 2"
         warehouse = Warehouse(self._settings.folder)
         warehouse.prepare()
@@ -108,7 +109,7 @@ class PreparingScreens:
         return []
 
     def begin(self, call: PageCall) -> Response:
-        """Begin an import with a file, or with what was pasted."""
+        """Create an import from an uploaded file or from pasted text."""
         words, said = call.language, _resource_and_mode(call)
         if said is None:
             told = words.gettext("Choose what is in the file and what you want to do.")
@@ -159,7 +160,7 @@ class PreparingScreens:
             return Response(path.read_bytes(), headers=_download_headers(path.name))
 
     def begin_inbox(self, call: PageCall) -> Response:
-        """Begin an import with a file of the inbox, which is taken out of it."""
+        """Create an import from a file of the inbox, which is moved out of the inbox."""
         wanted = [call.form.get(name, "") for name in ("resource", "name", "digest")]
         found = self._inbox.scan(self._inbox_seen).waiting
         waiting = next((w for w in found if [w.resource, w.name, w.digest] == wanted), None)
@@ -183,11 +184,11 @@ class PreparingScreens:
         return redirect(f"/imports/{draft.id}")
 
     def next_screen(self, call: PageCall) -> Response:
-        """The first screen that a draft has not passed."""
+        """Redirect to the first screen that a draft has not passed."""
         return redirect(self.step_of(self.drafts.load(call.id)))
 
     def step_of(self, draft: ImportDraft) -> str:
-        """The address of the first screen that the draft has not passed."""
+        """Return the address of the first screen that the draft has not passed."""
         steps = {"sending": "progress", "sent": "result", "ready": "look"}
         step = steps.get(draft.stage) or self._open_step(draft)
         return f"/imports/{draft.id}/{step}"
@@ -208,7 +209,7 @@ class PreparingScreens:
         return "rows" if has_wrong and "rows" not in draft.confirmed else "look"
 
     def remove(self, call: PageCall) -> Response:
-        """Erase a draft at once."""
+        """Erase a draft immediately."""
         draft = self.drafts.load(call.id)
         if draft.stage == "sending":
             raise PageError("This import is being sent.", action="Wait until it ends.")
@@ -220,7 +221,7 @@ class PreparingScreens:
         self.drafts.remove(id)
 
     def download(self, call: PageCall) -> Response:
-        """The report, the map or the file of a draft."""
+        """Return the report, the mapping or the file of a draft."""
         draft, folder = self.drafts.load(call.id), self.drafts.path(call.id)
         names = {"report": draft.report, "file": draft.file, "original": draft.original}
         names["map"] = "map.toml" if draft.has_map else None
@@ -232,15 +233,15 @@ class PreparingScreens:
     # -- Table ------------------------------------------------------------------------------------
 
     def opened(self, draft: ImportDraft) -> OpenedFile:
-        """The draft's file, opened. Raises `NotReady`."""
+        """Return the draft's opened file. Raises `NotReady`."""
         return result_of(draft, self.reader.opened(draft))
 
     def checked(self, draft: ImportDraft) -> CheckedFile:
-        """The draft's rows, checked. Raises `NotReady`."""
+        """Return the draft's checked rows. Raises `NotReady`."""
         return result_of(draft, self.reader.checked(draft))
 
     def table(self, call: PageCall) -> Response:
-        """Screen for the place of the table: heading row, sheet, encoding."""
+        """Screen for the position of the table: heading row, sheet, encoding."""
         draft = self.drafts.load(call.id)
         opened, error = None, None
         try:
@@ -265,7 +266,7 @@ class PreparingScreens:
         )
 
     def save_table(self, call: PageCall) -> Response:
-        """Take where the table is."""
+        """Save the position of the table."""
         with self.preparing(call) as draft:
             for name in ("sheet", "encoding", "delimiter"):
                 if name in call.form:
@@ -305,7 +306,7 @@ class PreparingScreens:
         )
 
     def _use_named_map(self, call: PageCall) -> Response:
-        """Match the columns as they were saved under the chosen name."""
+        """Map the columns with the mapping saved under the chosen name."""
         chosen, name = self.drafts.load(call.id), call.form.get("named", "")
         headings = self.opened(chosen).table.headings
         saved = None
@@ -320,7 +321,7 @@ class PreparingScreens:
         return redirect(f"/imports/{call.id}/columns")
 
     def save_columns(self, call: PageCall) -> Response:
-        """Take what each column is for."""
+        """Save the field of each column."""
         draft = self.drafts.load(call.id)
         if "use" in call.form:
             return self._use_named_map(call)
@@ -347,7 +348,7 @@ class PreparingScreens:
             draft.confirmed = ["table"] if message else ["table", "columns"]
         if message:
             return self._columns(call, draft, message)
-        # Report a mistake in the map here, where the user can still correct it.
+        # Report an error of the mapping here, where the user can still correct it.
         try:
             self.reader.columns(draft, self.opened(draft))
         except ConnectorError as error:
@@ -357,18 +358,18 @@ class PreparingScreens:
     # -- Values -----------------------------------------------------------------------------------
 
     def values(self, call: PageCall) -> Response:
-        """Questions about the values of whole columns."""
+        """Screen with questions about the values of whole columns."""
         return self._values(call)
 
     def _values(self, call: PageCall, wrong: Sequence[ValueQuestion] = ()) -> Response:
         checked = self.checked(self.drafts.load(call.id))
-        # The check may have written the edits to the file, which makes another version.
+        # The check may have written the edits to the file, which creates another version.
         draft, shown = self.drafts.load(call.id), {each.key: each for each in wrong}
         columns = checked.preview.columns
         has_phones, region = screens.phone_region(columns)
         opened = self.opened(draft)
         home = country_of(call.request.headers.get("accept-language", "")) if not region else ""
-        # The file of another country would have numbers that cannot be imported.
+        # A file with another country's format would have numbers that cannot be imported.
         if home and not screens.region_fits(opened, columns, home):
             home = ""
         questions = [shown.get(q.key, q) for q in screens.value_questions(checked)]
@@ -386,7 +387,7 @@ class PreparingScreens:
         )
 
     def _referred(self, questions: Iterable[ValueQuestion]) -> dict[str, Mapping[str, Any]]:
-        """The records that are answers of these questions, by id."""
+        """Return the records that are answers to these questions, by id."""
         found: dict[str, Mapping[str, Any]] = {}
         for each in questions:
             ids = {id for value in each.values for id in value.records}
@@ -394,7 +395,7 @@ class PreparingScreens:
         return found
 
     def save_values(self, call: PageCall) -> Response:
-        """Take the answers about values."""
+        """Save the answers about values."""
         draft = self.drafts.load(call.id)
         checked = self.checked(draft)
         kind = kind_of(call.form.get("kind", ""))
@@ -416,7 +417,7 @@ class PreparingScreens:
     # -- Rows -------------------------------------------------------------------------------------
 
     def rows(self, call: PageCall) -> Response:
-        """The rows with problems, by kind, to be corrected."""
+        """Screen with rows to correct, by kind of problem."""
         draft, checked = self._last_checked(call)
         kinds = screens.all_kinds(checked.rows, draft.edits)
         left = (place for place, each in enumerate(kinds) if each.left)
@@ -450,22 +451,22 @@ class PreparingScreens:
         rows: Iterable[IndexedRow],
         kind: Kind | None,
     ) -> dict[str, Any]:
-        """The rows of a kind, and the records among which a person chooses."""
+        """Return the rows of a kind, and the records from which the user chooses."""
         shown = [screens.shown_row(row, checked, draft.edits, kind) for row in rows]
         ids = {id for row in shown for id in row.records}
         return {"rows": shown, "records": self.reader.records(draft.resource, ids)}
 
     def _last_checked(self, call: PageCall) -> tuple[ImportDraft, CheckedFile]:
-        """The draft and its rows as they were last checked as a whole."""
+        """Return the draft and its rows as of the last complete check."""
         draft = self.drafts.load(call.id)
         if (checked := self.reader.last_check(draft)) is None:
             checked = self.checked(draft)
-            # The check may have written the edits to the file, which makes another version.
+            # The check may have written the edits to the file, which creates another version.
             draft = self.drafts.load(call.id)
         return draft, checked
 
     def row(self, call: PageCall) -> Response:
-        """One row with all of its cells."""
+        """Screen with all cells of one row."""
         draft, checked = self._last_checked(call)
         found = checked.rows.row(whole_number(call.request.path_params["row"]) or 0)
         if found is None:
@@ -476,7 +477,7 @@ class PreparingScreens:
         )
 
     def save_cells(self, call: PageCall) -> Response:
-        """Take the cells of a form, and check their rows again at once."""
+        """Save the cells of a form, and check their rows immediately."""
         numbers = _row_numbers(call.form)
         _, checked = self._last_checked(call)
         found = {number: checked.rows.row(number) for number in numbers}
@@ -507,7 +508,7 @@ class PreparingScreens:
         return redirect(f"/imports/{call.id}/rows{here}")
 
     def save_group_answer(self, call: PageCall) -> Response:
-        """Take one answer for all rows of a kind."""
+        """Save one answer for all rows of a kind."""
         kind = kind_of(call.form.get("kind", ""))
         _, checked = self._last_checked(call)
         group = screens.group_question(checked, kind) if kind is not None else None
@@ -520,7 +521,7 @@ class PreparingScreens:
                 text = "" if "empty" in call.form else call.form["fill"].strip()
                 for row in checked.rows.rows(kind):
                     set_cell(draft.edits, row, group.index, text)
-        # The whole file is checked again, with these cells in it.
+        # The whole file is checked again with these cells.
         self.reader.forget(call.id)
         return redirect(f"/imports/{call.id}/rows")
 
@@ -543,7 +544,7 @@ class PreparingScreens:
         return redirect(f"/imports/{call.id}/rows?kind={quote(kind)}&replaced={count}")
 
     def save_duplicates(self, call: PageCall) -> Response:
-        """Take which of the rows that are the same record is imported; the others are skipped."""
+        """Save which of several duplicate rows is imported; the others are skipped."""
         kind, every = kind_of(call.form.get("kind", "")), call.form.get("every", "")
         _, checked = self._last_checked(call)
         with self.preparing(call) as draft:
@@ -561,7 +562,7 @@ class PreparingScreens:
     def render_draft(
         self, call: PageCall, name: str, draft: ImportDraft, *, status: int = 200, **values: Any
     ) -> Response:
-        """A screen of a draft, within the steps of all of them."""
+        """Return a screen of a draft, with the list of steps."""
         return call.render(
             name,
             status=status,
@@ -575,7 +576,7 @@ class PreparingScreens:
 
     @contextmanager
     def preparing(self, call: PageCall) -> Iterator[ImportDraft]:
-        """The draft, to be prepared: whoever has handed it on has to do that again."""
+        """Return the draft for changes; a draft that was handed over must be handed over again."""
         with self.open_for_change(call) as draft:
             if draft.stage in ("sending", "sent"):
                 raise PageError(
@@ -586,7 +587,7 @@ class PreparingScreens:
 
     @contextmanager
     def open_for_change(self, call: PageCall) -> Iterator[ImportDraft]:
-        """The draft, to be changed by a form that has seen it as it is."""
+        """Return the draft for changes by a form that shows its current version."""
         with self.drafts.open_for_change(call.id, call.session.person, call.seen) as draft:
             draft.language = call.language.code
             yield draft
@@ -618,7 +619,7 @@ def _row_numbers(form: Mapping[str, str]) -> list[int]:
 
 
 def result_of(draft: ImportDraft, job: ReadingJob[T]) -> T:
-    """Result of a reading. Raises what went wrong, and `NotReady` while it goes on."""
+    """Return the result of a reading. Raises its error, and `NotReady` while it runs."""
     if not wait([job.future], WAIT_SECONDS).done:
         raise NotReady(draft, job)
     return job.future.result()

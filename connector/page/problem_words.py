@@ -1,7 +1,7 @@
-"""Words for the problems of rows that were sent or undone, by code.
+"""Texts for the problems of rows that were sent or undone, by code.
 
-The check's own problems have their words in `connector.spreadsheet.problems`. Here are those of a
-push and of an undo, which the command tells with its options and the API's names of fields.
+Problems of the check have their texts in `connector.spreadsheet.problems`. These are problems of a
+push and of an undo, for which the command's texts name options and API fields.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from connector.spreadsheet.problems import message_of
 
 @dataclass(frozen=True, slots=True)
 class ProblemWords:
-    """Text of a problem, in one or two wordings, and its action.
+    """Text of a problem, in one or more wordings, and its action.
 
-    A wording is used if the problem has every value that it names. The values are those of
+    A wording is used if the problem has every value that it contains. The values are those of
     `Problem`; `said` is the API's own message.
     """
 
@@ -42,7 +42,7 @@ _CHANGED = (
 _FAILED = (N_("The application did not respond correctly."), N_("Try again."))
 
 SENT: Mapping[str, ProblemWords] = {
-    # Rows that were sent and whose fate is unknown.
+    # Rows that were sent with an unknown result.
     "not_found": ProblemWords((_NO_ANSWER,), _SEARCH),
     "not_converted": ProblemWords(
         (N_("No response was received, and the lead does not look converted."),), _SEARCH
@@ -71,14 +71,14 @@ SENT: Mapping[str, ProblemWords] = {
         (N_("A row of another import is about the same record and is unconfirmed."),),
         N_("Resolve that row first, then import this row again."),
     ),
-    # Rows that were not applied, or not as wanted.
+    # Rows that were not applied, or not as intended.
     "changed_elsewhere": ProblemWords(_CHANGED, N_("Check which value is correct.")),
     "values_differ": ProblemWords(
         (N_("Saved as “%(found)s”."), N_("Saved without this value.")), _LOOK
     ),
     "record_gone": ProblemWords((N_("This record no longer exists."),), _LOOK),
     "already_there": ProblemWords((N_("Someone else has created this record."),), _LOOK),
-    "same_row": ProblemWords((N_("This row is the same as an earlier row."),)),
+    "same_row": ProblemWords((N_("This row has the same values as an earlier row."),)),
     "unfit": ProblemWords((N_("A value of this row cannot be sent."),), N_("Correct the value.")),
     # Rows whose changes cannot be undone.
     "not_ours": ProblemWords((N_("This record was not created by this import."),), _LOOK),
@@ -98,18 +98,18 @@ SENT: Mapping[str, ProblemWords] = {
     "declared": ProblemWords(
         (N_("You chose the record of this row yourself, so it is not deleted."),), _LOOK
     ),
-    # Answers of the API: its own words say what it rejects.
+    # Errors of the API, whose messages say what it rejects.
     "refused": ProblemWords((_REJECTED[0],), _REJECTED[1]),
     "answered": ProblemWords((_FAILED[0],), _FAILED[1]),
 }
-"""Words by the code of a problem."""
+"""Texts by the code of a problem."""
 
 ERASED_FIELD = ProblemWords((_ERASED,), _LOOK)
-"""Words for a field of a record, and not for a cell, that an erasure has changed."""
+"""Texts for a field that an erasure has changed in a record."""
 
 
 _REFUSALS = frozenset(each.code for each in kinds_of(Answered) if not issubclass(each, TryAgain))
-"""Codes of the errors with which the API rejects a request in its own words."""
+"""Codes of errors with a message of the API that explains the rejection."""
 
 
 def words_of(problem: Problem) -> ProblemWords | None:

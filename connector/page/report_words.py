@@ -1,4 +1,4 @@
-"""Words of the report that the page offers, in the user's language."""
+"""Words of the page's reports, in the user's language."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROW_OUTCOMES: Mapping[str, str] = {
     "held": N_("Row unconfirmed"),
     "not_sent": N_("Row not sent"),
 }
-"""What became of one row, by outcome."""
+"""Words for the result of a row, by outcome."""
 
 _SHEETS = (N_("Summary"), N_("Report"))
 _SUMMARY = (N_("Rows"), N_("Result"), N_("Column"), N_("Problem"), N_("Solution"))

@@ -1,4 +1,4 @@
-"""Rows of a file with what was found of each, to be shown by pages."""
+"""Index of a file's rows by the results of the check, for lists on screens."""
 
 from __future__ import annotations
 
@@ -20,47 +20,50 @@ from connector.spreadsheet.problems import SheetRow, text_of
 from connector.spreadsheet.report import RowResult
 
 PAGE_ROWS = 25
-"""Rows on one page of a list."""
+"""Number of rows on one page of a list."""
 
 DISTINCT_MAX = 200
-"""Different cells of one problem in one column that are remembered."""
+"""Maximum number of different cells that are stored for one problem in one column."""
 
 TAKEN_BACK = "undone"
-"""Code of a row that was undone, which is its outcome then."""
+"""Code of a row that was undone, which is then its outcome."""
 
 Kind = tuple[str, str, str | None]
-"""What rows are listed by: ("outcome" or "code", its name, None), or ("problem" or "warning", code,
+"""Key of a list of rows: ("outcome" or "code", its name, None), or ("problem" or "warning", code,
 column).
 """
 
 
 @dataclass(frozen=True, slots=True)
 class IndexedRow:
-    """One row as it is shown: as it was read, and its result."""
+    """Row as shown: its cells and its result."""
 
     row: SheetRow
     result: RowResult
 
     @property
     def number(self) -> int:
-        """Its number in the file."""
+        """Row number in the file."""
         return self.result.number
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """Its cells as texts."""
+        """Cells as texts."""
         return tuple(map(text_of, self.row.cells))
 
 
 class RowIndex:
-    """Every row of a file by what was found of it.
+    """Index of a file's rows by kind of result.
 
-    Rows are kept while they are checked, and get their results afterwards. The place of a row is
-    its index among them. `kinds` are the places of the rows of each kind, in order; `words` the
-    different cells of each problem, with how often each comes. `patched` are rows that were checked
-    again since. `twins` are, by kind, the numbers of the rows that are duplicates of an earlier
-    row, by its number. `found` are, by heading and cell, the ids of
-    several records of that name.
+    Rows are stored while they are checked, and get their results afterwards. The place of a row is
+    its index.
+
+    Attributes:
+        kinds: Places of the rows of each kind, in order.
+        words: Different cells of each problem, with the number of occurrences.
+        patched: Rows that were checked again since.
+        twins: By kind and row number, the numbers of later duplicates.
+        found: By heading and cell, the ids of several records with that name.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -78,7 +81,7 @@ class RowIndex:
         self._had: dict[int, set[Kind]] = {}
 
     def record_rows(self, rows: Iterable[SheetRow]) -> Iterator[SheetRow]:
-        """Yield the rows, and keep each. A row that is read a second time is kept once."""
+        """Yield the rows, and store each of them once."""
         for row in rows:
             if row.number > self._last:
                 self._last = row.number
@@ -88,7 +91,7 @@ class RowIndex:
             yield row
 
     def fill(self, results: Iterable[RowResult], headings: Sequence[str]) -> None:
-        """Take in the results of the rows that were kept, in their order."""
+        """Add the results of the stored rows, in order."""
         columns = {name: index for index, name in enumerate(headings)}
         for result, number in zip(results, self._places, strict=True):
             assert result.number == number, "the results are not the file's"
@@ -116,7 +119,7 @@ class RowIndex:
                         self.found[heading, word] = tuple(problem.found.split())
 
     def patch(self, row: IndexedRow) -> None:
-        """Take in a row that was checked again. It stays listed under the kinds that it had."""
+        """Replace a row that was checked again. It stays listed under its previous kinds."""
         self.patched[row.number] = row
         place, now = self._places[row.number], kinds_of(row)
         had = self._had.setdefault(row.number, kinds_of(self._read_row(place)))
@@ -136,7 +139,7 @@ class RowIndex:
         return found
 
     def _note(self, kind: Kind, place: int) -> bool:
-        """Note the row's place under the kind, once."""
+        """Add the row's place to the kind, once; return False if it was there."""
         places = self.kinds.setdefault(kind, array("Q"))
         is_new = not places or places[-1] != place
         if is_new:
@@ -151,11 +154,11 @@ class RowIndex:
         return IndexedRow(row, self._results.value_at(self._result_offsets[place]))
 
     def count(self, kind: Kind) -> int:
-        """Number of rows of the kind."""
+        """Return the number of rows of the kind."""
         return len(self.kinds.get(kind, ()))
 
     def page(self, kind: Kind, number: int) -> list[IndexedRow]:
-        """The rows of one page, counted from 1, as they were last checked."""
+        """Return the rows of one page, counted from 1, as of their latest check."""
         start = (max(1, number) - 1) * PAGE_ROWS
         places = self.kinds.get(kind, array("Q"))[start : start + PAGE_ROWS]
         return [self._read_row(place) for place in places]
@@ -170,7 +173,7 @@ class RowIndex:
                 yield row
 
     def row(self, number: int) -> IndexedRow | None:
-        """One row by its number; None where there is none."""
+        """Return a row by its number; None if it does not exist."""
         place = self._places.get(number)
         return None if place is None else self._read_row(place)
 
@@ -182,5 +185,5 @@ def _problems_of(result: RowResult) -> Iterator[tuple[Kind, Problem]]:
 
 
 def kinds_of(row: IndexedRow) -> set[Kind]:
-    """The kinds of the row's problems and warnings."""
+    """Return the kinds of the row's problems and warnings."""
     return {kind for kind, _ in _problems_of(row.result)}

@@ -1,4 +1,4 @@
-"""What each screen shows of a draft: columns, questions on values, rows."""
+"""Contents of the screens of a draft: columns, questions about values, rows."""
 
 from __future__ import annotations
 
@@ -25,11 +25,10 @@ from connector.spreadsheet.target_columns import PushTarget
 TABLE_ERRORS = frozenset(
     ("sheet_unknown", "encoding_unknown", "delimiter_unknown", "headings_refused", "no_rows")
 )
-"""Codes of errors that an answer on the screen "Table" solves. Another file is needed for others.
-"""
+"""Codes of errors that the screen "Table" can solve. Other errors require another file."""
 
 LEFT_OUT = "-"
-"""Stands for a column that fills nothing, by a person's word."""
+"""Choice for a column that the user wants to ignore."""
 
 CENTURIES = (1930, 1950, 2000)
 ZONES = ("Europe/London", "Europe/Berlin", "Europe/Paris", "America/New_York", "UTC")
@@ -43,12 +42,13 @@ _WHO_CHARACTERS = 120
 
 @dataclass(frozen=True, slots=True)
 class ColumnChoice:
-    """One column of the file, and what it is taken for.
+    """Column of the file, and its field.
 
-    `policy` is empty where no field is chosen.
-    `suggested` is the field that is chosen until the user says otherwise.
-    `chosen` is a field's name, `LEFT_OUT`, or empty where no one knows yet: then it is `perhaps`
-    one of these, by the heading or by the cells.
+    Attributes:
+        chosen: Name of a field, `LEFT_OUT`, or empty while the field is unknown.
+        policy: Policy of the chosen field, or empty.
+        perhaps: Possible fields by the heading or by the cells.
+        suggested: Field that is preselected.
     """
 
     index: int
@@ -67,8 +67,8 @@ def column_choices(
 
     Args:
         opened: The file.
-        columns: What its columns are taken for.
-        labels: By field, what the user calls it.
+        columns: Mapping of its columns.
+        labels: Labels of the fields in the user's language.
     """
     mapped = {each.index: each for each in columns.columns}
     unmapped = {each.heading: each for each in columns.unmapped}
@@ -91,7 +91,10 @@ def column_choices(
 
 
 def _named_like(heading: str, labels: Mapping[str, str]) -> list[str]:
-    """Fields whose label has every word of the heading, as "Préavis en jours" has "Préavis"."""
+    """Return fields whose label has every word of the heading.
+
+    For example, "Préavis en jours" has "Préavis".
+    """
     wanted = set(words_in(heading))
     found = [name for name, label in labels.items() if wanted and wanted <= set(words_in(label))]
     return found[:_NAMED_LIKE_MAX]
@@ -101,17 +104,17 @@ _NAMED_LIKE_MAX = 3
 
 
 def _policy_of(place: MappedColumn) -> ColumnPolicy:
-    """The policy that a person chose for the column, or the usual one."""
+    """Return the policy that the user chose for the column, or the default."""
     return place.options.policy if place.how == "given" else default_policy(place.target)
 
 
 def long_texts(target: PushTarget) -> set[str]:
-    """The fields that are long texts, by name."""
+    """Return the names of fields that are long texts."""
     return {each.name for each in target.columns if each.field.is_long_text}
 
 
 def _matching_fields(samples: Sequence[str], target: PushTarget) -> Iterator[str]:
-    """Dates and choices of which most of the samples can be values."""
+    """Yield date and choice fields for which most of the samples are valid."""
     for column in target.columns:
         is_day = column.field.kind is FieldKind.DATE
         if samples and (is_day or column.accepts(target.mode)):
@@ -124,13 +127,13 @@ def _matching_fields(samples: Sequence[str], target: PushTarget) -> Iterator[str
 
 
 def field_names(target: PushTarget, columns: ColumnMap) -> list[str]:
-    """The fields that a column can be taken for."""
+    """Return the fields that a column can be mapped to."""
     names = [each.name for each in target.columns]
     return [WHOLE_NAME, *names] if columns.name_parts else names
 
 
 def missing_fields(target: PushTarget, columns: ColumnMap) -> list[tuple[str, tuple[str, ...]]]:
-    """Required fields that no column fills, each with its allowed values."""
+    """Return required fields that no column fills, each with its allowed values."""
     known = {each.name: each for each in target.columns}
     told = []
     for words in columns.missing:
@@ -144,9 +147,9 @@ def missing_fields(target: PushTarget, columns: ColumnMap) -> list[tuple[str, tu
 def chosen_map(
     form: Mapping[str, str], opened: OpenedFile, columns: ColumnMap
 ) -> tuple[SavedMap, list[str], list[tuple[str, str]]]:
-    """The map that a form says, and what is wrong with it.
+    """Return the mapping in a form, and its errors.
 
-    That are the headings about which it says nothing, and pairs of headings for one field.
+    The errors are headings without a choice, and pairs of headings for one field.
     """
     before = to_saved_map(columns)
     options = {each.heading: each.options for each in columns.columns}
@@ -184,10 +187,10 @@ def chosen_map(
 
 @dataclass(frozen=True, slots=True)
 class AskedValue:
-    """A value of a column that needs an answer: how many cells have it, and the answer so far.
+    """Value of a column that needs an answer: its number of cells, and the answer so far.
 
-    `error` says why an answer that was typed cannot be used. `records` are the ids of the records
-    of that name, one of which is the answer.
+    `error` is the reason why a typed answer is invalid. `records` are the ids of the records with
+    that name, from which the user chooses.
     """
 
     text: str
@@ -199,13 +202,15 @@ class AskedValue:
 
 @dataclass(frozen=True, slots=True)
 class ValueQuestion:
-    """One question about a column's cells, and its answers.
+    """Question about a column's cells, and its answers.
 
-    `sort` is "date", "decimal", "century", "zone", "month", "now" or "values". `example` is a
-    cell. `choices` are pairs of an answer and what it would mean. A question of sort "values" has
-    an answer for each of its `values`: one of the choices or, if `is_typed`, a text or a record of
-    the `resource`. `is_certain`
-    says that every choice would be the same for these cells, so that only one is offered.
+    Attributes:
+        sort: "date", "decimal", "century", "zone", "month", "now" or "values".
+        example: Example cell.
+        choices: Pairs of an answer and its meaning.
+        values: Values that each need an answer, for sort "values": one of the choices or, if
+            `is_typed`, a text or a record of the `resource`.
+        is_certain: True if all choices are equal for these cells, so that only one is offered.
     """
 
     sort: str
@@ -221,12 +226,12 @@ class ValueQuestion:
 
     @property
     def key(self) -> str:
-        """The question among those of its file."""
+        """Key of the question among those of its file."""
         return f"{self.sort}:{self.index}"
 
     @property
     def places(self) -> range:
-        """Indexes of its values, which a form names."""
+        """Indexes of its values, which a form contains."""
         return range(len(self.values))
 
     @property
@@ -238,7 +243,7 @@ class ValueQuestion:
 
 
 VALUES_MAX = 50
-"""Different values of a column for which one answer each is asked."""
+"""Maximum number of different values of a column for which the user is asked."""
 
 _EMPTY_WORDS = ("says_nothing", "word_for_nothing")
 _CHOICES = ("unknown_value", "value_not_accepted", "not_true_or_false")
@@ -254,19 +259,19 @@ _NOT_BY_VALUE = frozenset(
 """Codes of problems that another answer for the same value would not solve."""
 
 _TWINS_MAX, _DIFFERENCES_MAX = 20, 8
-"""Rows of one group of duplicates that are shown, and columns in which they differ."""
+"""Maximum number of rows of one group of duplicates, and of columns in which they differ."""
 
 _FILE_WIDE = {
     "month": ("month_length", "month_days", ("30", "31", "28")),
     "now": ("immediately", "immediately", ("today", "empty")),
 }
-"""Questions that are asked once for a file: the problem's code, the option, and the answers."""
+"""Questions about a whole file: the problem's code, the option, and the answers."""
 
 
 def value_questions(checked: CheckedFile, passed: Collection[str] = ()) -> list[ValueQuestion]:
-    """The questions about a file's values, but for those that a person has `passed`.
+    """Return the questions about a file's values, except those that the user has `passed`.
 
-    Those that were answered are among them.
+    Questions with an answer are included.
     """
     return [each for each in _value_questions(checked) if each.key not in passed]
 
@@ -313,7 +318,7 @@ def _value_questions(checked: CheckedFile) -> list[ValueQuestion]:
 def _centuries(
     column: MappedColumn, mode: Any, examples: Sequence[str]
 ) -> tuple[tuple[str, str], ...]:
-    """The centuries in which the cells are different dates, each with the first cell's date."""
+    """Return the centuries that result in different dates, each with the first cell's date."""
     years = (*CENTURIES, *((1900,) if column.target.key == "date_of_birth" else ()))
     found: dict[tuple[str, ...], tuple[str, str]] = {}
     for year in years:
@@ -325,13 +330,13 @@ def _centuries(
             with suppress(CellError):
                 value = read(text)
                 days.append(str(value.value if isinstance(value, NotedValue) else value))
-        # Without cells, an answer that was given before is shown among all of them.
+        # Without cells, an earlier answer is shown among all choices.
         found.setdefault(tuple(days) or (str(year),), (str(year), days[0] if days else ""))
     return tuple(found.values())
 
 
 def _file_questions(checked: CheckedFile) -> Iterator[ValueQuestion]:
-    """Questions that are asked once for all columns."""
+    """Yield questions that apply to all columns."""
     columns, words = checked.preview.columns.columns, checked.rows.words
     for sort, (code, option, answers) in _FILE_WIDE.items():
         answer = next((str(v) for e in columns if (v := getattr(e.options, option))), "")
@@ -344,10 +349,10 @@ def _file_questions(checked: CheckedFile) -> Iterator[ValueQuestion]:
 def values_question(
     checked: CheckedFile, column: MappedColumn, code: str | None = None
 ) -> ValueQuestion | None:
-    """The values of a column that need one answer each; None if there are none.
+    """Return the question about the values of a column; None without such values.
 
-    Without a `code`, values with any problem are asked if a choice would do, or if the same
-    value comes more than once: single cells are corrected in their rows.
+    Without a `code`, values with any problem are included if there are choices or if the same value
+    occurs more than once. Single cells are corrected in their rows.
     """
     mode, field = checked.preview.asked.mode, column.target.field
     answers, is_bool = column.options.values, field.kind is FieldKind.BOOL
@@ -397,9 +402,9 @@ def values_question(
 def answered_map(
     form: Mapping[str, str], questions: Sequence[ValueQuestion], columns: ColumnMap, mode: Any
 ) -> tuple[SavedMap, list[ValueQuestion]]:
-    """The map with the answers of a form, and the questions with answers that cannot be read.
+    """Return the mapping with the answers of a form, and the questions with invalid answers.
 
-    A value that is left open stays so.
+    A value without an answer stays open.
     """
     saved = to_saved_map(columns)
     decided, targets = dict(saved.columns), {each.heading: each for each in columns.columns}
@@ -433,7 +438,7 @@ def answered_map(
 def _answered(
     form: Mapping[str, str], question: ValueQuestion, place: int, column: MappedColumn, mode: Any
 ) -> AskedValue:
-    """One value with the answer of a form, which must be readable as the column's."""
+    """Return one value with the answer of a form, after validating it for the column."""
     asked, key = question.values[place], f"{question.index}:{place}"
     answer = form.get(f"value:{key}", "?")
     is_chosen = f"empty:{key}" not in form and answer in ("?", "", *asked.records)
@@ -450,7 +455,7 @@ def _answered(
 
 
 def phone_examples(opened: OpenedFile, columns: ColumnMap, region: str) -> list[tuple[str, str]]:
-    """A few telephone numbers of the file that the region changes, before and after."""
+    """Return a few telephone numbers of the file that the region changes, before and after."""
     read, found = phone_reader(region or None), {}
     for column in columns.columns:
         for text in opened.samples[column.index] if column.target.is_phone else ():
@@ -478,7 +483,7 @@ def _is_phone(text: str, region: str | None) -> bool:
 
 
 def phone_region(columns: ColumnMap) -> tuple[bool, str]:
-    """Whether a column holds telephone numbers, and the country that was said."""
+    """Return True if a column contains telephone numbers, and the chosen country."""
     phones = [each for each in columns.columns if each.target.is_phone]
     return bool(phones), next((each.options.region or "" for each in phones), "")
 
@@ -488,7 +493,7 @@ def phone_region(columns: ColumnMap) -> tuple[bool, str]:
 
 @dataclass(frozen=True, slots=True)
 class ProblemKind:
-    """Rows with one kind of problem: how many, and how many are left."""
+    """Kind of problem: the number of its rows, and the number of rows left to correct."""
 
     kind: Kind
     problem: Problem
@@ -497,7 +502,7 @@ class ProblemKind:
 
     @property
     def key(self) -> str:
-        """The kind in an address."""
+        """Key of the kind in an address."""
         return "~".join(each or "" for each in self.kind)
 
 
@@ -507,9 +512,9 @@ _QUIET = frozenset((COLUMN_MISSING, "duplicate_in_warehouse"))
 def problem_kinds(
     rows: RowIndex, edits: Mapping[str, Any] | None = None, sort: str = "problem"
 ) -> list[ProblemKind]:
-    """The kinds of problems or warnings that rows have, the most frequent first.
+    """Return the kinds of problems or warnings in the rows, the most frequent first.
 
-    A row is not left in a kind if its latest check found no such problem, or if it is skipped.
+    A row is not left to correct if its latest check found no such problem, or if it is skipped.
     """
     skipped = {int(number) for number, edit in (edits or {}).items() if edit is None}
     fixed = rows.count_fixed(skipped)
@@ -518,12 +523,12 @@ def problem_kinds(
         for kind, problem in rows.problems.items()
         if kind[0] == sort and kind[1] not in _QUIET
     ]
-    # A row that is corrected may be a duplicate no more.
+    # A duplicate of a corrected row may be unique now.
     return sorted(found, key=lambda each: (each.kind[1] == "duplicate_in_file", -each.count))
 
 
 def all_kinds(rows: RowIndex, edits: Mapping[str, Any]) -> list[ProblemKind]:
-    """The kinds of problems, and behind them those of warnings."""
+    """Return the kinds of problems, followed by those of warnings."""
     return [*problem_kinds(rows, edits), *problem_kinds(rows, edits, "warning")]
 
 
@@ -531,9 +536,11 @@ def all_kinds(rows: RowIndex, edits: Mapping[str, Any]) -> list[ProblemKind]:
 class GroupQuestion:
     """Question about all rows with the same kind of problem, and its possible answers.
 
-    `allowed` are the values of a choice. `may_be_filled` says that one value can be right for all
-    of the rows, and `may_be_empty` that rows are imported without the
-    cell. `values` are the different cells, one answer each.
+    Attributes:
+        allowed: Values of a choice.
+        may_be_filled: True if one value can be correct for all rows.
+        may_be_empty: True if rows can be imported without the cell.
+        values: Different cells, one answer each.
     """
 
     heading: str
@@ -545,7 +552,7 @@ class GroupQuestion:
 
 
 def group_question(checked: CheckedFile, kind: Kind) -> GroupQuestion | None:
-    """Return the one answer that a kind can have; None for a kind without a column."""
+    """Return the question about a kind; None for a kind without a column."""
     preview = checked.preview
     column = next((each for each in preview.columns.columns if each.heading == kind[2]), None)
     if column is None:
@@ -567,7 +574,7 @@ def group_question(checked: CheckedFile, kind: Kind) -> GroupQuestion | None:
 
 @dataclass(frozen=True, slots=True)
 class DuplicateRow:
-    """One of several rows of a file that are the same record; its cells that differ."""
+    """One of several duplicate rows of a file, with its cells that differ."""
 
     number: int
     who: tuple[str, str]
@@ -576,7 +583,7 @@ class DuplicateRow:
 
 @dataclass(frozen=True, slots=True)
 class DuplicateGroup:
-    """Rows of a file that are the same record, of which one can be imported.
+    """Duplicate rows of a file, of which one can be imported.
 
     `value` is the cell that they share. `headings` are the columns in which they differ.
     """
@@ -587,7 +594,7 @@ class DuplicateGroup:
 
 
 def duplicate_groups(checked: CheckedFile, kind: Kind, page: int) -> list[DuplicateGroup]:
-    """One page of the groups of duplicates of a kind."""
+    """Return one page of the groups of duplicates of a kind."""
     start = (page - 1) * PAGE_ROWS
     groups = islice(checked.rows.twins.get(kind, {}).items(), start, start + PAGE_ROWS)
     return [_duplicate_group(checked, kind, (first, *others)) for first, others in groups]
@@ -617,14 +624,14 @@ def _duplicate_group(checked: CheckedFile, kind: Kind, numbers: Sequence[int]) -
 
 
 def kind_of(key: str) -> Kind | None:
-    """The kind that an address asks for."""
+    """Return the kind in an address."""
     parts = key.split("~", 2)
     return (parts[0], parts[1], parts[2] or None) if len(parts) == 3 else None
 
 
 @dataclass(frozen=True, slots=True)
 class ShownCell:
-    """A cell of a row: its column, its text, and what is wrong with it."""
+    """Cell of a row: its column, its text, and its problems."""
 
     index: int
     heading: str
@@ -635,10 +642,13 @@ class ShownCell:
 
 @dataclass(frozen=True, slots=True)
 class ShownRow:
-    """A row as it is corrected: who it is about, and the cells that are wrong.
+    """Row to be corrected: its title, and the cells with problems.
 
-    `is_mended` says that nothing is wrong with it any more, `is_out` that a person took it out.
-    `records` are the ids of several records that match it, and `record` the one that was chosen.
+    Attributes:
+        is_mended: True if it has no problems any more.
+        is_out: True if the user has skipped it.
+        records: Ids of several records that match it.
+        record: Id of the chosen record.
     """
 
     number: int
@@ -653,7 +663,7 @@ class ShownRow:
 
 
 def row_title(row: IndexedRow, columns: ColumnMap) -> tuple[str, str]:
-    """Name of whom or what a row is about, and what else says so."""
+    """Return the name of the row's subject, and further identification."""
     places = {each.target.key: each.index for each in columns.columns}
     wanted = [(key, places[key]) for key in _WHO if key in places] or [("", 0), ("", 1)]
     cells = row.cells
@@ -672,9 +682,9 @@ def shown_row(
     *,
     is_whole: bool = False,
 ) -> ShownRow:
-    """Row to be corrected, as it is with its edits.
+    """Return the row to be corrected, with its edits.
 
-    It has the cell that the list of a kind is about and all that are wrong, or all of them.
+    It contains the cell of the listed kind and all cells with problems, or all cells if `is_whole`.
     """
     columns, headings = checked.preview.columns, checked.preview.table.headings
     now = checked.rows.patched.get(row.number, row)
@@ -708,5 +718,5 @@ def shown_row(
 
 
 def count_pages(count: int) -> int:
-    """Number of pages for a number of rows."""
+    """Return the number of pages for a number of rows."""
     return max(1, -(-count // PAGE_ROWS))

@@ -1,8 +1,8 @@
-"""The site under the screens: requests, forms, answers, and their guards.
+"""Site of the screens: requests, forms, responses, and their security checks.
 
-A screen is a plain function of a `PageCall`, run in a thread. Before it runs, the request's host,
-its session, and the origin and key of its form are checked; after it, every answer has the same
-headers, which let a browser load nothing from elsewhere and run no script of a page's own.
+A screen is a function of a `PageCall`, run in a thread. Before it runs, the request's host, its
+session, and the origin and key of its form are checked. Every response has headers that prevent the
+browser from loading external content and from running inline scripts.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ HEADERS: Mapping[str, str] = {
     " img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none';"
     " frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
-    # Without a referrer at all browsers would not say where a form comes from either.
+    # Without any referrer, browsers would not report the origin of a form either.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""What every answer says to the browser."""
+"""Security headers of every response."""
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ _HERE = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class PageCall:
-    """One request to a screen: who asks, in what language, and what a form says."""
+    """Request to a screen: its session, language and form."""
 
     request: Request
     session: PageSession
@@ -59,26 +59,26 @@ class PageCall:
 
     @property
     def id(self) -> str:
-        """The draft that the address names."""
+        """Id of the draft in the address."""
         return str(self.request.path_params["id"])
 
     @property
     def seen(self) -> DraftVersion:
-        """The draft that the form was made from."""
+        """Version of the draft in the form."""
         version, _, page = self.form.get("version", "").partition(".")
         number = whole_number(version)
         return DraftVersion(-1 if number is None else number, page, "late" in self.form)
 
     def query(self, name: str, default: str = "") -> str:
-        """A word of the address's query."""
+        """Return a parameter of the address."""
         return str(self.request.query_params.get(name, default))
 
     def page(self) -> int:
-        """Which page of a list is wanted."""
+        """Requested page number of a list."""
         return max(1, whole_number(self.query("page", "1")) or 1)
 
     def render(self, name: str, *, status: int = 200, **values: Any) -> Response:
-        """A screen as a page."""
+        """Return a screen as a page."""
         shown = render(name, self.language, session=self.session, **values)
         return HTMLResponse(shown, status)
 
@@ -87,12 +87,12 @@ Screen = Callable[[PageCall], Response]
 
 
 def redirect(path: str) -> Response:
-    """To another screen, by GET."""
+    """Return a redirect to another screen, by GET."""
     return RedirectResponse(path, 303)
 
 
 def render(name: str, language: PageLanguage, **values: Any) -> str:
-    """A template's text in the language; all values are escaped."""
+    """Return a template's text in the language; all values are escaped."""
     key = secrets.token_hex(8)
     return _environment(language).get_template(name).render(page_key=key, **values)
 
@@ -115,13 +115,13 @@ def _environment(language: PageLanguage) -> jinja2.Environment:
 
 
 class PageEntrance:
-    """Lets requests in to screens, or answers why not."""
+    """Entrance to the screens, which checks requests or explains a refusal."""
 
     def __init__(self, access: PageAccess, cookie: str) -> None:
         self.access, self.cookie = access, cookie
 
     def screen(self, show: Screen) -> Callable[[Request], Awaitable[Response]]:
-        """The screen for people who are let in."""
+        """Return the screen for users with access."""
 
         async def answer(request: Request) -> Response:
             language = language_of(request.headers.get("accept-language", ""))
@@ -154,7 +154,7 @@ class PageEntrance:
                 return error_page(error, language, session)
             except HTTPException:
                 raise
-            except Exception as error:  # a mistake of ours is told in a sentence as well
+            except Exception as error:  # A bug is also explained in a sentence.
                 _LOGGER.debug("a screen failed", exc_info=True)
                 broken = ConnectorError(f"an unexpected error: {type(error).__name__}")
                 return error_page(broken, language, session, 500)
@@ -171,7 +171,7 @@ class PageEntrance:
 
     def _without_session(self, request: Request) -> Response:
         if self.access.rules.header is not None:
-            # The proxy has said who it is: a session is only for the keys of forms.
+            # The proxy has named the user: a session is only used for the keys of forms.
             response = redirect(str(request.url.path))
             self.admit(response, request.headers[self.access.rules.header])
             return response
@@ -183,11 +183,11 @@ class PageEntrance:
         )
 
     def admit(self, response: Response, person: str) -> None:
-        """Let the person in with a new session."""
+        """Start a new session for the user."""
         self.set_cookie(response, self.access.admit(person))
 
     def set_cookie(self, response: Response, cookie: str) -> None:
-        """Hand out a session's cookie: no script sees it, and no other site sends it."""
+        """Set the cookie of a session, which scripts cannot read and other sites do not send."""
         is_secure = self.access.rules.is_secure
         response.set_cookie(self.cookie, cookie, httponly=True, samesite="strict", secure=is_secure)
 
@@ -198,7 +198,7 @@ def error_page(
     session: PageSession | None,
     status: int | None = None,
 ) -> Response:
-    """Page with an error and its action."""
+    """Return a page with an error and its action."""
     found = error.status if isinstance(error, PageError) else 400
     message, action = language.describe_error(error)
     link = error.link if isinstance(error, PageError) else None
@@ -209,18 +209,18 @@ def error_page(
 
 
 class GuardedApplication:
-    """The application with the headers of every answer, and a limit on each request body.
+    """Application that adds security headers and limits each request body.
 
     Args:
         app: The application.
-        bytes_max: Limit of a body by the request's path.
+        bytes_max: Returns the maximum size of a body by the request's path.
     """
 
     def __init__(self, app: ASGIApp, bytes_max: Callable[[str], int]) -> None:
         self._app, self._bytes_max = app, bytes_max
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request."""
+        """Handle a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -1,7 +1,7 @@
-"""Words of the page: what people call things, in the language of their browser.
+"""Texts of the page in the user's language.
 
-English stands in the code and in the templates; a catalogue of each other language has what it is
-there. A text without a translation is shown in English.
+English texts are in the code and in the templates; a catalogue contains the texts of each other
+language. A text without a translation is shown in English.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from connector.spreadsheet.contacts import REGIONS
 from connector.spreadsheet.problems import fix_of, message_of
 
 LANGUAGES = ("en", "de", "fr")
-"""Languages of the page; the first is that of whoever speaks none of them."""
+"""Languages of the page; the first is the default."""
 
 _LOCALE_FOLDER = Path(__file__).parent / "locale"
 
@@ -48,7 +48,7 @@ MODES: Mapping[str, tuple[str, str]] = {
     ),
     "convert": (N_("Convert leads"), N_("A conversion cannot be undone.")),
 }
-"""What can be done with a file, by mode."""
+"""Words for the mode of an import."""
 
 OUTCOMES: Mapping[str, str] = {
     "create": N_("New"),
@@ -67,7 +67,7 @@ OUTCOMES: Mapping[str, str] = {
     "held": N_("Unconfirmed"),
     "not_sent": N_("Not sent"),
 }
-"""What becomes of a row, by outcome."""
+"""Words for the result of a row, by outcome."""
 
 ABOUT: Mapping[str, str] = {
     "create": N_("These records will be created."),
@@ -88,7 +88,7 @@ ABOUT: Mapping[str, str] = {
     "not_sent": N_("The import ended before these rows. Choose “Resume” to continue."),
     "not_applied": N_("Saved, but with different values."),
 }
-"""What an outcome means, in a sentence."""
+"""Sentences that explain an outcome."""
 
 UNDONE: Mapping[str, str] = {
     "delete": N_("Will be deleted"),
@@ -103,10 +103,10 @@ UNDONE: Mapping[str, str] = {
     "irreversible": N_("Kept: a conversion cannot be undone"),
     "refused": N_("Rejected by the application"),
     "held": N_("Not confirmed"),
-    "unread": N_("Could not be checked"),
-    "not_reached": N_("Not processed"),
+    "unread": N_("The record could not be checked"),
+    "not_reached": N_("Not processed yet"),
 }
-"""Outcomes of the rows of an undo."""
+"""Words for the outcomes of an undo."""
 
 COUNTED: Mapping[str, tuple[str, str]] = {
     "jobs": N_PLURAL("%(num)s job", "%(num)s jobs"),
@@ -116,7 +116,7 @@ COUNTED: Mapping[str, tuple[str, str]] = {
     "leads": N_PLURAL("%(num)s lead", "%(num)s leads"),
     "content_items": N_PLURAL("%(num)s content item", "%(num)s content items"),
 }
-"""Counted records of a button, as in "Create 60 candidates"."""
+"""Numbers of records in a button, as in "Create 60 candidates"."""
 
 ERRORS: Mapping[str, str] = {
     "failed": N_("an unexpected error occurred"),
@@ -132,8 +132,8 @@ ERRORS: Mapping[str, str] = {
     "no_rows": N_("the file has no rows below the header"),
     "sheet_unknown": N_("the workbook has several sheets"),
     "spreadsheet_changed": N_("the file changed while it was being read"),
-    "misused": N_("these settings do not go together"),
-    "unknown_name": N_("a name is unknown"),
+    "misused": N_("these settings cannot be combined"),
+    "unknown_name": N_("a field, column or file name is unknown"),
     "warehouse": N_("the folder with the connector's data cannot be used"),
     "warehouse_busy": N_("the connector's data is in use by another program"),
     "disk_full": N_("the disk is full"),
@@ -148,8 +148,8 @@ ERRORS: Mapping[str, str] = {
     "stopped": N_("the limit of requests is reached"),
     "lease_held": N_("another import is running"),
 }
-"""What has happened, by the code of an error or of what it is a kind of. Of a file that cannot be
-read, English has the error's own sentence, which says more.
+"""Texts of errors, by the code of the error or of its base class. For a file that cannot be read,
+English uses the error's own sentence, which is more specific.
 """
 
 ACTIONS: Mapping[str, str] = {
@@ -180,30 +180,33 @@ ACTIONS: Mapping[str, str] = {
         "Not imported. To update the record, start an import with “Create and update”."
     ),
 }
-"""What to do about an error or a problem, where the command's own words name its options."""
+"""Actions of errors and problems for which the command's texts name options."""
 
 
 QUESTIONS: Mapping[str, tuple[str, str]] = {
-    "columns_lost": (N_("Some columns without a field have values further down."), "columns"),
+    "columns_lost": (N_("Some columns without a field contain values in later rows."), "columns"),
     "encoding": (N_("Some letters are unclear."), "table"),
-    "second_table": (N_("A second table below was ignored."), "table"),
+    "second_table": (N_("A second table below the first one is not imported."), "table"),
     "mixed_dates": (
         N_("A spreadsheet program may have swapped day and month of the dates in this column:"),
         "rows",
     ),
     "hidden_columns": (N_("Hidden columns will be imported:"), "columns"),
-    "merged_cells": (N_("Merged cells: only the first row of each gets the value."), "table"),
+    "merged_cells": (
+        N_("Merged cells: only the first row of each merged range gets the value."),
+        "table",
+    ),
     "headings": (N_("The header row looks like data. It will not be imported."), "table"),
     "warnings": (N_("Some rows have warnings."), "rows"),
 }
-"""What has to be settled before anything is sent, by code, and the screen on which that is done."""
+"""Questions to be answered before sending, by code, with the screen that answers them."""
 
 
 class PageError(ConnectorError):
-    """A wish that the page cannot fulfil, told in the language of the person.
+    """Error for a request that the page cannot fulfil, in the user's language.
 
-    The message is a text of the catalogues, in which `values` fill the places. `link` is the
-    address of the screen on which the person can continue.
+    The message is a text of the catalogues with placeholders for `values`. `link` is the address of
+    the screen on which the user can continue.
     """
 
     action = N_("Go back.")
@@ -217,7 +220,7 @@ class PageError(ConnectorError):
 
 
 def error_note(error: ConnectorError) -> list[str]:
-    """Note of an error: message, action, and the codes of what it is a kind of."""
+    """Return the note of an error: message, action, and the codes of its classes."""
     kinds = [each for each in type(error).__mro__ if issubclass(each, ConnectorError)]
     codes = [] if isinstance(error, PageError) else [each.code for each in kinds]
     return [_DRAFT_PATH.sub("", str(error)), error.action, *codes]
@@ -228,7 +231,7 @@ _DRAFT_PATH = re.compile(rf"\S*/{IMPORTS_FOLDER}/[0-9a-f]{{16}}/")
 
 @dataclass(frozen=True, slots=True)
 class PageLanguage:
-    """One language: its code, and how texts, numbers and times are written in it."""
+    """Language: its code, and its formats of texts, numbers and times."""
 
     code: str
     gettext: Callable[[str], str]
@@ -236,19 +239,19 @@ class PageLanguage:
 
     @property
     def _locale(self) -> str:
-        # Days are written as in Britain: the day comes first, as in the other languages.
+        # British date order: the day comes first, as in the other languages.
         return "en_GB" if self.code == "en" else self.code
 
     def number(self, value: float) -> str:
-        """A number as people write it."""
+        """Format a number."""
         return format_decimal(value, locale=self.code)
 
     def counted(self, count: int, resource: str) -> str:
-        """A number of records, for example "60 candidates"."""
+        """Format a number of records, for example "60 candidates"."""
         return self.ngettext(*COUNTED[resource], count) % {"num": self.number(count)}
 
     def moment(self, text: str | datetime | None, zone: str = "UTC") -> str:
-        """A time as people write it, in the account's time zone."""
+        """Format a timestamp in the account's time zone."""
         if not text:
             return ""
         at = datetime.fromisoformat(text) if isinstance(text, str) else text
@@ -257,7 +260,7 @@ class PageLanguage:
         return f"{day}, {format_time(zoned, 'short', locale=self._locale)}"
 
     def shown(self, value: Any, resource: str = "", name: str = "") -> str:
-        """A value as people write it; one of a field's choices as they call it."""
+        """Format a value; a choice is shown as its label."""
         field = CATALOG[resource].fields.get(name) if resource else None
         read = field.read(value)[0] if field is not None else None
         value = value if read is None else read
@@ -279,7 +282,7 @@ class PageLanguage:
         return shown
 
     def record(self, record: Mapping[str, Any]) -> str:
-        """The name of a record, or what else identifies it."""
+        """Return the name of a record, or another identification."""
         names = [record.get(name) for name in ("first_name", "last_name")]
         whole = " ".join(str(each) for each in names if each)
         others = (
@@ -288,13 +291,13 @@ class PageLanguage:
         return whole or next((str(each) for each in others if each), "")
 
     def details(self, record: Mapping[str, Any], resource: str) -> str:
-        """Details that distinguish a record from others of the same name."""
+        """Return details that distinguish a record from others with the same name."""
         known = self.record(record)
         found = ((name, value) for name in _DETAILS if (value := record.get(name)) != known)
         return " · ".join(self.shown(value, resource, name) for name, value in found if value)
 
     def changes(self, changes: Any, resource: str) -> list[list[str]]:
-        """Fields with their values from and to, of a preview or of an undo."""
+        """Return fields with their old and new values, of a preview or of an undo."""
         found = changes.items() if isinstance(changes, Mapping) else ((n, p) for n, *p in changes)
         return [
             [name, *_shorten_change(*(self.shown(each, resource, name) for each in pair))]
@@ -302,26 +305,26 @@ class PageLanguage:
         ]
 
     def field(self, name: str) -> str:
-        """Label of a field in the user's language."""
+        """Return the label of a field in the user's language."""
         return self.gettext(field_words(name))
 
     def value(self, value: str) -> str:
-        """Label of a choice, with the API's value if it differs."""
+        """Return the label of a choice, with the API's value if it differs."""
         return self.gettext(value.replace("_", " "))
 
     def place(self, problem: Problem) -> str:
-        """The column of a problem, or the field where the file has no column of it."""
+        """Return the column of a problem, or the field if the file has no such column."""
         if problem.field is not None and problem.column in (None, problem.field):
             return self.field(problem.field)
         return problem.column or ""
 
     def describe_problem(self, problem: Problem) -> str:
-        """Text of a problem, with the column in front."""
+        """Return the text of a problem, with the column in front."""
         place = self.place(problem)
         return f"{place}: {self.problem_text(problem)}" if place else self.problem_text(problem)
 
     def problem_text(self, problem: Problem) -> str:
-        """Text of a problem, by its code."""
+        """Return the text of a problem, by its code."""
         if (words := words_of(problem)) is not None:
             values = {"found": problem.found or "", "said": problem.message}
             return self.gettext(wording(words, values)) % values
@@ -331,12 +334,12 @@ class PageLanguage:
         )
 
     def kind(self, problem: Problem) -> str:
-        """Title of a kind of problem, given its first problem."""
+        """Return the title of a kind of problem, given its first problem."""
         known = message_of(problem.code)
         return problem.message if known is None else self.gettext(known)
 
     def fix_text(self, problem: Problem) -> str:
-        """Action for a problem."""
+        """Return the action for a problem."""
         if (words := words_of(problem)) is not None:
             return self.gettext(words.cure) if words.cure else ""
         if problem.code in ACTIONS:
@@ -345,13 +348,13 @@ class PageLanguage:
         return self.gettext(fix) if fix else ""
 
     def describe_error(self, error: ConnectorError) -> tuple[str, str]:
-        """Text of an error and its action."""
+        """Return the text of an error and its action."""
         if not isinstance(error, PageError):
             return self.note(error_note(error))
         return self.gettext(error.text) % error.values, self.gettext(error.action)
 
     def note(self, note: Sequence[str]) -> tuple[str, str]:
-        """An error that a draft has kept, likewise."""
+        """Return the text and the action of an error note in a draft."""
         message, action, *codes = note
         if not codes:
             return _sentence(self.gettext(message)), self.gettext(action)
@@ -362,14 +365,14 @@ class PageLanguage:
         return _sentence(f"{said[:1].upper()}{said[1:]}"), action
 
     def regions(self) -> list[tuple[str, str]]:
-        """The countries of telephone numbers, by name."""
+        """Return the countries of telephone numbers, by name."""
         names = Locale(self.code).territories
         found = ((code, names.get(code, code)) for code in REGIONS if code in names)
         return sorted(found, key=lambda each: each[1])
 
 
 def _shorten_change(now: str, then: str) -> tuple[str, str]:
-    """Two texts, cut to be shown. Of long ones the beginning that both have is left out."""
+    """Return two texts, shortened for display. A common beginning of long texts is omitted."""
     same = takewhile(lambda pair: pair[0] == pair[1], zip(now, then, strict=False))
     alike = sum(1 for _ in same) - _KEPT_CHARACTERS
     if max(len(now), len(then)) > _SHOWN_CHARACTERS and alike > 0:
@@ -378,7 +381,7 @@ def _shorten_change(now: str, then: str) -> tuple[str, str]:
 
 
 def field_words(name: str) -> str:
-    """A field's or a resource's name in English words."""
+    """Return the name of a field or a resource in English words."""
     plain = _SHORT.sub(lambda m: m[0].upper(), name.removeprefix("fields.").replace("_", " "))
     return f"{plain[:1].upper()}{plain[1:]}"
 
@@ -391,12 +394,12 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d\Z")
 
 
 def _sentence(text: str) -> str:
-    """The message of an error with a period; a name at its beginning keeps its spelling."""
+    """Return the message of an error with a period, and a capital unless it begins with a name."""
     return text if text.endswith(".") else f"{text}."
 
 
 def language_of(accepted: str) -> PageLanguage:
-    """The language that a browser would have best, by its header."""
+    """Return the preferred language of a browser, by its header."""
     wanted = []
     for part in accepted.split(",")[:20]:
         tag, _, quality = part.partition(";q=")
@@ -409,14 +412,14 @@ def language_of(accepted: str) -> PageLanguage:
 
 
 def country_of(accepted: str) -> str:
-    """The country that a browser names first, by its header; empty where it names none."""
+    """Return the first country in a browser's header; empty if there is none."""
     found = re.search(r"-([A-Za-z]{2})\b", accepted[:200])
     return found[1].upper() if found and found[1].upper() in REGIONS else ""
 
 
 @cache
 def language(code: str) -> PageLanguage:
-    """One of the languages."""
+    """Return the language with this code."""
     path = _LOCALE_FOLDER / f"{code}.po"
     if not path.exists():
         plain = gettext.NullTranslations()
@@ -431,6 +434,6 @@ def language(code: str) -> PageLanguage:
 
 
 def resource_names() -> list[str]:
-    """The resources that a file can be imported into."""
+    """Return the resources that a file can be imported into."""
     writes = {"create", "update", "convert"}
     return [name for name, each in CATALOG.items() if writes & set(each.operations)]

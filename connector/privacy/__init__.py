@@ -1,1 +1,1 @@
-"""Privacy: finding, erasing and retaining people, with receipts."""
+"""Privacy: find, erase and retain personal data, with receipts."""

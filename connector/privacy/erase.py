@@ -1,9 +1,9 @@
-"""Erasures: noted first, then carried out everywhere, and checked in the end.
+"""Erasures: recorded first, then carried out everywhere, and checked at the end.
 
-The note in the ledger comes before anything else, so that an erasure that was cut off is known
-and continued by the next one; every step may be done twice. In the note's transaction the person is
-listed as suppressed and leaves the journal: from then on nothing brings them back unnoticed. The
-leases of pulls and pushes are held until the end.
+The ledger records an erasure before any other step, so that the next erasure continues one that was
+interrupted. Every step can be repeated. The same transaction adds the person to the suppression
+list and removes them from the journal, so that they cannot return unnoticed. The leases of pulls
+and pushes are held until the end.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 from connector.errors import ConnectorError, LakehouseError, MartsMissing, Misused
 from connector.ledger.erasures import Erasures, OpenErasure
 from connector.ledger.identifiers import fingerprint_of, identifier_hash, make_key, read_key
-from connector.ledger.journal import PUSH_LEASE
+from connector.ledger.journal_writer import PUSH_LEASE
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
 from connector.ledger.person import Person
@@ -52,10 +52,10 @@ _NAMES = (PULL_LEASE, PUSH_LEASE)
 def hold_all_leases(
     ledger: Ledger, run_id: str, command: str, now: Callable[[], datetime]
 ) -> Iterator[None]:
-    """Hold the leases of pulls and of pushes, and renew them, until this is left.
+    """Hold and renew the leases of pulls and of pushes.
 
-    Raises `LeaseHeld`, which says who is at work, or a `WarehouseError`. A process that dies leaves
-    leases that the next one takes over at once.
+    Raises `LeaseHeld`, which names the running command, or a `WarehouseError`. The leases of a
+    process that dies can be taken over immediately.
     """
     owner = LeaseOwner.of_this_process(run_id, command)
     over = threading.Event()
@@ -63,7 +63,7 @@ def hold_all_leases(
     def beat() -> None:
         while not over.wait(BEAT_SECONDS):
             for name in _NAMES:
-                # A ledger that cannot be written to at the time is tried again at the next beat.
+                # If the ledger cannot be written to now, the next heartbeat tries again.
                 with suppress(ConnectorError):
                     ledger.renew_lease(name, run_id, now())
 
@@ -93,9 +93,9 @@ def _now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class ErasureResult:
-    """Result of an erasure: what was found, and the receipts of all that ended.
+    """Result of an erasure: the data found, and the receipts of completed erasures.
 
-    A preview has no receipt for what it found; `unended` counts those that were cut off.
+    A preview has no receipt. `unended` is the number of interrupted erasures.
     """
 
     found: PersonLocations | None
@@ -105,11 +105,11 @@ class ErasureResult:
 
     @property
     def exit_status(self) -> int:
-        """0 done or nothing to do, 3 something is left for a person to do."""
+        """Return 0 if done or nothing to do, 3 if the user must do something."""
         return 0 if all(each.is_clean for each in self.receipts) else 3
 
     def as_json(self) -> dict[str, Any]:
-        """The same as `--json` prints it."""
+        """Return the result as `--json` prints it."""
         return {
             **({} if self.found is None else self.found.as_json()),
             "applied": bool(self.receipts),
@@ -122,15 +122,16 @@ class ErasureResult:
 def erase(
     settings: Settings, asked: str | None, *, applies: bool = False, now: Clock = _now
 ) -> ErasureResult:
-    """Erase the person with this address or id; without `applies`, a preview.
+    """Erase the person with this address or id; without `applies`, only preview.
 
-    Erasures that were cut off are brought to their end first. With None for `asked` that alone is
-    done, and everybody is erased who was before and is here again.
+    Interrupted erasures are completed first. If `asked` is None, only this is done, and erased
+    people who have returned are erased again.
 
-    Raises `Misused` for what is no address and no id, and where rows of pushes about the person are
-    in doubt; `LeaseHeld` while a pull or a push is under way; `PublishingRefused` where no file
-    could be published without the person, and a `WarehouseError`. What was begun by then goes on
-    with the next call.
+    Raises:
+        Misused: The value is no address and no id, or rows of pushes about the person are in doubt.
+        LeaseHeld: A pull or a push is running.
+        PublishingRefused: No file could be published without the person.
+        WarehouseError: A file cannot be used. The next call continues a started erasure.
     """
     seed = None if asked is None else seed_of(asked)
     if not applies:
@@ -149,9 +150,9 @@ def erase_all(
     has_turn: bool = False,
     now: Clock = _now,
 ) -> ErasureResult:
-    """Erase each of these in one turn; raises as `erase` does.
+    """Erase all of these people in one run; raises as `erase` does.
 
-    Who `has_turn` holds the leases already; those who are `is_listed` were erased before.
+    With `has_turn` the caller holds the leases already. With `is_listed` they were erased before.
     """
     folder = settings.folder
     if not folder.is_dir():
@@ -162,11 +163,11 @@ def erase_all(
         if not has_turn:
             turn.enter_context(hold_all_leases(ledger, _erasure_name(now()), "erase", now))
         erasing = _ErasureRun(settings, ledger, now)
-        # With a key that is lost a new one would be made, and no one before be known again.
+        # If the key is lost, a new one would be created, and erased people would not be recognized.
         erasing.erasures.relist_receipts()
         warehouse = Warehouse(folder)
         if warehouse.is_lost:
-            # It is made again by the next pull, of a file that may hold the person.
+            # The next pull creates it, from a file that may contain the person.
             warehouse.prepare()
         receipts = [erasing.carry_out(each) for each in erasing.erasures.open_erasures()]
         found = None
@@ -183,10 +184,10 @@ def erase_all(
 
 
 def release(settings: Settings, asked: str) -> int:
-    """Take an address or an id off the list, with whatever was listed with it.
+    """Remove an address or an id from the suppression list, with all that was listed with it.
 
-    Returns how many hashes were. Nothing comes back by itself: the next answer or row that has the
-    person is taken again. Raises `Misused` and a `WarehouseError`.
+    Returns the number of removed hashes. No data is restored, but the next response or row with the
+    person is accepted. Raises `Misused` and a `WarehouseError`.
     """
     key = read_key(settings.folder)
     if key is None:
@@ -205,7 +206,7 @@ class _ErasureRun:
         self.erasures = Erasures(ledger)
 
     def begin(self, located: Sequence[LocatedPerson]) -> tuple[PersonLocations, OpenErasure]:
-        """Note an erasure, with what is found before anything is removed."""
+        """Record an erasure, with everything found before the first removal."""
         found = _join_locations(self._settings, located)
         if found.in_doubt:
             raise Misused(
@@ -220,7 +221,7 @@ class _ErasureRun:
         return found, noted
 
     def carry_out(self, noted: OpenErasure) -> tuple[Receipt, Path]:
-        """Do everything that the note says, whatever of it was done already."""
+        """Carry out all steps of a recorded erasure; steps may be repeated."""
         self.erasures.remove_persons(noted.persons, noted.begun_at)
         self._clean_work(noted)
         for person in noted.persons:
@@ -253,7 +254,7 @@ class _ErasureRun:
         return receipt, path
 
     def _clean_work(self, noted: OpenErasure) -> None:
-        """Take the persons out of the work file, and write it again."""
+        """Remove the people from the work file and compact it."""
         if not self._warehouse.exists:
             return
         self._warehouse.prepare()
@@ -265,9 +266,9 @@ class _ErasureRun:
         compact(self._warehouse.work)
 
     def _publish(self) -> None:
-        """Publish again without the persons, and make the page again."""
+        """Publish again without the people, and write the report again."""
         published = self._warehouse.published
-        # What was prepared to be published is older than this.
+        # A prepared publication is older than the erasure.
         with alone_publishing(self._folder):
             for each in self._folder.glob(f"{published.name}.*"):
                 if not each.name.endswith((".wal", ".tmp")):
@@ -284,7 +285,7 @@ class _ErasureRun:
                 page.unlink()
 
     def _forget(self, noted: OpenErasure) -> tuple[tuple[PersonPlace, ...], tuple[str, ...]]:
-        """Leave nothing in the lakehouse; returns places, and what keeps it waiting."""
+        """Remove the people from the lakehouse; return places, and reasons why it is incomplete."""
         rows: Counter[str] = Counter()
         is_known = any(each["file"] == LAKEHOUSE for each in noted.found["places"])
         try:
@@ -312,7 +313,7 @@ def _open_erasures(settings: Settings) -> int:
 
 
 def _join_locations(settings: Settings, located: Iterable[LocatedPerson]) -> PersonLocations:
-    """Whereabouts of several people, added up."""
+    """Return the combined locations of several people."""
     return sum((find_locations(settings, each) for each in located), PersonLocations())
 
 

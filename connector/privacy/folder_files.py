@@ -1,7 +1,7 @@
-"""Files of an account's folder: tables, pages and others that hold a person.
+"""Files in an account's folder that contain a person: tables, pages and others.
 
-What the connector wrote itself, databases apart, and what was put into its inbox are here. Other
-accounts' folders, Dagster's own, and what is compressed are not searched, and are named.
+This covers files that the connector wrote, except databases, and files in its inbox. Folders of
+other accounts, Dagster's folder and compressed files are not searched, and are reported.
 """
 
 from __future__ import annotations
@@ -32,10 +32,13 @@ _ENCODINGS = ("utf-8", "cp1252", "utf-16-le", "utf-16-be")
 
 @dataclass(slots=True)
 class FileMatches:
-    """Files of the folder that hold a person.
+    """Files in the folder that contain a person.
 
-    `tables` have the number of their rows, `pages` are made again from the published file, `logs`
-    are of use to no program, and a person must correct those in `by_hand`.
+    Attributes:
+        tables: Number of the person's rows by file.
+        pages: Pages, which are written again from the published file.
+        logs: Logs that no program needs.
+        by_hand: Files that the user must correct.
     """
 
     tables: dict[Path, int] = field(default_factory=dict)
@@ -47,11 +50,11 @@ class FileMatches:
 
     @property
     def workbooks(self) -> list[Path]:
-        """Workbooks with rows of the person: an erasure removes the whole file."""
+        """Workbooks with rows of the person. An erasure deletes the whole file."""
         return [path for path in self.tables if path.suffix.lower() == WORKBOOK_SUFFIX]
 
     def places(self, folder: Path) -> Iterator[PersonPlace]:
-        """The files that an erasure changes, as places."""
+        """Yield the files that an erasure changes, as places."""
         for path, rows in self.tables.items():
             yield PersonPlace(relative_path(path, folder), None, rows)
         for path in (*self.pages, *self.logs):
@@ -59,7 +62,7 @@ class FileMatches:
 
 
 def relative_path(path: Path, folder: Path) -> str:
-    """The path within the folder."""
+    """Return the path within the folder."""
     return str(path.relative_to(folder))
 
 
@@ -86,14 +89,14 @@ def search_files(folder: Path, person: Person) -> FileMatches:
 
 
 def table_files_in(folder: Path) -> Iterator[Path]:
-    """Every table of the folder that may hold a person. Raises a `WarehouseError`."""
+    """Yield every table in the folder that may contain a person. Raises a `WarehouseError`."""
     for path in _searchable_files(folder, folder, []):
         if _is_table(path, folder):
             yield path
 
 
 def clean_files(found: FileMatches, person: Person) -> None:
-    """Remove rows from text files, and whole workbooks and logs, but no pages.
+    """Remove rows from text files, and delete workbooks and logs, but no pages.
 
     Raises a `WarehouseError`.
     """
@@ -114,7 +117,7 @@ def _search_table(path: Path, folder: Path, person: Person, found: FileMatches) 
     try:
         table = search_table(path, person)
     except SpreadsheetError:
-        # Not a table after all, or one that no one can read for certain.
+        # Not a table, or one that cannot be read reliably.
         _search_bytes(path, person, found)
         return
     if table.rows:
@@ -131,7 +134,7 @@ def _search_bytes(path: Path, person: Person, found: FileMatches) -> None:
 
 
 def _is_packed(path: Path) -> bool:
-    """Return True if the file begins as one whose texts are compressed."""
+    """Return True if the file starts like a compressed file."""
     with naming_file_errors(path), path.open("rb") as file:
         return file.read(4).startswith(_PACKED)
 
@@ -146,7 +149,7 @@ def _is_in_bytes(path: Path, person: Person) -> bool:
 
 
 def _is_in_log(path: Path, person: Person) -> bool:
-    """Return True if bytes of the person may be in a log that was set aside."""
+    """Return True if a log that was moved aside may contain bytes of the person."""
     content = _bytes(path).lower()
     known = (*person.ids, *person.emails, *person.profiles, *person.names)
     return any(each.encode() in content for each in known)
@@ -158,7 +161,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _searchable_files(folder: Path, root: Path, not_searched: list[Path]) -> Iterator[Path]:
-    """The regular files below the folder that may be looked into, following no link."""
+    """Yield the regular files below the folder that can be searched, without following links."""
     with naming_file_errors(folder):
         entries = sorted(folder.iterdir())
     for path in entries:
@@ -174,13 +177,13 @@ def _searchable_files(folder: Path, root: Path, not_searched: list[Path]) -> Ite
 
 
 def _is_own(path: Path, root: Path) -> bool:
-    """Whether it is a database, its log, a key or a lock; not a log set aside."""
+    """Return True if it is a database, its log, a key or a lock, but not a moved log."""
     if path.parent != root or path.name.startswith(_DAMAGED):
         return False
     return path.name.startswith(_OWN) or path.suffix == ".lock"
 
 
 def _is_elsewhere(folder: Path) -> bool:
-    """Whether the folder is another account's, or Dagster's."""
+    """Return True if the folder belongs to another account or to Dagster."""
     names = (WORK_FILE, LEDGER_FILE, "dagster.yaml")
     return "dagster" in folder.name.lower() or any((folder / each).exists() for each in names)

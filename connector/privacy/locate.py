@@ -1,9 +1,9 @@
-"""Locating a person: whom an email address or an id belongs to, and their other identifiers.
+"""Locating a person: the owner of an email address or an id, and their other identifiers.
 
-The person's own records, candidates and leads, show the identifiers: email addresses, telephone
-numbers and profile addresses, in every version. An identifier that another person's record shows as
-its own is not used: a desk's number, a company's office address. It goes with the person's own
-records, and stays in the other's.
+The person's own records, candidates and leads, contain the identifiers: email addresses, telephone
+numbers and profile addresses, in every version. An identifier that another person's record also
+contains is not used, for example an office number. It is removed with the person's own records, and
+stays in the other record.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from connector.warehouse.persons import Record, find_by_name, find_versions
 from connector.warehouse.warehouse import Warehouse
 
 RECORDS_MAX = 10
-"""Number of candidates and leads, at most, that one address may belong to: an address such as
-`none@none.example` is no one's.
+"""Maximum number of candidates and leads of one address. More share a placeholder such as
+`none@none.example`.
 """
 
 ID_CHARACTERS_MIN = 8
@@ -34,14 +34,14 @@ ID_CHARACTERS_MIN = 8
 
 @dataclass(frozen=True, slots=True)
 class LocatedPerson:
-    """A person, and the number of identifiers that are `shared` with another person's record."""
+    """Person, and the number of identifiers that are `shared` with another person's record."""
 
     person: Person
     shared: int = 0
 
 
 def seed_of(asked: str) -> Person:
-    """Return the person of an email address or an id, known by that alone. Raises `Misused`."""
+    """Return the person with an email address or an id, with no other data. Raises `Misused`."""
     text = asked.strip()
     if "@" in text:
         return Person(emails=frozenset((normalize("email", text),)))
@@ -55,15 +55,15 @@ def seed_of(asked: str) -> Person:
 
 
 def may_be_id(text: str) -> bool:
-    """Return True if the text is long enough for an id, and has no blanks."""
+    """Return True if the text is long enough for an id and has no blanks."""
     return len(text) >= ID_CHARACTERS_MIN and not any(map(str.isspace, text))
 
 
 def find_person(settings: Settings, seed: Person, *, is_listed: bool = False) -> LocatedPerson:
-    """Return the person with every identifier that is theirs alone.
+    """Return the person with every identifier that belongs to them alone.
 
-    Raises a `WarehouseError`, and `Misused` if the address belongs to several people; a person who
-    `is_listed` was erased before, and all records with their address are theirs.
+    Raises a `WarehouseError`, and `Misused` if the address belongs to several people. A person who
+    `is_listed` was erased before, and all records with their address belong to them.
     """
     warehouse = Warehouse(settings.folder)
     if not warehouse.exists:
@@ -74,8 +74,7 @@ def find_person(settings: Settings, seed: Person, *, is_listed: bool = False) ->
         if not seed.ids and not is_listed:
             _check_one(whole)
         person = replace(seed, ids=seed.ids | {_id(record) for _, record in whole})
-        # A record may have had another address before. Without a record of their own, the person
-        # is a contact.
+        # A record may have had another address before. A person without an own record is a contact.
         for resource, record in find_versions(connection, person):
             for group in owned_groups(resource, record, person):
                 if not whole or group.ids == ("id",):
@@ -87,14 +86,14 @@ def find_person(settings: Settings, seed: Person, *, is_listed: bool = False) ->
         if not _is_theirs(resource, record, person):
             shared = _join_persons(shared, identifiers_of(CATALOG[resource], record))
     if not whole:
-        # No one else is known by the address that was given.
+        # The given address identifies no other person.
         shared = shared.without(seed)
     alone = person.without(shared)
     return LocatedPerson(alone, len([*person.identifiers()]) - len([*alone.identifiers()]))
 
 
 def find_named(settings: Settings, name: str) -> LocatedPerson:
-    """Return everybody with the name, as one person. Raises a `WarehouseError`."""
+    """Return all people with the name, as one person. Raises a `WarehouseError`."""
     named = Person(names=frozenset((_plain(name),)))
     warehouse = Warehouse(settings.folder)
     if not warehouse.exists:
@@ -137,7 +136,7 @@ def _is_theirs(resource: str, record: Mapping[str, Any], person: Person) -> bool
 
 
 def _shown(resource: str, record: Mapping[str, Any], group: DataSubject) -> Person:
-    """Identifiers and full names that a group of a record's fields shows of its person."""
+    """Return identifiers and full names of the person in a group of a record's fields."""
     names = frozenset(each for each in _names(record, group) if " " in each)
     if group.is_whole:
         return replace(identifiers_of(CATALOG[resource], record), names=names)

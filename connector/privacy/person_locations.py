@@ -1,4 +1,4 @@
-"""Find a person: records, rows of tables and files, and texts that mention the person."""
+"""Search for a person in records, rows of tables and files, and texts."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ LAKEHOUSE = "lakehouse"
 
 
 def locate_person(settings: Settings, asked: str) -> PersonLocations:
-    """Everything in the account's folder that holds the person of an address, an id or a name.
+    """Find all data in the account's folder about the person with an address, an id or a name.
 
-    A name may be that of several people; then all of them are found. Nothing is changed or sent.
-    Raises `Misused` for an address of too many people, and a `WarehouseError`.
+    If several people have the name, all of them are found. Changes and sends nothing. Raises
+    `Misused` for an address of too many people, and a `WarehouseError`.
     """
     text = asked.strip()
     if text and "@" not in text:
@@ -43,7 +43,7 @@ def locate_person(settings: Settings, asked: str) -> PersonLocations:
 
 
 def find_locations(settings: Settings, located: LocatedPerson) -> PersonLocations:
-    """Everything that holds a located person. Raises a `WarehouseError`."""
+    """Find all data about a located person. Raises a `WarehouseError`."""
     folder, person = settings.folder, located.person
     if not folder.is_dir():
         return PersonLocations()
@@ -55,7 +55,7 @@ def find_locations(settings: Settings, located: LocatedPerson) -> PersonLocation
     try:
         lakehouse = find_in_lakehouse(settings, person)
     except LakehouseError as error:
-        # The other places are searched all the same.
+        # The other places are still searched.
         lakehouse = LakehouseMatches()
         not_reached.append(f"{LAKEHOUSE} ({error})")
     places = [
@@ -115,18 +115,18 @@ def _places_to_clean_by_hand(
             )
 
 
-# -- Returned --------------------------------------------------------------------------------------
-# People who were erased and are here again, since an older state of the files was restored.
+# -- Returned people -------------------------------------------------------------------------------
+# Finds erased people who are in the files again because an older backup was restored.
 #
-# They are known by the list of hashes alone: an identifier in the files that is on the list belongs
-# to one of them. No one has to remember who they were to erase them again.
+# They are recognized by the list of hashes: an identifier in the files that is on the list belongs
+# to an erased person.
 
 
 Identifier = tuple[Kind, str]
 
 
 def find_returned(settings: Settings) -> list[Person]:
-    """Everybody who was erased and is in the account's files again.
+    """Find everyone who was erased and is in the account's files again.
 
     Raises a `WarehouseError`.
     """
@@ -144,12 +144,12 @@ def find_returned(settings: Settings) -> list[Person]:
             if rows_about(path, noticing):
                 found |= noticing.met
         except SpreadsheetError:
-            continue  # Not a table after all: it is searched like any other file.
+            continue  # Not a table: it is searched like any other file.
     return _group_by_person(settings, suppressed, found)
 
 
 def _every_record(settings: Settings) -> Iterable[tuple[str, dict[str, object]]]:
-    """Every record and body that the account's databases hold, with its resource."""
+    """Yield every record and body in the account's databases, with its resource."""
     warehouse = Warehouse(settings.folder)
     if warehouse.exists:
         warehouse.prepare()
@@ -162,7 +162,7 @@ def _every_record(settings: Settings) -> Iterable[tuple[str, dict[str, object]]]
 def _group_by_person(
     settings: Settings, suppressed: SuppressionList, found: Iterable[Identifier]
 ) -> list[Person]:
-    """Group the findings by the person that they were listed with."""
+    """Group the findings by the person with whom they were listed."""
     with Ledger(settings.folder) as ledger:
         names = Erasures(ledger).listed()
     theirs: dict[str, set[Identifier]] = {}

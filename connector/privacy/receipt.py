@@ -1,7 +1,7 @@
-"""Receipts of erasures: what was removed where and when, and nothing personal.
+"""Receipts of erasures: what was removed, where and when, without personal data.
 
-A keyed hash stands for each identifier: whoever has the address and the account's key can show that
-the receipt is about it, and no one else can.
+A receipt contains a keyed hash for each identifier. With the address and the account's key, you can
+prove that the receipt belongs to it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class PersonPlace:
-    """A place that holds a person: a file or the lakehouse, a table, and its rows."""
+    """Place that contains a person: a file or the lakehouse, a table, and the number of rows."""
 
     file: str
     table: str | None
@@ -40,7 +40,7 @@ class PersonPlace:
 
 @dataclass(frozen=True, slots=True)
 class FoundRecord:
-    """A record with data of a person, and the fields that an erasure removes."""
+    """Record with data of a person, and the fields that an erasure removes."""
 
     resource: str
     id: str
@@ -49,14 +49,18 @@ class FoundRecord:
 
 @dataclass(frozen=True, slots=True)
 class PersonLocations:
-    """All places in an account's folder that hold a person.
+    """All places in an account's folder that contain a person.
 
-    `records` have the fields that describe the person, and `mentions` are texts of other people's
-    records and rows that name the person: an erasure removes the former and only lists the latter.
-    `batches` are the pushes with the person's rows. `by_hand` are sentences on files that the
-    connector cannot clean; `not_searched` are places that it did not read; `whole_files` are
-    workbooks that are removed whole. `in_doubt` counts the person's rows of pushes of which no one
-    knows whether they were applied, and `shared` the identifiers that another person has as well.
+    Attributes:
+        records: Records with fields that describe the person. An erasure removes them.
+        places: Tables and files with rows of the person.
+        batches: Pushes with rows of the person.
+        by_hand: Sentences on files that the connector cannot clean.
+        not_searched: Places that were not read.
+        in_doubt: Number of the person's rows in pushes with an unknown result.
+        shared: Number of identifiers that another person has as well.
+        mentions: Texts in other people's data that name the person. An erasure only lists them.
+        whole_files: Workbooks that are deleted as a whole.
     """
 
     records: tuple[FoundRecord, ...] = ()
@@ -87,16 +91,16 @@ class PersonLocations:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether the person is nowhere."""
+        """Return True if there is no data about the person."""
         return not (self.places or self.by_hand or self.mentions)
 
     @property
     def is_erasable(self) -> bool:
-        """Whether an erasure has something to remove or to leave to a person."""
+        """Return True if an erasure has data to remove or to report."""
         return bool(self.places or self.by_hand)
 
     def as_json(self) -> dict[str, Any]:
-        """The same as `--json` prints it."""
+        """Return the locations as `--json` prints them."""
         return {
             "found": not self.is_nothing,
             "records": [asdict(each) for each in self.records],
@@ -111,15 +115,15 @@ class PersonLocations:
         }
 
 
-MENTIONED = "Mentioned in texts of others: edit them on the platform or in the file"
-MENTIONED_BEFORE = "Mentioned in earlier versions and pushes of others, which are kept"
+MENTIONED = "Texts about others that mention the person. Edit them on the platform or in the file"
+MENTIONED_BEFORE = "Earlier versions and pushes of others that mention the person. They are kept"
 
 KEPT = (
-    "The rows of records: ids, states, dates, sources, and what is paid for bookings.",
+    "The rows of the records: ids, states, dates, sources, and the amounts of bookings.",
     "Counts and sums in the models.",
     "The hashes of this receipt. The connector recognizes the person by them.",
 )
-"""Data that stays; docs/PERSONAL_DATA.md says why."""
+"""Data that is kept; docs/PERSONAL_DATA.md gives the reasons."""
 
 
 REWRITTEN = (
@@ -131,10 +135,12 @@ REWRITTEN = (
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """Receipt of one erasure; `left` are places that still hold the person.
+    """Receipt of one erasure.
 
-    `waiting` are sentences on steps that could not be done yet: the next erasure continues with
-    them. Other fields are as in `PersonLocations`.
+    Attributes:
+        left: Places that still contain the person.
+        waiting: Sentences on steps that could not be done yet. The next erasure continues with
+            them.
     """
 
     erasure: str
@@ -155,12 +161,12 @@ class Receipt:
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing is left for a person to do."""
+        """Return True if the user has nothing left to do."""
         is_named = any(not each.is_past for each in self.mentions)
         return not (self.left or self.by_hand or self.waiting or is_named)
 
     def as_json(self) -> dict[str, Any]:
-        """The receipt as it is kept; times as ISO 8601."""
+        """Return the receipt as it is stored; times as ISO 8601."""
         return {
             "erasure": self.erasure,
             "account": self.account,
@@ -181,17 +187,21 @@ class Receipt:
         }
 
     def as_text(self) -> str:
-        """The receipt for people."""
+        """Return the receipt as text."""
         account = self.account or "the unnamed account"
         lines = [
             f"Receipt of the erasure {self.erasure}",
             f"Account: {account}. Recruitment Connector {self.version}.",
-            f"Begun {self.begun_at:%Y-%m-%d %H:%M:%S}Z, ended {self.ended_at:%Y-%m-%d %H:%M:%S}Z.",
+            f"Started {self.begun_at:%Y-%m-%d %H:%M:%S}Z, ended "
+            f"{self.ended_at:%Y-%m-%d %H:%M:%S}Z.",
             *_section("Removed", [f"{each}: {each.rows:,}" for each in self.removed]),
-            *_section("Removed as a whole file, with rows of others", self.whole_files),
+            *_section("Files that were deleted completely, with rows of others", self.whole_files),
             *_section(MENTIONED, mention_lines(self.mentions)),
             *_section(MENTIONED_BEFORE, mention_lines(self.mentions, is_past=True)),
-            *_section("Kept in other records that have it as well", self._shared_lines()),
+            *_section(
+                "Identifiers kept because the record of another person contains them, too",
+                self._shared_lines(),
+            ),
             *_section("Still present", [f"{each}: {each.rows:,}" for each in self.left]),
             *_section("Not done yet", self.waiting),
             *_section("To be done by hand", self.by_hand),
@@ -215,9 +225,9 @@ def mention_lines(mentions: Sequence[Mention], *, is_past: bool = False) -> list
 
 
 def write_receipt(receipt: Receipt, folder: Path) -> Path:
-    """Write the receipt into the folder, as JSON and as text; returns the text's path.
+    """Write the receipt to the folder, as JSON and as text; return the path of the text.
 
-    Written again, it takes the former one's place. Raises a `WarehouseError`.
+    An existing receipt is replaced. Raises a `WarehouseError`.
     """
     place = folder / RECEIPTS_FOLDER
     shown = json.dumps(receipt.as_json(), ensure_ascii=False, indent=2)
@@ -231,7 +241,7 @@ def write_receipt(receipt: Receipt, folder: Path) -> Path:
 
 
 def rewrite_receipt(lost: MissingReceipt, settings: Settings) -> Path:
-    """Write a missing receipt with what the ledger knows of it; returns the text's path."""
+    """Write a missing receipt from the data in the ledger; return the path of the text."""
     receipt = Receipt(
         erasure=lost.path.stem,
         account=settings.account.value,

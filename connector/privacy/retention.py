@@ -1,4 +1,4 @@
-"""Retention: rules by which people are erased when their time is over."""
+"""Retention: rules that erase people after a period."""
 
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ from connector.warehouse.persons import find_overdue
 from connector.warehouse.warehouse import Warehouse
 
 # -- Rules -----------------------------------------------------------------------------------------
-# Rules on retention: after what time whose data goes, in one strict sentence each.
+# Retention rules: one sentence per resource in a strict format.
 #
 #     candidates = "24 months after updated_at where status in rejected, withdrawn"
 #
-# A number of `days`, `months` or `years`; `after` a field of the resource that holds a date or a
-# time, or `_deleted_at`, when the platform was found to have deleted the record; then, if only
-# some are meant, `where` a choice's field is `in` some of its values, and more such conditions with
-# `and`. Pure: nothing is looked up here.
+# A number of `days`, `months` or `years`; `after` a date or timestamp field of the resource, or
+# `_deleted_at`, when the platform was found to have deleted the record; then optional conditions:
+# `where` a choice field is `in` some of its values, joined with `and`. This part reads no data.
 
 
 UNITS = ("days", "months", "years")
@@ -48,7 +47,7 @@ _FORM = "such as '24 months after updated_at where status in rejected, withdrawn
 
 @dataclass(frozen=True, slots=True)
 class RetentionRule:
-    """One resource's rule; `conditions` are fields, each with values it may have."""
+    """Rule of one resource. `conditions` are fields, each with the values that it may have."""
 
     resource: str
     number: int
@@ -57,9 +56,9 @@ class RetentionRule:
     conditions: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def cutoff(self, now: datetime) -> datetime:
-        """The time up to which time is over, by the calendar.
+        """Return the end of the expired period, by the calendar.
 
-        The last day of a month stands for days that it does not have.
+        If the month has no such day, its last day is used.
         """
         if self.unit == "days":
             return now - timedelta(days=self.number)
@@ -77,7 +76,7 @@ class RetentionRule:
 
 
 def read_rules(written: Mapping[str, str], origin: str) -> tuple[RetentionRule, ...]:
-    """The rules in the API's order. Raises `SettingsError` or `UnknownName`."""
+    """Return the rules in the API's order. Raises `SettingsError` or `UnknownName`."""
     peopled = [e.name for e in CATALOG.values() if any(group.ids for group in e.subjects)]
     for name in written:
         _one_of(f"resource with people in it, of retention in {origin}", name, peopled)
@@ -128,12 +127,11 @@ def _refused(resource: str, text: str, origin: str, allowed: str) -> SettingsErr
 
 
 # -- Retention -------------------------------------------------------------------------------------
-#
 
 
 @dataclass(frozen=True, slots=True)
 class DueRecords:
-    """Result of one rule; `excepted` people are placed, `undated` have no date."""
+    """Result of one rule. `excepted` people are placed, `undated` people have no date."""
 
     rule: RetentionRule
     cutoff: datetime
@@ -144,18 +142,18 @@ class DueRecords:
 
 @dataclass(frozen=True, slots=True)
 class RetentionResult:
-    """Result of all rules, and what was erased; `erased` is None for a preview."""
+    """Result of all rules, and of the erasure; `erased` is None for a preview."""
 
     dues: tuple[DueRecords, ...]
     erased: ErasureResult | None = None
 
     @property
     def exit_status(self) -> int:
-        """0, or as the erasing ended."""
+        """Return 0, or the exit status of the erasure."""
         return 0 if self.erased is None else self.erased.exit_status
 
     def as_json(self) -> dict[str, Any]:
-        """The same as `--json` prints it: counts, and no ids."""
+        """Return counts without ids, as `--json` prints them."""
         return {
             "rules": [
                 {
@@ -179,10 +177,10 @@ def apply_retention(
     most: int | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> RetentionResult:
-    """Apply the rules; with `applies`, at most `most` people are erased.
+    """Apply the rules; with `applies`, erase at most `most` people.
 
-    Raises `SettingsError` and `UnknownName` for rules that cannot be meant, `Misused` where there
-    are none, and what `erase` raises.
+    Raises `SettingsError` and `UnknownName` for invalid rules, `Misused` without rules, and the
+    errors of `erase`.
     """
     rules = read_rules(settings.retention.value, settings.retention.origin)
     if not rules:

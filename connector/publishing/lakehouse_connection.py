@@ -290,8 +290,9 @@ def _to_lakehouse_error(place: LakehouseAccount, message: str) -> LakehouseError
         return LakehouseOffline(f"the lakehouse's database cannot be used: {reason}")
     if "DATA_PATH" in message:
         return LakehouseError(
-            f"the lakehouse's files are not at {place.data}: {shown}",
-            action="Set CONNECTOR_LAKEHOUSE_DATA to the place of the files that its catalog names.",
+            f"the catalog of the lakehouse names another place for its files than {place.data}: "
+            f"{shown}",
+            action="Set CONNECTOR_LAKEHOUSE_DATA to the place that the catalog names.",
         )
     if _CONFLICT.search(message):
         return LakehouseBusy(f"another process changed the lakehouse: {shown}")

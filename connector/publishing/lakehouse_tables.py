@@ -28,7 +28,7 @@ CONTENT = re.compile(r"marts\.content_")
 
 ACCOUNT = "account"
 
-_ACCOUNT_COMMENT = "The account that the row is of."
+_ACCOUNT_COMMENT = "Account of the row."
 
 _WIDER: Mapping[str, str] = {
     "HUGEINT": "DECIMAL(38,0)",

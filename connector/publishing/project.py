@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
+from importlib.resources import files
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -279,6 +280,21 @@ class SourceTable:
 
     table: str
     texts: Mapping[str, str]
+
+
+# -- Files -----------------------------------------------------------------------------------------
+
+
+def shipped_folder() -> Path:
+    """Return the project folder that comes with the connector, next to its package."""
+    return Path(str(files("connector"))).parent / "dbt_like_sql"
+
+
+def project_files(folder: Path) -> list[Path]:
+    """Return the files below a folder of models or seeds that can change the result of a build."""
+    return sorted(
+        path for path in folder.glob("**/*") if path.suffix in (".sql", ".yml", ".yaml", ".csv")
+    )
 
 
 # -- Project ---------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from importlib.resources import files
 from pathlib import Path
 from traceback import extract_tb
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
@@ -39,6 +38,7 @@ from connector.publishing.project import (
     Seed,
     Severity,
     SourceTable,
+    shipped_folder,
 )
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class _FileEntry(BaseModel):
         for key in entry if isinstance(entry, dict) else ():
             if key not in known:
                 allowed = ", ".join(name for name in known if name != _LINE)
-                raise ValueError(f"{key!r} is not understood here; use one of: {allowed}")
+                raise ValueError(f"{key!r} is not a key of this entry; use one of: {allowed}")
         return entry
 
 
@@ -418,21 +418,8 @@ def read_header(text: str, path: Path, word: Literal["model", "audit"]) -> tuple
 
 # -- Folder ----------------------------------------------------------------------------------------
 
-FOLDER_NAME = "dbt_like_sql"
 CONTENT_VIEWS = "content_views"
 """The model whose rows are the statements of the content types' views."""
-
-
-def shipped_folder() -> Path:
-    """The project folder that comes with the connector, beside its package."""
-    return Path(str(files("connector"))).parent / FOLDER_NAME
-
-
-def project_files(folder: Path) -> list[Path]:
-    """Return the files below a folder of models or seeds that can change what is built."""
-    return sorted(
-        path for path in folder.glob("**/*") if path.suffix in (".sql", ".yml", ".yaml", ".csv")
-    )
 
 
 @dataclass(frozen=True, slots=True)

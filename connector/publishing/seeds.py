@@ -19,8 +19,7 @@ import duckdb
 from connector.atomic_files import replacing
 from connector.errors import MartsMissing, SeedInvalid, UnknownName, naming
 from connector.log import neutralise
-from connector.publishing.project import Project, Seed, naming_line
-from connector.publishing.project_loader import shipped_folder
+from connector.publishing.project import Project, Seed, naming_line, shipped_folder
 from connector.warehouse.duckdb_file import make_folder, quoted
 from connector.warehouse.published_file import reading
 

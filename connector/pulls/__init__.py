@@ -1,1 +1,1 @@
-"""Pull: one run that brings the landing up to date with the API."""
+"""Pull: update the local copy from the API."""

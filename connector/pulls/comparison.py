@@ -1,7 +1,7 @@
-"""Comparing a whole stream with the API: reads everything, and changes nothing.
+"""Comparison of a whole stream with the local copy, and estimation of the cost of a pull.
 
-Every page in order of creation, and the detail of every record listed; what is landed and not
-listed is read as well, since only the API's 404 says that it is gone.
+The comparison reads every list page in order of creation and the detail of every listed record. It
+also reads loaded records that are not listed, because only a 404 shows that a record is deleted.
 """
 
 from __future__ import annotations
@@ -43,12 +43,16 @@ from connector.warehouse.pull_commands import (
 
 @dataclass(slots=True)
 class StreamComparison:
-    """Differences between the landing and the API, by id.
+    """Differences between the local copy and the API, by id.
 
-    `missing` are listed and not landed, `extra` are landed and gone from the API, `stale` are
-    landed with other values in the fields named, `unhydrated` are landed as list items only, and
-    `unread` could not be read, each with the reason. `total` is the API's own count, and
-    `compared` how many records were read.
+    Attributes:
+        total: Number of records according to the API.
+        compared: Number of records that were read.
+        missing: Listed records that are not loaded.
+        extra: Loaded records that the API no longer has.
+        stale: Records with different values, each with the names of the fields.
+        unhydrated: Records loaded as list items only.
+        unread: Records that could not be read, each with the reason.
     """
 
     total: int = 0
@@ -61,13 +65,13 @@ class StreamComparison:
 
     @property
     def is_equal(self) -> bool:
-        """Whether everything could be compared, and is the same."""
+        """Return True if all records were compared and are equal."""
         differ = self.missing or self.extra or self.stale or self.unhydrated or self.unread
         return not differ
 
 
 def compare(resource: Declaration, found: StreamComparison) -> Steps[None]:
-    """Compare every record with the landed rows, into `found`; commits nothing."""
+    """Compare every record with the loaded rows, and add differences to `result`."""
     listed: set[str] = set()
 
     def take(page: Page[Resource]) -> Steps[int]:
@@ -85,12 +89,12 @@ def compare(resource: Declaration, found: StreamComparison) -> Steps[None]:
 
 
 def compare_vanished(found: StreamComparison) -> Steps[None]:
-    """Compare the landed rows of a stream whose parent is deleted, into `found`."""
+    """Compare the loaded rows of a stream whose parent is deleted."""
     yield from _read_and_compare(tuple(sorted((yield from CreatedBetween(None, None)))), found)
 
 
 def _read_and_compare(ids: tuple[str, ...], found: StreamComparison) -> Steps[None]:
-    """Read these records and compare them with the landed rows."""
+    """Read these records and compare them with the loaded rows."""
     left = ids
     while left:
         known = yield from LandedRows(left)
@@ -120,22 +124,23 @@ def _compare_read(
     found.compared += len(outcomes)
 
 
-# -- Plan ------------------------------------------------------------------------------------------
-# What a pull of one stream would cost: found with few requests, and nothing is landed.
-#
-# How many records changed is the rank of the first clean one. It is found by exponential search
-# over ranks, with a page and a detail for each probe; the pages in between are not read. What the
-# pull itself would then send follows from the number: one list per hundred, one detail per changed
-# record, and one for the record that ends them.
+# -- Cost of a pull -------------------------------------------------------------------------------
+# The number of changed records is the rank of the first unchanged record. An exponential search
+# over ranks finds it, with one page and one detail for each probe. The cost follows from this
+# number: one list page per hundred records, one detail per changed record, and one more for the
+# first unchanged record.
 
 
 @dataclass(frozen=True, slots=True)
 class PullCost:
-    """Estimated findings and requests of a pull.
+    """Estimated number of changes and requests of a pull.
 
-    `total` is the API's own count, `changed` the records that were created or changed since the
-    last proven pull, `deleted` those gone (an estimate from the counts), `queued` what waits to be
-    read. `is_first` says that a first load has not come to its end.
+    Attributes:
+        total: Number of records according to the API.
+        changed: Records created or changed since the last verified pull.
+        deleted: Deleted records, estimated from the counts.
+        queued: Records queued to be read.
+        is_first: True if the first load is not complete.
     """
 
     total: int
@@ -148,12 +153,12 @@ class PullCost:
 
     @property
     def requests(self) -> int:
-        """Requests in all."""
+        """Total number of requests."""
         return self.lists + self.details
 
 
 def estimate_pull_cost(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
-    """Find out what a pull of the stream would cost, by a few requests of its own."""
+    """Estimate the cost of a pull of the stream. Sends a few requests."""
     return (yield from with_checked_totals(_price(resource, bookmark), bookmark))
 
 
@@ -166,7 +171,7 @@ def _price(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
 
 
 def read_listed_ids(resource: Declaration) -> Steps[tuple[str, ...]]:
-    """Ids of a whole list: of the parents whose children are to be priced."""
+    """Return the ids of a whole list, to estimate the cost for the children of its records."""
     ids: dict[str, None] = {}
 
     def take(page: Page[Resource]) -> Steps[int]:
@@ -179,7 +184,7 @@ def read_listed_ids(resource: Declaration) -> Steps[tuple[str, ...]]:
 
 
 def _price_first(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
-    """A first load: two looks at every page, every detail, and the scan that follows."""
+    """Estimate a first load: two sweeps over the list, every detail, and a scan."""
     page = yield from ListPage(1, "created_at", "asc")
     live = yield from CountLive()
     queued = yield from CountQueued()
@@ -187,17 +192,17 @@ def _price_first(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
     unlisted = max(0, page.total - live)
     ends = 0 if resource.lists_cursor else 1
     details = unlisted + queued + (ends if page.total else 0)
-    # What was swept before the load was cut short is not swept again.
+    # Pages that an interrupted load has read are not read again.
     swept = pages if bookmark.verify_page is not None else max(0, (bookmark.load_page or 1) - 1)
-    # A single page is one instant, which needs no second look. A full one does not show that it
-    # is the last, so that the newest are listed as well.
+    # A single page needs no second sweep. A full page does not show that it is the last, so the
+    # newest records are listed as well.
     is_full = 0 < page.total == pages * page.per_page
     lists = 1 + ends if pages == 1 and not is_full else pages - swept + pages + 1 + is_full
     return PullCost(page.total, unlisted, 0, queued, lists, details, is_first=True)
 
 
 def _price_whole(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
-    """Price of a list read whole: its pages, and the details that a pull would read."""
+    """Estimate a list that is read whole: its pages, and the details that a pull would read."""
     wanted: set[str] = set()
 
     def take(page: Page[Resource]) -> Steps[int]:
@@ -218,7 +223,7 @@ def _price_whole(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
 
 
 class _RankSearch:
-    """The search for the first clean record of a loaded stream, by rank."""
+    """Search for the first unchanged record of a loaded stream, by rank."""
 
     def __init__(self, resource: Declaration, bookmark: Bookmark) -> None:
         self._lists_cursor = resource.lists_cursor
@@ -230,7 +235,7 @@ class _RankSearch:
         self._seen = 0
 
     def search_and_price(self) -> Steps[PullCost]:
-        """Search, and work out what the pull would send."""
+        """Search and estimate the requests of the pull."""
         first = yield from self._page(1)
         self._future = future_of(first.dated_at, self._bookmark)
         changed = yield from self._count_changed(first)
@@ -267,7 +272,7 @@ class _RankSearch:
         return self._pages[number]
 
     def _count_changed(self, first: Page[Resource]) -> Steps[int]:
-        """Count the changed records: the rank of the first unchanged one."""
+        """Return the number of changed records: the rank of the first unchanged one."""
         known = yield from read_landed_rows(first.items)
         rows = [
             LandedRow(item.updated_at) if self._lists_cursor else known.get(item.id)
@@ -281,7 +286,7 @@ class _RankSearch:
         )
 
     def _verdict_at(self, first: Page[Resource], rank: int) -> Steps[Dirtiness]:
-        """Return the verdict on the record of that rank, by its page and detail."""
+        """Return whether the record of that rank changed, by its page and detail."""
         if rank >= first.total:
             return "end"
         page = yield from self._page(rank // first.per_page + 1)
@@ -294,7 +299,7 @@ class _RankSearch:
         return "dirty" if updated_at > self._floor else "clean"
 
     def _dated(self, item: Resource) -> Steps[datetime | None]:
-        """Record's own `updated_at`; one that could not be read counts as changed now."""
+        """Return the `updated_at` of a record. An unreadable record counts as changed now."""
         if self._lists_cursor:
             return item.updated_at
         if item.id not in self._dates:

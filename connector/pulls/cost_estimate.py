@@ -1,6 +1,6 @@
-"""Plan: what a pull, and a schedule of pulls until the month's end, would cost.
+"""Estimated cost of a pull, and of scheduled pulls until the end of the month.
 
-A plan sends a few requests of its own and lands nothing.
+An estimate sends a few requests and loads no records.
 """
 
 from __future__ import annotations
@@ -29,10 +29,14 @@ from connector.warehouse.state import read_status
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Estimated requests of regular pulls until the month ends.
+    """Estimated requests of scheduled pulls until the end of the month.
 
-    These are `pulls` with at least `quiet_requests` each, and `changes_a_day` records to read as
-    they change.
+    Attributes:
+        every_seconds: Seconds between two pulls.
+        pulls: Number of pulls.
+        quiet_requests: Requests of a pull without changes.
+        changes_a_day: Records that change per day.
+        requests: Total number of requests.
     """
 
     every_seconds: float
@@ -46,8 +50,12 @@ class Schedule:
 class PlanReport:
     """Estimated requests of a pull by resource, and the requests of the estimate itself.
 
-    `limit_per_minute` is the limit as the API told it, None where it did not; `month` is what the
-    month has come to. `skipped` are resources that the key may not read.
+    Attributes:
+        prices: Estimate by resource.
+        skipped: Resources that the API key may not read.
+        spent: Requests of the estimate.
+        limit_per_minute: Rate limit that the API reported; None if unknown.
+        month: Requests of the month so far.
     """
 
     prices: dict[str, PullCost]
@@ -59,22 +67,22 @@ class PlanReport:
 
     @property
     def requests(self) -> int:
-        """Requests that the pull would send, in all."""
+        """Total number of requests of the pull."""
         return sum(each.requests for each in self.prices.values())
 
     @property
     def minutes(self) -> float | None:
-        """Minutes that the requests take at the present limit; None if it is unknown."""
+        """Minutes that the requests take at the current rate limit; None if it is unknown."""
         return self.requests / self.limit_per_minute if self.limit_per_minute else None
 
     @property
     def month_share(self) -> float | None:
-        """The requests as a part of the month's, if the plan's figure is known."""
+        """Requests as a share of the monthly quota; None if the quota is unknown."""
         limit = self.month.limit if self.month is not None else None
         return self.requests / limit if limit else None
 
     def as_json(self) -> dict[str, Any]:
-        """The report as `--json` prints it."""
+        """Return the report as `--json` prints it."""
         return {
             "requests": self.requests,
             "minutes": self.minutes,
@@ -100,9 +108,9 @@ async def plan(
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     connect: Callable[..., Client] = Client,
 ) -> PlanReport:
-    """Cost of a pull of the resources (default: all), and of one `every` so often.
+    """Estimate a pull of the resources (default: all), and pulls scheduled `every` so often.
 
-    Raises what ends a pull, but for a missing scope, which skips the resource.
+    Raises the errors of a pull, except for a missing scope, which skips the resource.
     """
     names = select_resources(resources)
     prices: dict[str, PullCost] = {}
@@ -130,7 +138,7 @@ async def plan(
 
 
 async def _price(context: RunContext, name: str) -> PullCost:
-    """The price of one resource, over all its streams that are known."""
+    """Estimate one resource over all its known streams."""
     whole = PullCost(0, 0, 0, 0, 0, 0)
     for stream in await _streams(context, declaration(name)):
         bookmark = await context.bookmark(stream)
@@ -149,7 +157,7 @@ async def _price(context: RunContext, name: str) -> PullCost:
 
 
 async def _streams(context: RunContext, resource: Declaration) -> tuple[Stream, ...]:
-    """The streams of a resource, with those of parents that were never landed."""
+    """Return the streams of a resource, including those of parents that were never loaded."""
     if resource.parent is None:
         return (Stream(resource),)
     parents = Stream(declaration(resource.parent))
@@ -160,7 +168,7 @@ async def _streams(context: RunContext, resource: Declaration) -> tuple[Stream, 
 async def _schedule(
     context: RunContext, prices: dict[str, PullCost], every: timedelta, month: MonthUse
 ) -> Schedule:
-    """Cost until the month's end, if records go on changing as they did lately."""
+    """Estimate the cost until the end of the month at the recent rate of changes."""
     now, quiet, changes_a_day = context.now(), 0, 0.0
     for name, each in prices.items():
         for stream in await context.streams(declaration(name)):
@@ -177,7 +185,7 @@ async def _schedule(
 
 
 def _quiet_requests(stream: Stream, whole: PullCost) -> int:
-    """Number of requests of a pull of the stream if nothing has changed."""
+    """Return the number of requests of a pull of the stream without changes."""
     if not stream.resource.sortable:
         return max(1, ceil(whole.total / PER_PAGE_MAX))
     return 1 if stream.resource.lists_cursor else 2

@@ -1,15 +1,14 @@
-"""Guard against mass deletion: a record that a key no longer sees may still exist.
+"""Guard against mass deletion: records may still exist although the API key no longer sees them.
 
-A handful of deletions is daily work. Hundreds at once are more often due to a key that lost a
-scope, to a wrong address or to a server in trouble. The lists show the difference:
-
-- a list that is suddenly much shorter is not accepted until a person confirms it;
-- neither is a list that shows hardly any landed record, whatever its length;
-- if details say that many records are gone, no list may show them either, and all lists must have
+A few deletions are normal. Hundreds at the same time usually result from a key that lost a scope, a
+wrong address or a server problem. The guard checks the lists:
+- A list that is suddenly much shorter is not accepted until the user confirms it.
+- A list that shows hardly any loaded record is not accepted either, whatever its length.
+- If details report many records as gone, no list may show these records, and all lists must have
   been read.
 
-As long as as many records are created as deleted, any number of deletions is accepted. A refusal
-keeps deletions back and nothing else: new and changed records land all the same.
+If at least as many records are created as deleted, any number of deletions is accepted. A refusal
+only holds deletions: new and changed records are loaded.
 """
 
 from __future__ import annotations
@@ -20,41 +19,42 @@ from dataclasses import dataclass, replace
 from connector.warehouse.pull_commands import Gone, LandedRow
 
 GONE_MIN = 20
-"""So many missing records are always accepted, even of a small stream."""
+"""Number of missing records that is always accepted, even in a small stream."""
 
 GONE_SHARE = 0.02
-"""Share of the live records by which the list may become shorter."""
+"""Maximum share of live records by which a list may become shorter."""
 
 EMPTIED_MAX = 5
-"""A list of at most so many records may become empty; each of them must then be a 404."""
+"""Maximum length of a list that may become empty. Each record must then return 404."""
 
 RECOGNISED_SHARE = 0.05
-"""Listed records that are landed, for each that is absent; another agency's list has none."""
+"""Required number of listed loaded records per absent record. Another agency's list has none."""
 
 
 SAMPLES_MAX = 3
-"""Missing records that a message names, for a person to look at."""
+"""Maximum number of missing records that a message names."""
 
 
 def deviation_limit(records: int) -> float:
-    """Number of records by which a list may differ from what was expected of it."""
+    """Return the number of records by which a list may differ from the expected length."""
     return max(GONE_MIN, GONE_SHARE * records)
 
 
 def capped_total(total: int, live: int) -> int:
-    """The total that a bookmark keeps: no more than the landed rows support.
+    """Return the total that a bookmark stores, limited to what the loaded rows support.
 
-    A total that is too high would make the next list look much shorter than it was.
+    A total that is too high would make the next list look much shorter.
     """
     return total if total <= live + deviation_limit(live) else live
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Reason why deletions were held back.
+    """Reason why deletions were held.
 
-    `code` is that of the error that says what to do (`connector/errors_api.py`). With
-    `hides_changes` the lists may hide changed records as well, so that the bookmark must stay.
+    Attributes:
+        code: Code of the error that describes the next step (`connector/errors_api.py`).
+        hides_changes: True if the lists may hide changed records as well, so R must not move.
     """
 
     code: str
@@ -63,13 +63,16 @@ class Refusal:
 
 
 class MassDeletionGuard:
-    """Guard of one pull: it withholds tombstones until lists confirm so many of them.
+    """Guard of one pull. It holds tombstones until lists confirm that the records are gone.
 
-    `live` is the number of live rows when the pull began, `listed` the list's total when it was
-    last accepted (None: `live` is used). With `accepts` a person has confirmed all deletions.
-    `refused` says why the guard refused, if it has: then it allows no tombstone any more.
-    `withheld` are tombstones that wait until lists were read, `contradicted` the ids of those that
-    a list showed, `absent` the ids of landed records that lists do not show.
+    Attributes:
+        live: Number of live rows when the pull began.
+        listed: Total of the list when it was last accepted; None to use `live`.
+        accepts: True if the user has confirmed all deletions.
+        refused: Reason of the refusal. A refusal blocks all later tombstones.
+        withheld: Tombstones that wait until the lists were read.
+        contradicted: Ids of held tombstones that a list showed.
+        absent: Ids of loaded records that lists do not show.
     """
 
     def __init__(self, live: int, listed: int | None, *, accepts: bool = False) -> None:
@@ -87,12 +90,12 @@ class MassDeletionGuard:
 
     @property
     def withholds_many(self) -> bool:
-        """Whether so many are withheld that lists must be read before they are accepted."""
+        """Return True if the number of held tombstones requires reading the lists."""
         return self._passed + len(self.withheld) > self._max and not self._accepts
 
     @property
     def hold(self) -> str | None:
-        """Reason why lists prove nothing: refused, or suddenly empty; else None."""
+        """Return the reason why lists prove nothing: refused or suddenly empty; else None."""
         if self.refused is not None:
             return self.refused.message if self.refused.hides_changes else None
         message = f"the list is empty, but {self._live} records are loaded"
@@ -100,7 +103,7 @@ class MassDeletionGuard:
 
     @property
     def refusal(self) -> Refusal | None:
-        """Reason why deletions were held back in this pull; None if none were."""
+        """Return the reason why deletions were held in this pull; None if none were."""
         found = self.refused
         if found is None and self._waiting:
             why = (
@@ -113,7 +116,7 @@ class MassDeletionGuard:
         return replace(found, message=f"{found.message}, for example {', '.join(samples)}")
 
     def check_total(self, total: int) -> None:
-        """Refuse a list that is much shorter than it was: the key may see fewer records."""
+        """Refuse a list that is much shorter than before: the key may see fewer records."""
         self._is_emptied = total == 0 < self._live
         listed, missing = self._listed, self._listed - total
         is_emptied = total == 0 and listed > EMPTIED_MAX
@@ -122,15 +125,15 @@ class MassDeletionGuard:
         self._judge(missing <= self._max and not is_emptied, refusal)
 
     def count_recognised(self, listed: Iterable[str], known: Mapping[str, LandedRow]) -> int:
-        """Number of `known` records that were landed before this pull.
+        """Return the number of `known` records that were loaded before this pull.
 
-        A pull lands what it lists: of another agency's records, too, all would soon be known.
+        A pull loads the records that it lists. Otherwise another agency's records would soon count.
         """
         self._new.update(id for id in listed if id not in known)
         return sum(not row.is_deleted and id not in self._new for id, row in known.items())
 
     def check_missing(self, absent: int, recognised: int) -> None:
-        """Refuse lists that lack many landed records and show few of them."""
+        """Refuse lists in which many loaded records are missing and few are present."""
         is_familiar = recognised >= RECOGNISED_SHARE * absent
         message = (
             f"{absent} records are missing, and the lists contain only {recognised} of the "
@@ -140,7 +143,7 @@ class MassDeletionGuard:
         self._judge(absent <= self._max or is_familiar, refusal)
 
     def drop_listed(self, ids: set[str]) -> None:
-        """Drop withheld tombstones of records that a list shows: they may exist."""
+        """Drop held tombstones of records that a list shows, because they may exist."""
         shown = ids & self.withheld.keys()
         for id in shown:
             del self.withheld[id]
@@ -150,7 +153,7 @@ class MassDeletionGuard:
         self._judge(count <= self._max, Refusal("details_gone", message))
 
     def accept(self, gone: dict[str, Gone]) -> dict[str, Gone]:
-        """Tombstones allowed on the API's word alone; too many at once are withheld."""
+        """Return the tombstones accepted without a list; hold them if there are too many."""
         self.withheld |= gone
         if self.withholds_many:
             return {}
@@ -158,13 +161,13 @@ class MassDeletionGuard:
         return self.release()
 
     def release(self) -> dict[str, Gone]:
-        """The withheld tombstones, which lists do not show either; none after a refusal."""
+        """Return the held tombstones, which no list contradicts; none after a refusal."""
         released, self.withheld = self.withheld, {}
         self._waiting -= released.keys()
         return {} if self.refused is not None else released
 
     def defer(self) -> None:
-        """Leave the withheld tombstones to the next pull, which reads all lists first."""
+        """Leave the held tombstones to the next pull, which reads all lists first."""
         self._waiting |= self.withheld.keys()
         self.withheld.clear()
 

@@ -1,11 +1,11 @@
-"""Rechecks: records that are read one by one, because they are queued or suspect.
+"""Reading of single records that are queued or suspicious.
 
-Each detail is compared with its landed row. A difference that the bookmark rules out is an anomaly
-and becomes an event: a write that became visible too late (`late`, which raises the lateness), or a
-change that the API did not date (`silent`).
+Each detail is compared with its loaded row. A difference that the bookmark rules out is an anomaly
+and is recorded as an event: a write that became visible too late (`late`, which raises the
+lateness), or a change that the API did not date (`silent`).
 
-The first half reads records that are queued or named. The second half, `DetailReads`, remembers
-which request of a scan read which detail, so that a detail is known to be younger than a list.
+`DetailReads` records which request of a scan read which detail, so that a scan knows whether a
+detail was read after a list.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from connector.warehouse.pull_commands import (
 def read_queue(guard: MassDeletionGuard) -> Steps[None]:
     """Read every queued record, newest first, and commit each batch.
 
-    A record that cannot be read stays queued. One that is gone is withheld by the guard until
-    `commit_tombstones`; one that is gone and still listed waits for the next pull.
+    A record that cannot be read stays queued. The guard holds deleted records until
+    `commit_tombstones`; a deleted record that is still listed waits for the next pull.
     """
     unread: set[str] = set()
     while True:
@@ -55,13 +55,13 @@ def read_queue(guard: MassDeletionGuard) -> Steps[None]:
 
 
 def commit_tombstones(guard: MassDeletionGuard) -> Steps[None]:
-    """Commit the tombstones that the guard withheld: lists do not show them either."""
+    """Commit the tombstones that the guard held, after the lists did not show the records."""
     if gone := guard.release():
         yield from Commit(gone=gone)
 
 
 def commit_few_tombstones(guard: MassDeletionGuard) -> Steps[None]:
-    """Commit the tombstones that the guard withheld if they are few; many stay queued."""
+    """Commit the tombstones that the guard held if they are few; otherwise keep them queued."""
     if guard.withholds_many:
         guard.defer()
     elif gone := guard.accept({}):
@@ -76,11 +76,17 @@ def read_and_judge(
     is_absent: bool = False,
     unread: dict[str, Unread] | None = None,
 ) -> Steps[Bookmark]:
-    """Read these records, queued or not, and judge where they differ from their rows.
+    """Read these records and record anomalies where they differ from their rows.
 
-    `is_absent` says that no list shows those that may be gone. Tombstones that the guard does not
-    allow at once are queued. Records that could not be read are added to `unread`. Returns the
-    bookmark, whose lateness may have grown.
+    Args:
+        ids: Ids to read, queued or not.
+        bookmark: Bookmark of the stream.
+        guard: Guard of the pull. Tombstones that it does not accept immediately are queued.
+        is_absent: True if no list shows these records.
+        unread: Records that could not be read are added to it.
+
+    Returns:
+        The bookmark, with a higher lateness if a change was later than expected.
     """
     left = dict.fromkeys(ids)
     gone: dict[str, Gone] = {}
@@ -117,7 +123,7 @@ def _split_outcomes(
 def _find_anomalies(
     changed: tuple[Found, ...], known: dict[str, LandedRow], bookmark: Bookmark
 ) -> tuple[Bookmark, tuple[Event, ...]]:
-    """The anomalies: changes dated at or before the floor, where there can be none."""
+    """Return anomalies: changes dated at or before the floor."""
     if bookmark.proven_at is None:
         return bookmark, ()
     floor = bookmark.proven_at - timedelta(seconds=bookmark.lateness_seconds)
@@ -135,10 +141,10 @@ def _find_anomalies(
 
 
 def _with_room_for(bookmark: Bookmark, updated_at: datetime, read_at: datetime | None) -> Bookmark:
-    """Bookmark with more lateness, after a change that it should have covered.
+    """Return the bookmark with a higher lateness, after a change that it should have covered.
 
-    How late the change was is known only if the row was read after its date. Otherwise it is only
-    known to be later than the lateness, which is then doubled.
+    The delay of the change is only known if the row was read after the date of the change.
+    Otherwise the lateness is doubled.
     """
     assert bookmark.proven_at is not None
     seen_late = (read_at - updated_at).total_seconds() if read_at is not None else 0.0
@@ -146,7 +152,7 @@ def _with_room_for(bookmark: Bookmark, updated_at: datetime, read_at: datetime |
     return with_lateness(bookmark, min(seconds, (bookmark.proven_at - updated_at).total_seconds()))
 
 
-# -- The details that one scan reads -------------------------------------------------------------
+# -- Details that one scan reads ------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +164,13 @@ class DetailRead:
 
 
 class DetailReads:
-    """Details that a pass has read; its `bookmark` is committed with every batch.
+    """Details that a pass has read. Its `bookmark` is committed with every batch.
 
-    `step` counts requests of the pass, so that a detail is known to be younger than a list.
-    `known` are the landed rows of listed items. `gone` are the records that the API says are
-    gone, `unread` those that could not be read, each with the reason.
+    Attributes:
+        step: Number of requests of the pass, to decide whether a detail is newer than a list.
+        known: Loaded rows of listed items.
+        gone: Records that the API reports as deleted.
+        unread: Records that could not be read, each with the reason.
     """
 
     def __init__(self, bookmark: Bookmark, guard: MassDeletionGuard) -> None:
@@ -177,35 +185,36 @@ class DetailReads:
         self._found: dict[str, Found] = {}
         self._events: list[Event] = []
         self._undated = 0
-        # Read since the last batch landed, found or not.
+        # Ids read since the last committed batch, found or not.
         self._unlanded = 0
 
     def remember(self, id: str, known: LandedRow) -> None:
-        """Remember a landed row; in a resumed pass, one read since T0 counts as read.
+        """Remember a loaded row. In a resumed pass, a row read since T0 counts as read.
 
-        Not in a new pass: T0 lies a little before it, so a row that was read just before the pass
-        would count as read in it, and a change in between would be missed.
+        A new pass starts slightly after T0. A row read between T0 and its start would count as read
+        in the pass, and a change in between would be missed.
         """
         self.known[id] = known
         opened_at = self.bookmark.opened_at if self._is_resumed else None
         if opened_at is None or known.read_at is None or known.is_queued:
             return
-        # `Date` is cut to the second, so only a detail that is later by one is surely later.
+        # `Date` is truncated to the second, so only a detail that is a second later is surely
+        # later.
         if known.read_at - SECOND >= opened_at:
             self.by_id.setdefault(id, DetailRead(known.updated_at, 0))
 
     def updated_at(self, id: str) -> datetime | None:
-        """Time of the record's last change, by its detail; None if that was not read."""
+        """Return the time of the record's last change, by its detail; None if it was not read."""
         return self.by_id[id].updated_at if id in self.by_id else None
 
     @property
     def unlanded_new(self) -> int:
-        """Number of records that wait to be landed and are no live rows yet."""
+        """Number of new records that are read and not yet committed."""
         known = self.known
         return sum(id not in known or known[id].is_deleted for id in self._found)
 
     def is_younger(self, id: str, listing: Listing) -> bool:
-        """Whether the record's detail was read after the listing last showed it."""
+        """Return True if the record's detail was read after the listing last showed the record."""
         return id in self.by_id and self.by_id[id].step > listing.step[id]
 
     def forget(self, ids: Iterable[str]) -> None:
@@ -214,11 +223,11 @@ class DetailReads:
             self.by_id.pop(id, None)
 
     def is_settled(self, id: str) -> bool:
-        """Whether the pass has read the record, or tried to."""
+        """Return True if the pass has read the record or tried to."""
         return id in self.by_id or id in self.gone or id in self.unread
 
     def read(self, ids: tuple[str, ...]) -> Steps[None]:
-        """Read details and land each full batch: a pass cut short loses at most one."""
+        """Read details and commit each full batch."""
         left = dict.fromkeys(ids)
         while left:
             room = BATCH_RECORDS_MAX - self._unlanded
@@ -239,7 +248,7 @@ class DetailReads:
                 yield from self._land()
 
     def compare(self, listing: Listing) -> None:
-        """Note details that were older than the `updated_at` of their list item."""
+        """Record details that were older than the `updated_at` of their list item."""
         for item in listing.order:
             updated_at = self.updated_at(item.id)
             if not item.declaration.lists_cursor or updated_at is None:
@@ -249,14 +258,14 @@ class DetailReads:
                 self.bookmark = with_lateness(self.bookmark, late)
 
     def close(self, bookmark: Bookmark, event: Event | None) -> Steps[None]:
-        """Land what is left, the tombstones that the guard allows, and the bookmark."""
+        """Commit the remaining rows, the tombstones that the guard accepts, and the bookmark."""
         self.bookmark = bookmark
         if event is not None:
             self._events.append(event)
         if self._undated:
             why = (
-                f"{self._undated} records have no updated_at, or one in the future. Every "
-                "pull reads them"
+                f"{self._undated} records have no updated_at, or one in the future, so every pull "
+                f"reads them again"
             )
             self._events.append(Event("undated", why))
         allowed = self._guard.accept(self.gone)
@@ -277,10 +286,10 @@ class DetailReads:
     def _measure_lateness(
         self, id: str, updated_at: datetime, landed_at: datetime | None, read_at: datetime
     ) -> None:
-        """Note a late version: its date is before the last read, which did not show it.
+        """Record a late version: it is dated before the last read, which did not show it.
 
-        The lateness grows to cover it. If this row closed the last scan, that scan may have ended
-        too high, and is not trusted any more.
+        The lateness grows to cover it. If this row ended the last scan, that scan may have ended
+        too high and is not trusted any more.
         """
         if landed_at == updated_at:
             return

@@ -1,7 +1,6 @@
-"""Advice: what happened and what to do, of an error or of a resource's end.
+"""Hints: what happened and what to do, for an error or for the result of a resource.
 
-A run's record keeps codes, not errors; here a code is a kind of error again. Nothing is decided
-about the run itself.
+A run's record stores error codes. This module maps a code to its kind of error again.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from connector.warehouse.runs import ResourceRun
 from connector.warehouse.state import UnreadRecord
 
 UNREAD_SHOWN_MAX = 3
-"""Records that could not be read that one sentence names."""
+"""Maximum number of unreadable records that one sentence names."""
 
 ANOMALIES_SHOWN_MAX = 5
-"""Anomalies of one resource that one sentence names."""
+"""Maximum number of anomalies of one resource that one sentence names."""
 
 QUIET_KINDS = frozenset(("unproven", "mass_deletion", "late"))
-"""Kinds of event that are reported in another way, or, as lateness, are allowed for already."""
+"""Kinds of event that are reported elsewhere or already allowed for."""
 
 _UNPROVEN = "Run the same command again. It continues from here, so no record is missed."
 
@@ -38,11 +37,11 @@ _UNREPEATED = {
     "gone from the API": "Nothing to do: the records are marked as deleted.",
     "not loaded": "Check the ids, or run 'connector pull', which loads the parent records first.",
 }
-"""Actions of reasons for which the same command would end in the same way, by how they begin."""
+"""Actions by the beginning of a reason, if a retry would have the same result."""
 
 
 def explain(what: ConnectorError | ResourceRun) -> str:
-    """Return a sentence on an error or a result, and one on the next action."""
+    """Return a sentence on an error or a result, and a sentence on the next action."""
     if isinstance(what, ConnectorError):
         happened, action = str(what), what.action
     else:
@@ -51,7 +50,7 @@ def explain(what: ConnectorError | ResourceRun) -> str:
 
 
 def explain_together(resources: Sequence[ResourceRun]) -> Iterator[str]:
-    """Return a line for each cause: one outage of many resources is one line."""
+    """Return a line for each cause, so that an outage of many resources is one line."""
     groups: dict[tuple[str, str], list[ResourceRun]] = {}
     for each in resources:
         cause = each.error_code or each.resource
@@ -63,7 +62,7 @@ def explain_together(resources: Sequence[ResourceRun]) -> Iterator[str]:
 
 
 def describe_unread(unread: Sequence[UnreadRecord]) -> str:
-    """Part of a sentence on the records that could not be read: which, why, and how often."""
+    """Return the part of a sentence on unreadable records: which, why, and how often."""
     told = []
     for each in unread[:UNREAD_SHOWN_MAX]:
         runs = f", in {each.failed_runs} runs so far" if each.is_broken else ""
@@ -74,7 +73,7 @@ def describe_unread(unread: Sequence[UnreadRecord]) -> str:
 
 
 def describe_anomalies(resource: str, events: Sequence[Event]) -> str:
-    """Sentence on undocumented fields and values in the records of a resource."""
+    """Return a sentence on undocumented fields and values in the records of a resource."""
     told = [
         f"{each.kind}: {each.detail}" + (f" (record {shortened(each.id)})" if each.id else "")
         for each in events[:ANOMALIES_SHOWN_MAX]
@@ -84,7 +83,7 @@ def describe_anomalies(resource: str, events: Sequence[Event]) -> str:
 
 
 def describe_row_difference(done: ResourceRun) -> str | None:
-    """Sentence on a landing with another number of rows than the API's, else None."""
+    """Return a sentence if the number of loaded rows differs from the API's; else None."""
     if done.total is None:
         return f"The API's total of {done.resource} is unknown: no list was read to its end."
     if done.live == done.total:
@@ -96,12 +95,12 @@ def describe_row_difference(done: ResourceRun) -> str | None:
 
 
 def can_retry(done: ResourceRun) -> bool:
-    """Whether the same request may succeed later without anybody's doing anything."""
+    """Return True if the same request may succeed later without a change."""
     return issubclass(_error_classes().get(done.error_code or "", ConnectorError), TryAgain)
 
 
 def action_of(what: ResourceRun | str | None) -> str:
-    """Next action for a resource that did not end well, or for an error's code."""
+    """Return the next action for a resource that has problems, or for an error code."""
     if not isinstance(what, ResourceRun):
         return _error_classes().get(what or "", ConnectorError).action
     if what.error_code is None:

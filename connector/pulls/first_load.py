@@ -1,12 +1,12 @@
-"""First load, the second look at a list, and the read of an unsorted list.
+"""First load, the second sweep over a list, and the read of an unsorted list.
 
-A first load sweeps the list in order of creation and lands every list item at once, so that names
-and statuses are there after N/100 requests. Each of these rows is queued, and the details follow,
-newest first. R is the server's time before the sweep. Once the queue is empty, a second look over
-the list finds records that the sweep missed because of deletions and unstable ties. Every step is
-committed, so a load that was cut short continues where it stopped.
+A first load sweeps the list in order of creation and loads every list item immediately, so that
+names and statuses are available after N/100 requests. Each of these rows is queued, and the details
+follow, newest first. R is the server time before the sweep. When the queue is empty, a second sweep
+finds records that the first one missed because of deletions and unstable ties. Every step is
+committed, so an interrupted load continues where it stopped.
 
-Lists that cannot be sorted (content types; a server that ignores `sort`) are read whole instead.
+Lists that cannot be sorted (content types, or a server that ignores `sort`) are read whole instead.
 """
 
 from __future__ import annotations
@@ -34,23 +34,24 @@ from connector.warehouse.pull_commands import (
 )
 
 SWEEPS_MAX = 24
-"""Sweeps of one first load; a second one only if fewer ids were seen than the list's total."""
+"""Maximum number of sweeps of a first load; repeated while fewer ids were seen than the total."""
 
 VERIFICATIONS_MAX = 3
-"""Second looks in one pull, while fewer records are live than the total says."""
+"""Maximum number of second sweeps in one pull, while fewer records are live than the total."""
 
 DETAILS_REREAD_HOURS = 24
-"""Age at which the details of an unsorted list are read again, as a verification pass would."""
+"""Age at which the details of an unsorted list are read again, as in a verification pass."""
 
-TOO_FEW = "fewer records could be found than the list has"
+TOO_FEW = "fewer records were found than the list's total"
 
 
 @dataclass(frozen=True, slots=True)
 class SweepResult:
-    """End of a sweep over a whole list.
+    """Result of a sweep over a whole list.
 
-    `is_one_instant`: a single answer showed all of it. `is_short`: fewer ids were seen than the
-    total says, after every repetition.
+    Attributes:
+        is_one_instant: True if a single response showed the whole list.
+        is_short: True if fewer ids were seen than the total, after all repetitions.
     """
 
     bookmark: Bookmark
@@ -60,10 +61,10 @@ class SweepResult:
 
 
 def sweep(bookmark: Bookmark) -> Steps[SweepResult]:
-    """Land every list item of a stream that was never loaded.
+    """Load every list item of a stream that was never loaded.
 
-    It is repeated while fewer ids are landed than the total says, because of unstable ties. R is
-    set at once only if one answer showed everything; otherwise `second_look` sets it.
+    The sweep is repeated while fewer ids are loaded than the total, because of unstable ties. R is
+    set immediately only if one response showed the whole list; otherwise `second_sweep` sets it.
     """
     requests, is_short, batch = 0, True, PageBatch()
     last_total: int | None = None
@@ -71,7 +72,8 @@ def sweep(bookmark: Bookmark) -> Steps[SweepResult]:
     def land(page: Page[Resource]) -> Steps[int]:
         nonlocal requests, bookmark, last_total
         requests += 1
-        # A total is remembered once a second answer agrees, or once the rows show the list's end.
+        # A total is stored once a second response agrees, or once the rows show the end of the
+        # list.
         is_certain = page.offset is not None or (
             last_total is not None and abs(page.total - last_total) <= deviation_limit(page.total)
         )
@@ -99,12 +101,12 @@ def sweep(bookmark: Bookmark) -> Steps[SweepResult]:
         is_short = (yield from CountLive()) < page.count
         if not is_short:
             break
-    # A page that is full does not show that nothing follows it.
+    # A full page does not show that the list ends.
     is_one_instant = requests == 1 and page.page == 1 and not page.is_full
     if is_short:
         bookmark = replace(bookmark, load_page=1)
     elif is_one_instant:
-        # One answer is one instant, so that it missed nothing.
+        # One response belongs to one point in time, so it missed no record.
         bookmark = replace(bookmark, proven_at=bookmark.opened_at, opened_at=None, load_page=None)
     else:
         verify_page = 0 if bookmark.is_sorted else None
@@ -116,11 +118,11 @@ def sweep(bookmark: Bookmark) -> Steps[SweepResult]:
 def second_sweep(
     bookmark: Bookmark, guard: MassDeletionGuard, *, reads_all: bool = False
 ) -> Steps[tuple[Bookmark, str | None]]:
-    """Compare every page again, until as many records are live as the list has.
+    """Compare every page again until as many records are live as the list has.
 
-    After a first load it sets R. With `reads_all`, every record is read again as well. Returns the
-    bookmark, and the reason if the landing is still in doubt. Then R is not set, and the next pull
-    looks again, unless the guard has refused and the stream was loaded before.
+    After a first load it sets R. With `reads_all`, every record is also read again. Returns the
+    bookmark and the reason if the comparison failed. In this case R is not set, and the next pull
+    compares again, unless the guard has refused and the stream was loaded before.
     """
     doubt: str | None = None
     sweeps = SWEEPS_MAX
@@ -137,7 +139,7 @@ def second_sweep(
             yield from Commit(bookmark=bookmark)
             return bookmark, guard.refused.message
         if not bookmark.is_sorted:
-            # The windows after this one were not compared, so that nothing is proven.
+            # The windows after this one were not compared, so nothing is verified.
             yield from Commit(bookmark=bookmark)
             return bookmark, "the list is not sorted by created_at"
         if (yield from CountLive()) < done.count:
@@ -147,7 +149,7 @@ def second_sweep(
             yield from commit_few_tombstones(guard)
         live = yield from CountLive()
         # A tie may hide a record from every window while another is deleted, so that the count
-        # agrees. But then fewer records were seen than existed at one time or another.
+        # agrees. But then fewer records were seen than existed at some time during the round.
         seen = len(done.seen) + (yield from _count_unlisted_live(done))
         if live >= done.count and seen >= done.population:
             doubt = None
@@ -167,10 +169,10 @@ def second_sweep(
 
 
 def _sweep_until_complete(done: VerificationRound, sweeps_max: int) -> Steps[int]:
-    """List all pages again until as many are live as listed; returns the sweeps.
+    """List all pages again until as many records are live as listed; return the number of sweeps.
 
-    The round has compared every landed record, so only missing records are looked for, and lists
-    show them. Another round would read the details of a third of tied records again.
+    The round has compared every loaded record, so only missing records are searched, and lists show
+    them. Another round would read the details of a third of tied records again.
     """
 
     def land(page: Page[Resource]) -> Steps[int]:
@@ -187,7 +189,7 @@ def _sweep_until_complete(done: VerificationRound, sweeps_max: int) -> Steps[int
 
 
 def _count_unlisted_live(done: VerificationRound) -> Steps[int]:
-    """Number of records that no window listed and that are alive."""
+    """Return the number of live records that no window listed."""
     absent = tuple(
         id for id, why in done.suspects.items() if why == "absent" and hash(id) not in done.seen
     )
@@ -203,9 +205,9 @@ def read_whole(
 ) -> Steps[tuple[Bookmark, bool, int]]:
     """Read a list that cannot be sorted: every page, and the details that need it.
 
-    A detail is read if the record is new, if its list item shows other values, and if the last
-    read proves nothing (`ids_read_too_early`); with `reads_all`, always. Returns the bookmark,
-    whether the whole list was certainly seen, and its total.
+    A detail is read if the record is new, if its list item shows other values, if the last read
+    proves nothing (`ids_read_too_early`), or with `reads_all`. Returns the bookmark, True if the
+    whole list was certainly seen, and its total.
     """
     sort = "created_at" if resource.sortable else None
     listed: set[str] = set()
@@ -237,16 +239,16 @@ def read_whole(
         yield from Commit(enqueue=dict.fromkeys(landed - listed, "absent"))
     yield from read_queue(guard)
     if guard.withholds_many:
-        # A record that details call gone and that the list shows is not proven to be deleted.
+        # A record that the list shows is not proven to be deleted, even if its detail was a 404.
         guard.drop_listed(listed)
     yield from commit_tombstones(guard)
     is_whole &= guard.refused is None
     if guard.hold is not None:
-        # An empty list is accepted once each landed record was read and is gone.
+        # An empty list is accepted if each loaded record was read and is deleted.
         is_whole &= (yield from CountLive()) == 0
     proven_at = bookmark.proven_at
     if is_whole and not resource.sortable:
-        # A list that should be sorted and is not does not show what changed: there R stays.
+        # A sortable list that is not sorted does not show what changed, so R does not move.
         assert bookmark.opened_at is not None
         proven_at = max(proven_at or bookmark.opened_at, bookmark.opened_at)
     bookmark = replace(bookmark, proven_at=proven_at, opened_at=None, load_page=None)
@@ -257,11 +259,12 @@ def read_whole(
 
 
 def _are_all_alive(listed: set[str]) -> Steps[bool]:
-    """Whether a second read of the list shows all of them.
+    """Return True if a second read of the list shows all of these records.
 
-    A deletion between two pages moves another record onto the page before, which was read already;
-    if one was created as well, the count agrees. Records that are listed again existed when the
-    last page of the first read was made. If that page counted as many, they are all there were.
+    A deletion between two pages moves another record onto the previous page, which was read
+    already. If a record was created as well, the count agrees. Records that are listed again
+    existed when the last page of the first read was made. If that page counted the same number,
+    these are all records.
     """
     again: set[str] = set()
 
@@ -277,11 +280,11 @@ def _are_all_alive(listed: set[str]) -> Steps[bool]:
 def ids_read_too_early(
     page: Page[Resource], known: dict[str, LandedRow], bookmark: Bookmark
 ) -> list[str]:
-    """Listed ids whose details must be read again although nothing listed differs.
+    """Return listed ids whose details must be read again although no listed value differs.
 
-    If the list shows `updated_at`, a detail must have been read later than that time and the
+    If the list shows `updated_at`, the detail must have been read later than that time plus the
     lateness. If not, a detail of an earlier pull proves nothing; in a list that should be sorted,
-    which is never proven, it is kept. Every detail is read again after `DETAILS_REREAD_HOURS`.
+    which is never verified, it is kept. Every detail is read again after `DETAILS_REREAD_HOURS`.
     """
     lateness = timedelta(seconds=bookmark.lateness_seconds)
     daily = page.dated_at - timedelta(hours=DETAILS_REREAD_HOURS)
@@ -298,16 +301,17 @@ def ids_read_too_early(
 
 
 def total_events(bookmark: Bookmark, offset: int, live: int) -> tuple[Event, ...]:
-    """Events of a list's wrong total; none if it was wrong by as much before."""
+    """Return the event of a wrong total; none if it was wrong by the same number before."""
     if offset in (0, bookmark.total_offset):
         return ()
-    message = f"the list shows {live} records, and its total says {live - offset}"
+    message = f"the list contains {live} records, but its total is {live - offset}"
     return (Event("total_off", message),)
 
 
 def unsorted_event(resource: Declaration) -> Event:
-    """Event of a server that does not sort, so that every pull reads the whole list."""
+    """Return the event of a server that does not sort, so that every pull reads the whole list."""
     return Event(
         "unsorted",
-        f"the list of {resource.name} is not in the order asked for: every pull reads it whole",
+        f"the API does not sort the list of {resource.name} as requested, so every pull reads the "
+        f"whole list",
     )

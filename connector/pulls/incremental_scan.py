@@ -1,24 +1,24 @@
-"""Scan: newest `updated_at` first, down to the first record proven landed.
+"""Scan: read the list by `updated_at`, newest first, down to the first unchanged record.
 
-    floor W = R - L: everything that the API dates at or before W is landed, or queued.
-    clean, dirty: a record that the API dates at or before W, and one that it dates after W.
+    floor W = R - L: every record that the API dates at or before W is loaded or queued.
+    clean, dirty: a record that the API dates at or before W, or after W.
 
-1.  List `updated_at` descending until the landed rows predict where the clean records begin.
-2.  Find the boundary, the place of the first clean record, by exponential search from the
-    prediction and then halving. Most lists hide `updated_at`: the landed rows only predict, and a
-    detail that was read after the list decides. Everything below the boundary is older still, so
-    that it is landed or queued already.
+1.  List by `updated_at` descending, until the loaded rows predict where the clean records begin.
+2.  Find the boundary, the position of the first clean record: exponential search from the
+    prediction, then halving. Most lists do not show `updated_at`, so the loaded rows only predict
+    and a detail that was read after the list decides. All records below the boundary are older,
+    so they are loaded or queued already.
 3.  Read every record above the boundary, after the lists that showed it.
-4.  Certify. One page is one instant and proves itself. Several pages may have shifted between
-    requests, so as many distinct dirty records must have been read as the boundary's rank says,
-    which is the number of records above it. Otherwise list again.
-5.  Commit the rows, and R := T0, the server's time before the first list. A scan that could not
-    be certified keeps its R and says so.
+4.  Certify. One page belongs to one point in time and proves itself. Several pages may have
+    shifted between requests. The number of distinct dirty records read must equal the rank of the
+    boundary, which is the number of records above it. Otherwise list again.
+5.  Commit the rows, and set R to T0, the server time before the first list. A scan that could not
+    be certified keeps its R and reports the reason.
 
-Why this is enough: everything below a record that is clean, by a detail read after the list, is
-not newer than W, and everything so old was landed when R was proven. A change in the meantime only
-moves a record up, which makes the scan longer and never wrong. Records of one date need no care,
-since their order is not used.
+Why this is complete: records below a clean record are not newer than W, if its detail was read
+after the list. Such old records were loaded when R was verified. A change during the scan only
+moves a record up, which makes the scan longer but never wrong. Records with the same date need no
+special treatment because their order is not used.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from connector.warehouse.pull_commands import (
 )
 
 ATTEMPTS_MAX = 24
-"""Listings of one scan before it gives up, since the API changes faster than it is read."""
+"""Maximum number of listings of one scan, in case the API changes faster than it is read."""
 
 OUT_OF_ORDER = "the list is not sorted by updated_at"
 """Reason of a scan that found the list out of order."""
@@ -68,22 +68,25 @@ OUT_OF_ORDER = "the list is not sorted by updated_at"
 NO_END = "nothing shows where the list ends"
 
 LISTINGS_OUT_OF_ORDER_MAX = 2
-"""Listings out of order before a scan gives up: the first may be due to a late write."""
+"""Listings out of order before a scan fails. The first may be due to a late write."""
 
 ALARMS_MAX = 3
-"""Such scans in a row that show that the server does not sort; a lagging replica looks alike."""
+"""Such scans in a row that show that the server does not sort. A lagging replica looks the same."""
 
 WITNESSES_MAX = 5
-"""Records read because the landed rows say that they belong above the boundary."""
+"""Maximum number of records read because their rows belong above the boundary."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScanResult:
-    """End of a scan. `reason` says why it is not proven; `total` is the last list's.
+    """Result of a scan.
 
-    `length` is the number of records in that list, by its rows if it shows its end.
-    `gone` counts the records that were listed and then found to be deleted. `suspects` are landed
-    ids that must be read because of what the list shows, or because it does not show them.
+    Attributes:
+        reason: Reason why the scan is not verified; None if it is.
+        total: Total of the last list.
+        length: Number of records in the last list, by its rows if it shows its end.
+        gone: Number of records that were listed and then found to be deleted.
+        suspects: Ids of loaded records to be read because of the list, each with the reason.
     """
 
     bookmark: Bookmark
@@ -96,12 +99,12 @@ class ScanResult:
 
     @property
     def is_proven(self) -> bool:
-        """Whether the scan proved the landing up to the new R."""
+        """Return True if the scan verified the local copy up to the new R."""
         return self.reason is None
 
 
 class IncrementalScan:
-    """One pass over a stream, from its opening to its commit (see the module)."""
+    """One pass over a stream, from the first list to the commit (see the module)."""
 
     def __init__(self, resource: Declaration, bookmark: Bookmark, guard: MassDeletionGuard) -> None:
         assert bookmark.proven_at is not None, "a scan needs a floor: load the stream first"
@@ -111,13 +114,13 @@ class IncrementalScan:
         self._details = DetailReads(bookmark, guard)
         self._guard = guard
         self._above: dict[str, None] = {}
-        # Whether the next pass can rely on this one. If not, it reaches down to `_own_floor`: the
-        # floor of this pass, without what this one reached back for itself.
+        # True if the next pass can rely on this one. Otherwise the next pass starts from
+        # `_own_floor`: the floor of this pass without its own extension.
         self._is_certain, self._clock_was_set, self._has_listed = True, False, False
         self._own_floor = bookmark.proven_at - self._lateness
 
     def run(self) -> Steps[ScanResult]:
-        """Scan until the pass is proven or the attempts are used up."""
+        """Scan until the pass is verified or the attempts are used up."""
         reason: str | None = "the list changed faster than it could be read"
         out_of_order = 0
         for attempt in range(1, ATTEMPTS_MAX + 1):
@@ -126,15 +129,15 @@ class IncrementalScan:
             self._above.update(dict.fromkeys(item.id for item in listing.order[: listing.boundary]))
             one_instant = len(listing.pages) == 1
             if not one_instant and attempt < ATTEMPTS_MAX and self._is_short(listing):
-                continue  # Only lists were spent; the ids already seen are kept.
+                continue  # Only lists were read again; the ids already read are kept.
             if not one_instant and attempt == 1 and self._may_be_stale():
-                continue  # A page that was older than the one before may have hidden a record.
+                continue  # A page that was older than the previous one may have hidden a record.
             details = self._details
             yield from details.read(tuple(id for id in self._above if not details.is_settled(id)))
             details.compare(listing)
             if (floor := floor_of(details.bookmark)) < self._floor:
                 self._floor = floor
-                continue  # The scan before this one ended too high, so this one must reach lower.
+                continue  # The previous scan ended too high, so this one must reach lower.
             if witnesses := (yield from self._checks(listing).out_of_order()):
                 out_of_order += 1
                 if out_of_order == LISTINGS_OUT_OF_ORDER_MAX:
@@ -155,7 +158,7 @@ class IncrementalScan:
         return (yield from self._close(listing, reason))
 
     def _close(self, listing: Listing, reason: str | None) -> Steps[ScanResult]:
-        """Commit the end of the pass: R := T0 if it is proven."""
+        """Commit the end of the pass. R becomes T0 if the pass is verified."""
         total = listing.last.total
         self._guard.check_total(total)
         # A list that hides records may hide changes as well, so R must not move.
@@ -183,7 +186,9 @@ class IncrementalScan:
         return ScanResult(bookmark, reason, total, length, listing.last.per_page, gone, suspects)
 
     def _proven(self, bookmark: Bookmark, listing: Listing) -> Bookmark:
-        """Bookmark with R := T0, and with what the next scan must know about this one."""
+        """Return the bookmark with R set to T0 and the data of this scan that the next one
+        needs.
+        """
         before, opened_at, closing = bookmark.proven_at, self._opened_at, listing.first_clean_item
         assert before is not None
         # A clock that is behind R gives new writes dates from before it.
@@ -191,12 +196,12 @@ class IncrementalScan:
         floor = min(self._own_floor, opened_at - self._lateness)
         is_soon = opened_at - self._lateness < before
         if is_soon and bookmark.closed_by is not None and bookmark.closed_floor is not None:
-            # Two scans within L of each other may have ended at the same outdated answer.
+            # Two scans within L of each other may have ended at the same outdated response.
             floor = min(floor, bookmark.closed_floor)
         closed_by = closing.id if closing is not None and is_certain else None
         return replace(
             bookmark,
-            # R never moves back, not even with the server's clock.
+            # R never moves back, even if the server clock does.
             proven_at=max(before, opened_at),
             closed_by=closed_by,
             closed_floor=floor if closed_by is not None or not is_certain else None,
@@ -216,7 +221,7 @@ class IncrementalScan:
     # -- the list --------------------------------------------------------------------------------
 
     def _extend(self, listing: Listing) -> Steps[None]:
-        """List one page more; the first one of the pass sets T0."""
+        """List the next page; the first one of the pass sets T0."""
         page = yield from ListPage(len(listing.pages) + 1, "updated_at", "desc")
         details = self._details
         details.step += 1
@@ -229,17 +234,17 @@ class IncrementalScan:
             details.remember(id, known)
 
     def _note_clock(self, page: Page[Resource]) -> None:
-        """Lower the floor if the server's clock was set back."""
+        """Lower the floor if the server clock was set back."""
         before = self._details.bookmark
         self._details.bookmark = after = with_clock_change(page, before)
         if (floor := floor_of(after)) < floor_of(before):
             self._own_floor = floor
-            # Too late for this pass: the next one reads again what was dated in the meantime.
+            # Too late for this pass: the next one reads the records dated since then again.
             self._clock_was_set = self._clock_was_set or self._has_listed
             if not self._has_listed:
                 self._floor = floor
         if not self._has_listed and (ahead := page.ahead_seconds) is not None:
-            # This answer's time becomes R, so a later setback is measured from this clock.
+            # The time of this response becomes R, so a later setback is measured from this clock.
             highest = max(ahead, after.clock_ahead_seconds or ahead)
             self._details.bookmark = replace(after, clock_ahead_seconds=highest)
         self._has_listed = True
@@ -264,7 +269,9 @@ class IncrementalScan:
     # -- the boundary ----------------------------------------------------------------------------
 
     def _find_boundary(self, listing: Listing) -> Steps[int]:
-        """Index in `listing.order` of the first clean record; its length if none is."""
+        """Return the index in `listing.order` of the first clean record; its length if there is
+        none.
+        """
         yield from self._extend(listing)
         start = self._predict(listing)
         while start >= len(listing.order) and not self._is_complete(listing):
@@ -277,7 +284,7 @@ class IncrementalScan:
         )
 
     def _verdict(self, listing: Listing, index: int) -> Steps[Dirtiness]:
-        """Verdict on the record of that index; lists further pages to see it."""
+        """Return whether the record of that index is dirty; lists further pages if necessary."""
         while index >= len(listing.order) and not self._is_complete(listing):
             yield from self._extend(listing)
         if index >= len(listing.order):
@@ -288,7 +295,7 @@ class IncrementalScan:
         return "dirty" if (yield from self._is_dirty(listing, item)) else "clean"
 
     def _predict(self, listing: Listing) -> int:
-        """The index from which on all items look landed and in order."""
+        """Return the index from which all items look loaded and in order."""
         rows = [
             LandedRow(item.updated_at) if self._lists_cursor else self._details.known.get(item.id)
             for item in listing.order
@@ -299,7 +306,7 @@ class IncrementalScan:
         return updated_at is not None and updated_at <= self._floor
 
     def _is_dirty(self, listing: Listing, item: Resource) -> Steps[bool]:
-        """Whether the remote `updated_at` is above the floor, read after the list."""
+        """Return True if the `updated_at` of a detail read after the list is above the floor."""
         id, details = item.id, self._details
         if self._lists_cursor:
             return not self._is_below_floor(item.updated_at)
@@ -311,12 +318,12 @@ class IncrementalScan:
             if details.is_younger(id, listing):
                 return False
         yield from details.read((id,))
-        # A record that could not be read counts as dirty and is queued. A detail from before the
-        # list proves nothing.
+        # An unreadable record counts as dirty and is queued. A detail from before the list proves
+        # nothing.
         return not self._is_verified_clean(listing, item)
 
     def _is_undated(self, listing: Listing, item: Resource) -> Steps[bool]:
-        """Whether the record has no `updated_at`, or one in the future."""
+        """Return True if the record has no `updated_at`, or one in the future."""
         if self._lists_cursor:
             return self._is_odd(item.updated_at)
         known = self._details.known.get(item.id)
@@ -331,30 +338,31 @@ class IncrementalScan:
         return updated_at is None or updated_at > self._latest_accepted_time
 
     def _may_be_stale(self) -> bool:
-        """Whether answers of this server were seen to be older than their `Date`.
+        """Return True if responses of this server were older than their `Date` before.
 
-        Then a page may come from a replica that lags behind that of the page before, and hide
-        records. So several pages are listed twice; and if fresh changes could replace hidden ones
-        in the count, the next scan reaches down to this one's floor again.
+        A page may then come from a replica that lags behind the replica of the previous page, and
+        may hide records. Several pages are therefore listed twice. If new changes could replace
+        hidden ones in the count, the next scan reaches down to the floor of this one again.
         """
         return self._details.bookmark.late_seconds_seen > SECOND.total_seconds()
 
     # -- the certificate -------------------------------------------------------------------------
 
     def _is_short(self, listing: Listing) -> bool:
-        """Whether fewer ids were seen above the boundary than its rank."""
+        """Return True if fewer ids were seen above the boundary than its rank."""
         need = listing.length(self._total_offset or 0)
         if listing.first_clean_item is not None:
             need = listing.rank[listing.first_clean_item.id]
         return listing.has_shifted or len(self._above.keys() - self._details.gone.keys()) < need
 
     def _certify(self, listing: Listing) -> Steps[bool]:
-        """Whether all records above the boundary, as of the last page, were read.
+        """Return True if all records above the boundary, as of the last page, were read.
 
-        Only ids count that were dirty then and existed after it: ids that this listing shows above
-        the first verified clean rank, and ids that it does not show and that were read since. They
-        are a subset of the records above that rank, so if the numbers are equal, so are the sets.
-        An id that could not be read since counts if its page, listed again, still shows it.
+        An id counts if it was dirty then and existed after the last page: this listing shows it
+        above the first verified clean rank, or does not show it and it was read since. These ids
+        are a subset of the records above that rank, so if the numbers are equal, the sets are
+        equal. An id that could not be read since then counts if its page, listed again, still shows
+        it.
         """
         need = listing.length(self._total_offset or 0)
         for item in listing.order:
@@ -382,7 +390,7 @@ class IncrementalScan:
         return True
 
     def _lost(self, listing: Listing, live: Collection[str]) -> Steps[set[str]]:
-        """Unread ids whose page, listed again, no longer shows them."""
+        """Return unread ids that their page, listed again, no longer shows."""
         rank = listing.rank
         lost = {
             id
@@ -395,7 +403,7 @@ class IncrementalScan:
         return lost
 
     def _is_settled(self, id: str, until: datetime) -> bool:
-        """Whether the record is so old that even a replica that lags shows it."""
+        """Return True if the record is so old that even a lagging replica shows it."""
         updated_at = self._details.updated_at(id)
         return updated_at is not None and updated_at <= until - self._lateness
 
@@ -428,11 +436,14 @@ def _is_outdated(offset: int | None, page: Page[Resource]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class OrderChecks:
-    """Checks of a listing beyond its boundary: its order, and rows that look wrong.
+    """Checks of the order of a listing, and of rows below its boundary.
 
-    They cost no request, except for a few witnesses if something is wrong. `above` are the ids
-    seen above a boundary in this pass. `limit` is T0 - L: a record dated at or before it was not
-    written since the pass began. A date after `future` counts as no date.
+    They send no requests, except for a few records if there is a problem.
+
+    Attributes:
+        above: Ids seen above a boundary in this pass.
+        limit: T0 - L. A record dated at or before it was not written since the pass began.
+        future: A date after this time counts as missing.
     """
 
     listing: Listing
@@ -443,10 +454,10 @@ class OrderChecks:
     lists_cursor: bool
 
     def out_of_order(self) -> Steps[frozenset[str]]:
-        """Ids of records that prove that the list is not in order; none if it is.
+        """Return ids of records that prove that the list is not in order.
 
-        Two records of one page in the wrong order prove it, and so does a record that is newer
-        than the boundary and not listed above it.
+        Two records of one page in the wrong order prove it. So does a record that is newer than the
+        boundary and not listed above it.
         """
         for page in self.listing.pages:
             shown = {item.id: self._listed_updated_at(item) for item in page.items}
@@ -460,15 +471,15 @@ class OrderChecks:
         unseen = yield from self._unlisted_newer_than(last)
         witnesses = sorted(unseen - self.details.gone.keys())[:WITNESSES_MAX]
         yield from self.details.read(tuple(witnesses))
-        # A witness is newer than the boundary, and was so when the list was made.
+        # The record is newer than the boundary, and was so when the list was made.
         dates = {id: self.details.updated_at(id) for id in witnesses}
         return frozenset(id for id, at in dates.items() if at and last < at <= self.limit)
 
     def suspicious_ids(self) -> Steps[dict[str, str]]:
-        """Landed ids that must be read, with the reason, by the clean part of the list.
+        """Return loaded ids that must be read, with the reason, by the clean part of the list.
 
-        Below the boundary the landed rows should equal the list. A list item that differs from its
-        row, or has none, is suspect; so is a row that is newer than the last of them and not
+        Below the boundary the loaded rows should equal the list. A list item that differs from its
+        row or has no row is suspicious. So is a row that is newer than the last item and not
         listed.
         """
         suspects: dict[str, str] = {}
@@ -485,21 +496,21 @@ class OrderChecks:
                     suspects[item.id] = "listed"
                 elif row.updated_at is not None and row.updated_at <= self.future:
                     dated.append(row.updated_at)
-        if not self.listing.order:  # Where a list shows nothing, every row is newer than its last.
+        if not self.listing.order:  # If a list is empty, every row is newer than its last item.
             dated = [datetime.min.replace(tzinfo=UTC)]
         if dated and dated == sorted(dated, reverse=True):
             suspects |= dict.fromkeys(
                 sorted((yield from self._unlisted_newer_than(dated[-1]))), "absent"
             )
-        # Only a read shows whether a record without a date, or with a future one, has changed.
+        # Only a detail shows whether a record without a date, or with a future one, has changed.
         suspects |= dict.fromkeys((yield from UndatedIds(self.future)), "undated")
         return {id: why for id, why in suspects.items() if not self.details.is_settled(id)}
 
     def _listed_updated_at(self, item: Resource) -> datetime | None:
-        """`updated_at` that the record had when it was listed; None if unknown.
+        """Return the `updated_at` that the record had when it was listed; None if unknown.
 
-        A list item has it, if lists show it. A detail has it if it was read after the list and
-        shows no write since the pass began.
+        The list item may contain it. A detail contains it if it was read after the list and shows
+        no write since the pass began.
         """
         if self.lists_cursor:
             return item.updated_at
@@ -509,6 +520,6 @@ class OrderChecks:
         return updated_at if self.details.is_younger(item.id, self.listing) else None
 
     def _unlisted_newer_than(self, moment: datetime) -> Steps[frozenset[str]]:
-        """Landed ids newer than the time that no list of this pass shows."""
+        """Return loaded ids newer than this time that no list of this pass shows."""
         landed = yield from UpdatedBetween(moment, self.future)
         return landed - self.listing.rank.keys() - set(self.above)

@@ -1,8 +1,8 @@
-"""Listings: a list's pages as a pass reads them, and the first clean record.
+"""Listings: the pages of a list as a pass reads them, and the search for the first clean record.
 
-Pages that are read one after another are not of one instant: between two requests records are
-created, changed and deleted, and all records after them move by a place. So a listing knows only in
-which order, on which page and by which request its items were shown.
+Pages read one after another do not belong to one point in time: records are created, changed and
+deleted between two requests, and the records after them shift. A listing therefore only stores the
+order, the page and the request in which its items were shown.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from connector.warehouse.pull_commands import (
 
 
 def ids_of(items: Iterable[Resource]) -> tuple[str, ...]:
-    """The ids of records or list items."""
+    """Return the ids of records or list items."""
     return tuple(str(item.id) for item in items)
 
 
 def read_landed_rows(items: Collection[Resource]) -> Steps[dict[str, LandedRow]]:
-    """Landed rows of these list items, by id."""
+    """Return the loaded rows of these list items, by id."""
     return (yield from LandedRows(ids_of(items), tuple(item.created_at for item in items)))
 
 
 def is_ascending(page: Page[Resource]) -> bool:
-    """Whether the items are in order of creation; those without a date do not count."""
+    """Return True if the items are in order of creation. Items without a date are ignored."""
     created = [item.created_at for item in page.items if item.created_at is not None]
     return all(earlier <= later for earlier, later in pairwise(created))
 
@@ -49,12 +49,14 @@ class PageBatch:
 
     @property
     def items(self) -> tuple[Resource, ...]:
-        """The items of all pages, in listed order."""
+        """Items of all pages, in listed order."""
         return tuple(item for page in self.pages for item in page.items)
 
     @property
     def is_full(self) -> bool:
-        """Whether it has the most records for one commit, or took the longest time."""
+        """Return True if a commit is due, by the number of records or by the time since the last
+        one.
+        """
         first, last = self.pages[0].heard_at, self.pages[-1].heard_at
         seconds = (last - first).total_seconds() if first and last else 0.0
         count = sum(len(page.items) for page in self.pages)
@@ -64,7 +66,7 @@ class PageBatch:
 def list_page(
     number: int, sort: str | None, order: Order, commit: Callable[[], Steps[None]] | None
 ) -> Steps[Page[Resource]]:
-    """Read one page; an error is raised after a `commit` of the pages before it."""
+    """Read one page. Before an error is raised, `commit` commits the earlier pages."""
     try:
         return (yield from ListPage(number, sort, order))
     except ConnectorError:
@@ -81,9 +83,13 @@ def list_all(
 ) -> Steps[Page[Resource]]:
     """List all pages from `first` on, ascending, and return the last.
 
-    `take` gets each page, and returns by how many rows the list is known to exceed its total. If
-    the total fell, the page before is read again, since a deletion moved a record there. `commit`
-    lands what was taken and has not landed yet, before an error is raised.
+    Args:
+        sort: Field to sort by; None for a list that cannot be sorted.
+        take: Called with each page. Returns the number of rows by which the list is known to exceed
+            its total. If the total fell, the page before is read again, since a deletion moved a
+            record there.
+        first: Number of the first page.
+        commit: Called before an error is raised, to commit the pages taken since the last commit.
     """
     number, total = first, 0
     while True:
@@ -101,8 +107,10 @@ def list_all(
 class Listing:
     """Listing of one attempt: distinct items in listed order, each with its rank.
 
-    The rank is the number of items before it. `step` has the number of the request that showed it
-    last. `boundary` is the index in `order` of the first clean item, once it is found.
+    Attributes:
+        rank: Number of items before an item, by id.
+        step: Number of the request that last showed an item, by id.
+        boundary: Index in `order` of the first clean item, once it is known.
     """
 
     def __init__(self) -> None:
@@ -114,7 +122,7 @@ class Listing:
         self.has_shifted = False
 
     def add(self, page: Page[Resource], step: int) -> tuple[Resource, ...]:
-        """Add a page; returns the items that this listing had not shown before."""
+        """Add a page; return the items that this listing had not shown before."""
         if self.pages:
             last = self.pages[-1]
             self.has_shifted |= page.total < last.total or page.per_page != last.per_page
@@ -125,37 +133,37 @@ class Listing:
             if item.id not in self.rank:
                 fresh.append(item)
                 self.order.append(item)
-            # The last page that shows it counts: a record that moved down has a new rank.
+            # The last page that shows an item counts: a record that moved down has a new rank.
             self.rank[item.id] = (page.page - 1) * page.per_page + index
             self.step[item.id] = step
         return tuple(fresh)
 
     @property
     def last(self) -> Page[Resource]:
-        """The page that was listed last."""
+        """Page that was listed last."""
         return self.pages[-1]
 
     @property
     def first_clean_item(self) -> Resource | None:
-        """The first clean item; None where the list ends without one."""
+        """First clean item; None if the list ends without one."""
         return self.order[self.boundary] if self.boundary < len(self.order) else None
 
     def length(self, offset: int) -> int:
-        """Number of rows of the list, if they exceed its total by `offset`."""
+        """Return the number of rows of the list, if they exceed its total by `offset`."""
         return self.last.length(offset)
 
 
 # -- Exponential search --------------------------------------------------------------------------
 
 Dirtiness = Literal["dirty", "clean", "odd", "end"]
-"""The record at a rank: dated after the floor, at or before it, undated; or past the end."""
+"""Kind of a record at a rank: dated after the floor, at or before it, undated; or past the end."""
 
 
 def predicted_boundary(rows: Sequence[LandedRow | None], floor: datetime, future: datetime) -> int:
-    """Smallest index from which on all rows are landed and in the list's order.
+    """Return the smallest index from which all rows are loaded and in the order of the list.
 
-    None is a record that is not landed. A row without `updated_at`, or with one after `future`, is
-    skipped.
+    None represents a record that is not loaded. A row without `updated_at`, or with one after
+    `future`, is skipped.
     """
     start, newer = len(rows), None
     while start > 0:
@@ -174,9 +182,9 @@ def predicted_boundary(rows: Sequence[LandedRow | None], floor: datetime, future
 def first_clean(
     start: int, verdict: Callable[[int], Steps[Dirtiness]], end: Callable[[], int]
 ) -> Steps[int]:
-    """Index of the first clean record, or `end()`: steps 1, 2, 4, ..., then halving.
+    """Return the index of the first clean record, or `end()`: steps 1, 2, 4, ..., then halving.
 
-    An odd record proves nothing about those above it, so the search steps over it.
+    An undated record proves nothing about the records above it, so the search skips it.
     """
     low, probe, stride = start - 1, start, 1
     while (found := (yield from verdict(probe))) != "clean":

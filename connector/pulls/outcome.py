@@ -1,7 +1,4 @@
-"""Outcome of a run: its counts, its progress and its report.
-
-These are values, which `run.py` and `pull_executor.py` fill in.
-"""
+"""Progress, counts and report of a run."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from connector.warehouse.pull_commands import Commit, Event, Purpose
 from connector.warehouse.runs import ResourceRun
 
 if TYPE_CHECKING:
-    # A report may have one, but who imports this module need not load all that publishes.
+    # The type only: importing this module must not load all of publishing.
     from connector.publishing.publication import PublishResult
 
 RunOutcome = Literal["done", "partial", "stopped", "failed"]
@@ -29,12 +26,17 @@ ResourceOutcome = Literal["done", "partial", "skipped", "stopped", "failed", "no
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Progress of a run with a resource, or with a `batch` of its rows.
+    """Progress of a run for a resource, or for a `batch` of its rows.
 
-    There is an event when it begins, after each commit or row, and when a resource's pull ends or
-    fails. `read` are the details read or rows ended so far, `pending` those that wait, `requests`
-    all those sent for it. `until` is the time before which rows in doubt cannot be settled.
-    `waits_until` is the time before which no request leaves; such an event has nothing else.
+    A run reports it at the start, after each commit or row, and when a resource ends.
+
+    Attributes:
+        read: Number of details read or rows ended so far.
+        pending: Number of details or rows that wait.
+        requests: Number of requests sent for the resource.
+        ended: Result of the resource, once it has ended.
+        until: Time before which unclear rows cannot be checked.
+        waits_until: Time before which no request is sent. Such an event has no other values.
     """
 
     resource: str
@@ -48,18 +50,19 @@ class Progress:
 
 
 WAIT_TOLD_SECONDS_MIN = 1.0
-"""A shorter wait is not reported."""
+"""Shortest wait that is reported, in seconds."""
 
 Watch = Callable[[Progress], None]
-"""Callback for a run's progress; called between requests, so it must not block."""
+"""Callback for the progress of a run. It is called between requests and must not block."""
 
 
 @dataclass(slots=True)
 class RequestTally(Observer):
-    """Counts requests by resource and kind, and waits; the client's observer.
+    """Observer of the client that counts requests by resource and kind, and waits.
 
-    The executor sets `purpose` to the purpose of the next requests. It counts in
-    `readable` the answers that it could read.
+    Attributes:
+        purpose: Purpose of the next requests, set by the executor.
+        readable: Number of responses that the executor could read.
     """
 
     requests: int = 0
@@ -72,31 +75,31 @@ class RequestTally(Observer):
     tell_wait: Callable[[float], None] | None = None
 
     def before_send(self, request: Request) -> None:
-        """One more request leaves."""
+        """Count a request."""
         self.requests += 1
         self.by_kind[request.resource, request.operation] += 1
         self.by_purpose[request.resource, self.purpose] += 1
 
     def on_response(self, request: Request, status: int | None, seconds: float) -> None:
-        """Count refusals for going too fast."""
+        """Count a response with status 429."""
         self.rate_limited += status == 429
 
     def on_hold(self, seconds: float, why: str) -> None:
-        """Tell of a wait that is worth a word."""
+        """Report a wait that is long enough."""
         if self.tell_wait is not None and seconds >= WAIT_TOLD_SECONDS_MIN:
             self.tell_wait(seconds)
 
     def on_wait_end(self, seconds: float, why: str) -> None:
-        """Note a wait for the rate limiter."""
+        """Count the time of a wait for the rate limiter."""
         self.waited_seconds += seconds
 
     def count_of(self, resource: str) -> int:
-        """Requests spent on the resource."""
+        """Return the number of requests sent for the resource."""
         return sum(count for (name, _), count in self.by_kind.items() if name == resource)
 
 
 class ResourceTally:
-    """Counts what one resource's pull has done so far, over all its streams."""
+    """Counts of one resource's pull, over all its streams."""
 
     def __init__(self) -> None:
         self.fates = LandedCounts()
@@ -114,7 +117,7 @@ class ResourceTally:
         self.pending = max(0, self.pending)
 
     def add(self, pulled: PullResult) -> None:
-        """Count one stream's end."""
+        """Count the result of one stream."""
         self.total = (self.total or 0) + pulled.total
         self.is_proven = self.is_proven and pulled.is_proven
         if self.reason is None or (self.code is None and pulled.code is not None):
@@ -123,12 +126,15 @@ class ResourceTally:
 
 @dataclass(frozen=True, slots=True)
 class PullReport:
-    """Result of a pull, resource by resource.
+    """Result of a pull by resource.
 
-    `error` is what ended it early, if anything did; `month` is what the month's requests had come
-    to, None where that could not be read; `published` is None where nothing was, and `unpublished`
-    says why not, where that was tried. `notices` are sentences on files that were lost and made
-    again. `anomalies` are by resource what its records have and the API's description does not.
+    Attributes:
+        error: Error that ended the pull early.
+        month: Requests of the month; None if they could not be read.
+        published: Result of publishing; None if nothing was published.
+        unpublished: Error of publishing.
+        notices: Sentences on files that were lost and created again.
+        anomalies: Undocumented fields and values in the records, by resource.
     """
 
     outcome: RunOutcome
@@ -147,7 +153,7 @@ class PullReport:
 
     @property
     def exit_status(self) -> int:
-        """0 done, 1 failed, 3 partial or not shared, 4 stopped; or the error's own."""
+        """Return 0 done, 1 failed, 3 partial or not published, 4 stopped; or the error's own."""
         if self.outcome == "failed" and self.error is not None:
             return self.error.exit_status
         if self.outcome == "done" and self.published is not None and self.published.unshared:
@@ -155,7 +161,7 @@ class PullReport:
         return {"done": 0, "failed": 1, "partial": 3, "stopped": 4}[self.outcome]
 
     def as_json(self) -> dict[str, Any]:
-        """The report as `--json` prints it; what there is none of is left out."""
+        """Return the report as `--json` prints it, without empty values."""
         resources = {name: to_json_value(asdict(each)) for name, each in self.resources.items()}
         for each in resources.values():
             del each["resource"]
@@ -182,7 +188,7 @@ class PullReport:
 
 
 def to_json_value(value: Any) -> Any:
-    """Value as JSON has it: times and days as ISO 8601, at any depth."""
+    """Return the value for JSON: timestamps and dates as ISO 8601, at any depth."""
     if isinstance(value, Mapping):
         return {name: to_json_value(each) for name, each in value.items()}
     if isinstance(value, list | tuple):

@@ -1,7 +1,7 @@
-"""Executor of one stream: performs the commands of its steps.
+"""Executor of a stream: performs the commands of a pull's steps.
 
-The steps alone decide what to read. The warehouse is queried in a thread, so that requests under
-way do not wait for the disk.
+The steps decide what to read. The warehouse is queried in a thread, so that requests in progress do
+not wait for the disk.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ from connector.warehouse.pull_commands import (
 T = TypeVar("T")
 
 _UNREAD = (ServerFailed, NoAnswer, UnreadableAnswer, AnswerTooLarge, UnexpectedStatus)
-"""Errors of one detail that say nothing about the other records."""
+"""Errors of one detail that do not affect other records."""
 
 LOOK_SECONDS = 0.2
-"""How often a wait is interrupted to see if another process wants the work file."""
+"""Seconds between two checks during a wait whether another process requests the work file."""
 
 
 class PullExecutor:
-    """Executor of one stream's steps; it counts requests and rows in `tally`."""
+    """Executor of the steps of one stream. It counts requests and rows in `tally`."""
 
     def __init__(
         self, context: RunContext, stream: Stream, tally: ResourceTally | None = None
@@ -68,12 +68,12 @@ class PullExecutor:
         self._endpoint: RecordEndpoint[Resource] = RecordEndpoint(
             context.client, stream.resource.record, stream.parent
         )
-        # Whether each of the last details failed, in this batch or before: a batch ends by time, so
+        # Whether each of the last details failed, in this batch or before. A batch ends by time, so
         # it could be too short to give up on details that fail slowly.
         self._failed: deque[bool] = deque(maxlen=UNREAD_AMONG)
 
     async def run(self, steps: Steps[T]) -> T:
-        """Perform one command after another until the steps are done. Raises every error."""
+        """Perform one command after another until the steps end. Raises every error."""
         self._context.tally.purpose = "pull"
         try:
             command = next(steps)
@@ -107,7 +107,7 @@ class PullExecutor:
                 return await asyncio.to_thread(warehouse.query, self._stream, command)
 
     async def _release_file_during(self, requests: Coroutine[Any, Any, T]) -> T:
-        """Wait for the network; in the meantime another process may have the work file."""
+        """Release the work file while waiting for the network."""
         warehouse, waiting = self._context.warehouse, asyncio.ensure_future(requests)
         try:
             while not waiting.done():
@@ -132,12 +132,13 @@ class PullExecutor:
         self._context.tally.readable += 1
         listed = replace(answer, heard_at=self._context.now())
         for item in listed.items:
-            # Without the server's clock the items are of now, and not of the commit's time.
+            # Without the server clock, items have the local time of their arrival, not of the
+            # commit.
             item.served_at = listed.dated_at
         return listed
 
     async def _read(self, ids: tuple[str, ...]) -> dict[str, Outcome]:
-        """Read details, one worker for each connection, until the batch's time is over."""
+        """Read details, with one worker per connection, until the batch's time is over."""
         outcomes: dict[str, Outcome] = {}
         waiting = iter(ids)
         until = time.monotonic() + BATCH_SECONDS_MAX
@@ -155,9 +156,9 @@ class PullExecutor:
             if not isinstance(ended, Stopped):
                 for each in workers:
                     each.cancel()
-            # At a limit no request leaves any more, but the answers under way are counted already.
+            # At a limit no more requests are sent, but requests in progress are already counted.
             await asyncio.gather(*workers, return_exceptions=True)
-            # Their requests are counted, so the details land whatever ended the run.
+            # Requests are counted, so their details are loaded whatever ended the run.
             found = tuple(each for each in outcomes.values() if isinstance(each, Found))
             with suppress(WarehouseError):
                 await self._commit(Commit(records=found))
@@ -168,14 +169,14 @@ class PullExecutor:
         try:
             record = await self._endpoint.get(id)
         except NotFound as error:
-            # Only the API's own error body proves that a record is gone; a proxy's page proves
-            # nothing. `pulls/deletion_guard.py` decides whether many at once are accepted.
+            # Only the API's own error body proves that a record is deleted; a proxy's page does
+            # not. `pulls/deletion_guard.py` decides whether many deletions are accepted.
             if error.is_api_error:
                 self._context.tally.readable += 1
                 return Gone(error.served_at or self._context.now())
             raise
         except UnusableId as error:
-            # The id is the API's own, and no request was sent.
+            # The id comes from the API, and no request was sent.
             return Unread(error.code, str(error))
         except _UNREAD as error:
             self._failed.append(True)

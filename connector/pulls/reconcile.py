@@ -1,17 +1,17 @@
-"""The search for deleted and missing records, by halving over `created_at`.
+"""Search for deleted and missing records, by halving over `created_at`.
 
-    surplus at a cut = rows landed that were created before it - rows listed before it
+    surplus at a cut = rows loaded that were created before it - rows listed before it
 
-The list, in order of creation, is cut at places within a page where `created_at` strictly
-increases, since the rank is certain only there. If two cuts have the same surplus, nothing between
-them is searched. If not, the page in the middle is read; preferred is one that should have a cut,
-by the landed rows. Of P pages at most 1 + log2 P are read to find one deletion; pages that have the
-same `created_at` throughout have no cut, so that all of them are read.
+The list, in order of creation, is cut at positions within a page where `created_at` strictly
+increases, because the rank is only certain there. If two cuts have the same surplus, the range
+between them is not searched. If not, the page in the middle is read, preferably a page that should
+have a cut by the loaded rows. Of P pages at most 1 + log2 P are read to find one deletion. Pages
+with a single `created_at` have no cut, so all of them are read.
 
-All rows of a page are of one instant. So a landed id that belongs strictly inside the page and is
-not listed is absent, and an id that is listed and not landed was missing. Absence is a suspicion:
-only the API's own 404 makes it a deletion. A deleted and a missing record between the same two cuts
-cancel each other out; the list verification finds them, and this search cannot.
+All rows of a page belong to one point in time. A loaded id that belongs strictly inside the page
+and is not listed is absent. An id that is listed and not loaded was missing. Absence is only a
+suspicion: the API's 404 proves a deletion. A deleted and a missing record between the same two cuts
+cancel each other out; only the list verification finds them.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _TICK = timedelta(microseconds=1)
 class ListPosition:
     """Cut of the list: `rank` items come before it, all created before `moment`.
 
-    `page` is the number of its page. The list begins with a cut without a time on page 0, and
-    ends with one on the page after the last.
+    `page` is its page number. The list begins with a cut without a time on page 0, and ends with a
+    cut on the page after the last.
     """
 
     page: int
@@ -53,11 +53,12 @@ class ListPosition:
 
 
 class DeletionSearch:
-    """One search, for a list of `total` records in pages of `per_page`.
+    """Search in a list of `total` records in pages of `per_page`.
 
-    `totals` are those of the pages that were read. `is_sorted` is false once one of them was not
-    in order of creation, which ends the search. `bookmark` has the total's offset, if the search
-    has read the last page.
+    Attributes:
+        totals: Totals of the pages that were read.
+        is_sorted: False after a page was not in order of creation, which ends the search.
+        bookmark: Bookmark with the total's offset, if the search has read the last page.
     """
 
     def __init__(
@@ -73,15 +74,16 @@ class DeletionSearch:
         self._tied: frozenset[int] = frozenset()
 
     def run(self) -> Steps[list[str]]:
-        """Find landed ids that may be deleted. Missing records land, and are queued.
+        """Return loaded ids that may be deleted. Missing records are loaded and queued.
 
-        Ends early and returns nothing once the guard has refused, since too many are absent.
+        Ends early and returns an empty list once the guard has refused, because too many are
+        absent.
         """
-        # Surpluses come from the pages and the rows, so a total that is a little off only costs
-        # more pages.
+        # Surpluses come from the pages and the rows, so a slightly wrong total only costs more
+        # pages.
         begin = ListPosition(0, 0, None)
         end = ListPosition(ceil(self._total / self._per_page) + 1, self._total, None)
-        # Depth first, and the earlier half first; nothing is landed twice on the way.
+        # Depth first, earlier half first.
         waiting = [(begin, end)]
         self._tied = yield from TiedPages(self._per_page)
         while waiting and self._guard.refused is None and self.is_sorted:
@@ -97,9 +99,9 @@ class DeletionSearch:
         return sorted(self._absent.keys() - frozenset().union(*self._listed.values()))
 
     def _extra_rows_before(self, cut: ListPosition) -> Steps[int]:
-        """Number of rows loaded before the position that the list does not show there.
+        """Return the number of rows loaded before the position that the list does not show there.
 
-        Counted each time, since missing records land during the search.
+        The rows are counted each time because missing records are loaded during the search.
         """
         if cut.page == 0:
             return 0
@@ -108,10 +110,10 @@ class DeletionSearch:
     def _halve(
         self, low: ListPosition, high: ListPosition
     ) -> Steps[list[tuple[ListPosition, ListPosition]]]:
-        """Read the page in the middle that has a cut, and return both sides of it.
+        """Read the page in the middle that has a cut, and return both sides of the cut.
 
-        If every page in between was read, they are compared with the landed rows together, and
-        nothing is left to halve.
+        If every page in between was read, they are compared with the loaded rows together, and
+        there are no more halves.
         """
         while self.is_sorted and (number := self._middle(low, high)) is not None:
             page = yield from self._read(number)
@@ -127,7 +129,9 @@ class DeletionSearch:
         return []
 
     def _middle(self, low: ListPosition, high: ListPosition) -> int | None:
-        """Unread page nearest to the middle of two cuts, if possible with a cut itself."""
+        """Return the unread page nearest to the middle of two cuts, if possible with a cut
+        itself.
+        """
         nearest: int | None = None
         for number in _numbers_from_middle(low.page + 1, high.page - 1):
             if number in self._listed:
@@ -138,7 +142,7 @@ class DeletionSearch:
         return nearest
 
     def _read(self, number: int) -> Steps[Page[Resource]]:
-        """Read one page: missing records land and are queued, what differs is queued."""
+        """Read one page: load and queue missing records, and queue records that differ."""
         page = yield from ListPage(number, "created_at", "asc")
         self.totals.append(page.total)
         self.bookmark = with_measured_total(page, self.bookmark)
@@ -155,24 +159,26 @@ class DeletionSearch:
         return page
 
     def _compare_together(self, low: ListPosition, high: ListPosition) -> Steps[None]:
-        """Suspect landed ids that belong between two cuts and are on no page there."""
+        """Mark loaded ids as absent that belong between two cuts and are on no page there."""
         numbers = [n for n in range(low.page, high.page + 1) if n in self._listed]
         listed = frozenset().union(*(self._listed[n] for n in numbers))
-        # Records of a cut's own time are after the cut.
+        # Records with the time of a cut come after the cut.
         after = None if low.moment is None else low.moment - _TICK
         yield from self._suspect(listed, after, high.moment)
 
     def _suspect(
         self, listed: frozenset[str], after: datetime | None, before: datetime | None
     ) -> Steps[None]:
-        """Suspect the landed ids created strictly between two times that are not listed."""
+        """Mark loaded ids as absent that were created strictly between two times and are not
+        listed.
+        """
         landed = yield from CreatedBetween(after, before)
         self._absent |= dict.fromkeys(landed - listed)
         self._guard.check_missing(len(self._absent), self._recognised)
 
 
 def _numbers_from_middle(first: int, last: int) -> Iterator[int]:
-    """The numbers from `first` to `last`, from their middle outward, the lower of two first."""
+    """Yield the numbers from `first` to `last`, from the middle outward, the lower of two first."""
     below = (first + last) // 2
     above = below + 1
     while below >= first or above <= last:
@@ -186,7 +192,7 @@ def _numbers_from_middle(first: int, last: int) -> Iterator[int]:
 
 
 def _positions_in(page: Page[Resource], per_page: int) -> Iterator[ListPosition]:
-    """The places within the page where `created_at` strictly increases."""
+    """Yield the positions within the page where `created_at` strictly increases."""
     base = (page.page - 1) * per_page
     for index in range(1, len(page.items)):
         earlier, later = page.items[index - 1].created_at, page.items[index].created_at

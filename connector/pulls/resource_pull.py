@@ -1,14 +1,14 @@
-"""Pull: which requests bring a stream (a resource, a type's items) up to date.
+"""Pull of a stream (a resource, or the content items of one type): the requests that it needs.
 
-    never loaded   sweep, read the queue, look a second time, then scan
-    loaded         read what is still queued, scan, read suspicious records, audit
-    not sortable   read whole
+    never loaded   sweep, read the queue, sweep again, then scan
+    loaded         read the queue, scan, read suspicious records, audit
+    not sortable   read the whole list
 
-The audit compares the live rows with the list's own total; if they differ, it searches for deleted
-and missing records. A verification pass follows if it was asked for.
+The audit compares the live rows with the total of the list. If they differ, it searches for deleted
+and missing records. A verification pass follows if it was requested.
 
-A pull is a generator of commands (`commands.py`). Its driver may stop at any of them: what was
-committed stays, and the next pull continues from there.
+A pull is a generator of commands (`commands.py`). Its executor may stop at any command: committed
+rows stay, and the next pull continues from there.
 """
 
 from __future__ import annotations
@@ -49,12 +49,14 @@ from connector.warehouse.pull_commands import (
 
 @dataclass(frozen=True, slots=True)
 class PullOptions:
-    """Options of a pull beyond the fewest requests that prove it.
+    """Options of a pull beyond the minimum number of requests.
 
-    `is_full` reads every record again. `sweeps` compares every page of the list, and reads records
-    that differ or are absent. With `accepts_deletes` a person has confirmed all deletions, however
-    many. `verification_requests` compare verified records again; a record that is wrong
-    is read in addition.
+    Attributes:
+        is_full: Read every record again.
+        sweeps: Compare every page of the list, and read records that differ or are absent.
+        accepts_deletes: Accept all deletions, because the user has confirmed them.
+        verification_requests: Number of requests that compare verified records again. A record that
+            is wrong is read in addition.
     """
 
     is_full: bool = False
@@ -65,10 +67,13 @@ class PullOptions:
 
 @dataclass(frozen=True, slots=True)
 class PullResult:
-    """End of a stream's pull: whether the landing is proven up to R, or why not.
+    """Result of a stream's pull.
 
-    `total` is the API's own count in the last list that was read. If deletions were kept back,
-    `code` is that of the error that says what to do.
+    Attributes:
+        is_proven: True if the local copy is verified up to R.
+        reason: Reason why it is not verified.
+        total: Number of records according to the last list.
+        code: Error code that describes the next step, if deletions were held.
     """
 
     is_proven: bool
@@ -80,25 +85,25 @@ class PullResult:
 FEWEST_REQUESTS = PullOptions()
 
 NOT_READ = "the API's answer could not be read for"
-"""Beginning of the reason of a pull of some records that could not be read."""
+"""Beginning of the reason of a pull of selected records that could not be read."""
 
 ONLY_THESE = "only the requested records were read"
-"""Why a pull of some records proves nothing of the others."""
+"""Reason why a pull of selected records does not verify the others."""
 
-UNSORTED = "the API does not sort this list, so changes may be found a day late"
+UNSORTED = "the API does not sort this list, so a pull may find changes a day late"
 
 
 def pull(
     resource: Declaration, bookmark: Bookmark, options: PullOptions = FEWEST_REQUESTS
 ) -> Steps[PullResult]:
-    """Bring one stream up to date with the fewest requests that prove it."""
+    """Update one stream with the minimum number of requests that verifies it."""
     return (yield from with_checked_totals(_pull(resource, bookmark, options), bookmark))
 
 
 def _pull(resource: Declaration, bookmark: Bookmark, options: PullOptions) -> Steps[PullResult]:
     if not resource.sortable or not (bookmark.is_sorted or options.is_full):
         return (yield from _pull_whole(resource, bookmark, options))
-    # A full pull tries whether the server sorts by now.
+    # A full pull checks again whether the server sorts.
     bookmark = replace(bookmark, is_sorted=True)
     swept: SweepResult | None = None
     if bookmark.proven_at is None and bookmark.verify_page is None:
@@ -109,7 +114,7 @@ def _pull(resource: Declaration, bookmark: Bookmark, options: PullOptions) -> St
     )
     yield from read_queue(guard)
     if guard.withholds_many:
-        # So many deletions need more than a 404 each: every page is read to confirm them.
+        # Many deletions need more than a 404 each: every page is read to confirm them.
         bookmark = replace(bookmark, verify_page=0, scrubbed_to=None)
     bookmark, ended = yield from _load(resource, bookmark, swept, guard, options)
     if ended is not None:
@@ -121,10 +126,10 @@ def _pull(resource: Declaration, bookmark: Bookmark, options: PullOptions) -> St
 
 
 def mark_stream_deleted(*, accepts_deletes: bool = False) -> Steps[PullResult]:
-    """Mark the records of a stream as deleted, because its parent is.
+    """Mark the records of a stream as deleted because its parent is deleted.
 
-    The list's own 404 is the proof for all of them. Many deletions at once are kept back until a
-    person accepts them.
+    The 404 of the list proves all of these deletions. A large number of deletions is held until the
+    user accepts them.
     """
     live = yield from CreatedBetween(None, None)
     if not live:
@@ -150,7 +155,7 @@ def mark_stream_deleted(*, accepts_deletes: bool = False) -> Steps[PullResult]:
 
 
 def read_ids(bookmark: Bookmark, ids: tuple[str, ...]) -> Steps[PullResult]:
-    """Read these records alone; one that is gone becomes a tombstone at once."""
+    """Read only these records. A deleted record becomes a tombstone immediately."""
     live, unread = (yield from CountLive()), dict[str, Unread]()
     guard = MassDeletionGuard(live, bookmark.listed, accepts=True)
     yield from read_and_judge(ids, bookmark, guard, unread=unread)
@@ -175,14 +180,14 @@ def _load(
     guard: MassDeletionGuard,
     options: PullOptions,
 ) -> Steps[tuple[Bookmark, PullResult | None]]:
-    """First load, or every page of a full pull. Returns the pull's end if this was it."""
+    """Run the first load or a full comparison. Returns the result if the pull ends here."""
     if swept is not None:
         if swept.is_short:
             return bookmark, PullResult(False, TOO_FEW, swept.total)
         if not bookmark.is_sorted:
             yield from Commit(events=(unsorted_event(resource),))
         elif swept.is_one_instant and resource.lists_cursor:
-            # Its only page showed every id and `updated_at` at one instant, as a scan would.
+            # The only page showed every id and `updated_at` at one point in time, as a scan would.
             return bookmark, PullResult(True, None, swept.total)
     if (options.is_full or options.sweeps) and swept is None:
         bookmark = replace(bookmark, verify_page=0, scrubbed_to=None)
@@ -198,12 +203,12 @@ def _load(
 def _scan(
     resource: Declaration, bookmark: Bookmark, guard: MassDeletionGuard, options: PullOptions
 ) -> Steps[PullResult]:
-    """Scan, read suspicious records, audit, and verify if asked."""
+    """Scan, read suspicious records, audit, and verify if requested."""
     yield from SpendFor("pull")
     is_resumed = bookmark.opened_at is not None
     walked = yield from IncrementalScan(resource, bookmark, guard).run()
     if is_resumed and walked.is_proven:
-        # A resumed pass proves the time of its own start; later changes need another scan.
+        # A resumed pass verifies the time of its start; later changes need another scan.
         walked = yield from IncrementalScan(resource, walked.bookmark, guard).run()
     bookmark, doubt = walked.bookmark, walked.reason
     if doubt == OUT_OF_ORDER and guard.refused is None:
@@ -222,7 +227,7 @@ def _scan(
             doubt = doubt or found
     is_confirmed = guard.refused is None and guard.hold is not None
     if is_confirmed and (yield from CountLive()) == 0:
-        # Each landed record was read and is gone: now the empty list is accepted.
+        # Each loaded record was read and is deleted, so the empty list is accepted.
         walked = yield from IncrementalScan(resource, bookmark, MassDeletionGuard(0, 0)).run()
         bookmark, doubt = walked.bookmark, walked.reason
     if options.verification_requests and guard.refused is None:
@@ -236,11 +241,11 @@ def _scan(
 def _audit(
     walked: ScanResult, bookmark: Bookmark, guard: MassDeletionGuard
 ) -> Steps[tuple[Bookmark, str | None]]:
-    """Compare the live rows with the scan's total; search if they differ.
+    """Compare the live rows with the scan's total, and search if they differ.
 
-    The total includes records that were found gone after that list. A total whose offset was never
-    measured proves nothing, equal or not. Returns the bookmark, and the reason if a difference
-    remains unexplained.
+    The total includes records that were found deleted after that list. A total whose offset was
+    never measured proves nothing, equal or not. Returns the bookmark, and the reason if a
+    difference remains unexplained.
     """
     if bookmark.total_offset is None:
         yield from SpendFor("sweep")
@@ -263,7 +268,7 @@ def _audit(
     live = yield from CountLive()
     if (offset := bookmark.total_offset) is not None:
         is_explained = not search.totals or live == search.totals[-1] + offset
-        # If the list changes while it is read, the next pull's audit looks again.
+        # If the list changes while it is read, the next pull's audit searches again.
         if is_explained or set(search.totals) != {walked.total}:
             return bookmark, None
     return (yield from _compare_all_pages(bookmark, guard))
@@ -274,8 +279,8 @@ def _compare_all_pages(
 ) -> Steps[tuple[Bookmark, str | None]]:
     """Compare every page, because the total differs or was never measured.
 
-    If all pages agree with the landing and only the total does not, the total is wrong, and its
-    offset is remembered.
+    If all pages agree with the local copy and only the total does not, the total is wrong, and its
+    offset is stored.
     """
     done = yield from read_windows(replace(bookmark, scrubbed_to=None), guard)
     bookmark = yield from read_and_judge(done.suspects, done.bookmark, guard, is_absent=True)
@@ -295,7 +300,7 @@ def _compare_all_pages(
 def _pull_whole(
     resource: Declaration, bookmark: Bookmark, options: PullOptions
 ) -> Steps[PullResult]:
-    """Read the whole list, and say why it is not proven, if it is not."""
+    """Read the whole list, and return the reason if it is not verified."""
     guard = MassDeletionGuard(
         (yield from CountLive()), bookmark.listed, accepts=options.accepts_deletes
     )
@@ -311,7 +316,7 @@ def _pull_whole(
 
 
 def _finish(pulled: PullResult, guard: MassDeletionGuard) -> Steps[PullResult]:
-    """End of the pull, which is not proven if the guard kept deletions back."""
+    """Return the result of the pull, which is not verified if the guard held deletions."""
     refusal = guard.refusal
     if refusal is None:
         return pulled

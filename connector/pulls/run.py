@@ -1,7 +1,7 @@
-"""One run: bring resources up to date, one after another, and publish the loaded rows.
+"""Run of a pull: update resources one after another, and publish the loaded rows.
 
-It names how each resource ended, and one resource's failure harms no other. The steps decide
-what to read (`pulls/resource_pull.py`), and `pull_executor.py` performs it.
+An error of one resource does not affect the others. The steps decide what to read
+(`pulls/resource_pull.py`), and `pull_executor.py` performs them.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ from connector.warehouse.state import (
     read_unread,
 )
 
-# Errors that every further request would meet as well.
+# Errors that every further request would raise as well.
 _FATAL = (Unauthorized, Stopped, Unreachable, WarehouseError, NotTheApi)
 
 
@@ -80,19 +80,30 @@ async def pull(
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     connect: Callable[..., Client] = Client,
 ) -> PullReport:
-    """Bring the landing of the resources (default: all) up to date and publish it.
+    """Update the local copy of the resources (default: all) and publish it.
 
-    `options` ask for more than the fewest requests; their `verification_requests` are divided among
-    the resources by size. With `ids` only those records are read, by resource or of the one.
-    At most `budget` requests are sent, retries included. `asks_anyway` sends requests even if the
-    API said that the month is spent. `publishes` publishes in the end, if anything has changed;
-    `building` is called with each model. `connect` makes the client; a test's may have a clock,
-    waits and limits of its own.
+    Args:
+        settings: Settings of the account.
+        resources: Names of resources.
+        options: Options beyond the minimum number of requests. `verification_requests` are divided
+            among the resources by size.
+        ids: Read only these records, by resource, or of the only resource.
+        budget: Maximum number of requests, including retries.
+        asks_anyway: Send requests even if the API reported that the monthly quota is used up.
+        publishes: Publish at the end if something has changed.
+        watch: Called with the progress.
+        building: Called with each model.
+        command: Name of the command in the record of the run.
+        now: Clock.
+        connect: Creates the client.
 
-    Raises `UnknownName` for a resource that does not exist, `Misused` for a budget of nothing and
-    for ids without one resource, `SettingsError` for a missing address or key, `LeaseHeld` while
-    another pull of the account is under way, and `WarehouseError` where nothing could be recorded;
-    every other failure is in the report. Raises `UnusableId` for an id that no path can contain.
+    Raises:
+        UnknownName: A resource does not exist.
+        Misused: The budget is 0, or ids were given without exactly one resource.
+        UnusableId: No path can contain an id.
+        SettingsError: The address or the key is missing.
+        LeaseHeld: Another pull of the account is running.
+        WarehouseError: The run could not be recorded. Other failures are in the report.
     """
     names = select_resources(tuple(ids) if isinstance(ids, Mapping) else resources)
     if not isinstance(ids, Mapping):
@@ -122,7 +133,7 @@ async def pull(
 
 
 class _PullRun:
-    """Pull of several resources, under way."""
+    """Pull of several resources in progress."""
 
     def __init__(
         self,
@@ -135,10 +146,10 @@ class _PullRun:
         self._options, self._ids, self._publish = options, ids, publish
         self._scrubs: dict[str, int] = {}
         self._started = time.monotonic()
-        # The counts before the current resource.
+        # Counts before the current resource.
         self._before = replace(context.tally)
         self._anomalies: dict[str, tuple[Event, ...]] = {}
-        # Whether the address gave readable answers in an earlier run.
+        # True if the address gave readable responses in an earlier run.
         self._was_readable = False
 
     async def run(self, names: tuple[str, ...]) -> PullReport:
@@ -158,7 +169,8 @@ class _PullRun:
             self._before = replace(tally)
             if fatal is None:
                 done[name], error = await self._pull_resource(name)
-                # A missing scope is an error of its resource, and any other one rather the run's.
+                # A missing scope is an error of its resource; other errors of this kind end the
+                # run.
                 first = error if first is None or isinstance(first, Forbidden) else first
                 is_fatal = isinstance(error, _FATAL) and not isinstance(error, AnswerBroken)
                 fatal = error if is_fatal else None
@@ -172,8 +184,8 @@ class _PullRun:
         outcome, fatal = await self._end(outcome, fatal or (first if outcome == "failed" else None))
         published, unpublished = await self._publish_if_changed(outcome)
         if unpublished is not None:
-            # A run that was stopped stays so: the next one continues, and publishes. Any other has
-            # failed, since analysts do not see its rows.
+            # A stopped run stays stopped: the next one continues and publishes. Any other run has
+            # failed, because analysts do not see its rows.
             if outcome != "stopped":
                 outcome, fatal = "failed", unpublished
             outcome, fatal = await self._end(outcome, fatal, unpublished)
@@ -196,9 +208,9 @@ class _PullRun:
     async def _publish_if_changed(
         self, outcome: RunOutcome
     ) -> tuple[PublishResult | None, ConnectorError | None]:
-        """Publish, if something has changed and the run has not failed.
+        """Publish if something has changed and the run has not failed.
 
-        Returns the publication, or why there is none.
+        Returns the publication, or the error if publishing failed.
         """
         if outcome == "failed" or self._publish is None:
             return None, None
@@ -209,7 +221,7 @@ class _PullRun:
             return None, error
 
     async def _settle_requests(self) -> MonthUse | None:
-        """Write down the spent requests, and copy them for analysts; None if that failed."""
+        """Store the number of requests sent and copy it for analysts; None if that failed."""
         lease = self._context.lease
         try:
             month = await self._context.read_month()
@@ -227,7 +239,7 @@ class _PullRun:
         fatal: ConnectorError | None,
         unpublished: ConnectorError | None = None,
     ) -> tuple[RunOutcome, ConnectorError | None]:
-        """Record how the run ended; returns it, as failed if it cannot be recorded."""
+        """Record how the run ended; return the outcome, failed if it cannot be recorded."""
         messages = dict.fromkeys(str(e) for e in (fatal, unpublished) if e is not None)
         tally = self._context.tally
         ended = replace(
@@ -249,7 +261,7 @@ class _PullRun:
         return outcome, fatal
 
     def _share_of_month(self, requests: int) -> float | None:
-        """Requests as a share of the month's allowance; None if that is not known."""
+        """Return the requests as a share of the monthly quota; None if the quota is unknown."""
         monthly = self._context.lease.spender.allowance.monthly_requests
         return None if monthly is None else requests / monthly
 
@@ -281,7 +293,7 @@ class _PullRun:
         return done, error
 
     def _as_broken_answer(self, error: ConnectorError) -> ConnectorError:
-        """Return the error, as `AnswerBroken` if the address gave readable answers before."""
+        """Return the error, as `AnswerBroken` if the address gave readable responses before."""
         if not isinstance(error, UnreadableAnswer | AnswerTooLarge):
             return error
         if self._was_readable or self._context.tally.readable:
@@ -289,7 +301,7 @@ class _PullRun:
         return error
 
     async def _streams_to_pull(self, resource: Declaration) -> tuple[Stream, ...]:
-        """The streams of a resource; its parents are pulled first if they never were."""
+        """Return the streams of a resource; its parents are pulled first if they never were."""
         if resource.parent is not None:
             parents = Stream(declaration(resource.parent))
             if (await self._context.bookmark(parents)).proven_at is None:
@@ -305,7 +317,9 @@ class _PullRun:
     async def _pull_child_stream(
         self, stream: Stream, tally: ResourceTally, scrubs: int
     ) -> PullResult:
-        """Pull a stream. If its list is gone, its parent may be: then the parents are pulled."""
+        """Pull a stream. If its list is gone, pull the parents to find out if its parent is
+        deleted.
+        """
         try:
             return await self._pull_stream(stream, tally, scrubs)
         except UnusableId as error:
@@ -325,12 +339,12 @@ class _PullRun:
         return PullResult(True, None, 0)
 
     async def _mark_stream_deleted(self, stream: Stream, tally: ResourceTally) -> PullResult:
-        """Mark the records of a stream as deleted whose parent is."""
+        """Mark the records of a stream as deleted if its parent is deleted."""
         steps = resource_pull.mark_stream_deleted(accepts_deletes=self._options.accepts_deletes)
         return await PullExecutor(self._context, stream, tally).run(steps)
 
     async def _pull_ids(self, name: str, streams: tuple[Stream, ...], tally: ResourceTally) -> None:
-        """Read these ids alone. With a parent, only landed ones have a known address."""
+        """Read only these ids. The address of a child record is known only if it is loaded."""
         wanted = self._ids[name]
         unknown, reasons = set(wanted), list[str]()
         for stream in streams:
@@ -353,7 +367,7 @@ class _PullRun:
         tally.reason = "; ".join(reasons) or resource_pull.ONLY_THESE
 
     async def _proven_at(self, streams: tuple[Stream, ...]) -> datetime | None:
-        """The earliest of the streams' bookmarks; None if one was never loaded."""
+        """Return the earliest of the streams' bookmarks; None if one was never loaded."""
         moments = [(await self._context.bookmark(stream)).proven_at for stream in streams]
         known = [each for each in moments if each is not None]
         return min(known) if known and len(known) == len(moments) else None
@@ -366,7 +380,9 @@ class _PullRun:
         error: ConnectorError | None,
         tally: ResourceTally,
     ) -> ResourceRun:
-        """Record how the resource ended. Its own error counts more than one of recording."""
+        """Record the resource's outcome. Its own error takes precedence over an error of
+        recording.
+        """
         fates, spent = tally.fates, self._context.tally
         done = ResourceRun(
             resource=name,
@@ -410,13 +426,13 @@ class _PullRun:
         return done
 
     async def _state(self, name: str) -> ResourceState:
-        """Return where a resource stands, without its last run."""
+        """Return the state of a resource, without its last run."""
         return await asyncio.to_thread(self._warehouse.read, read_status, name, tells_last=False)
 
     async def _without_proof_if_counts_differ(self, done: ResourceRun) -> ResourceRun:
-        """Withdraw the proof if the counts differ for the second time in a row.
+        """Mark the resource as not verified if the counts differ for the second time in a row.
 
-        Once, a record may have come or gone while the lists were read.
+        The first time, a record may have been created or deleted while the lists were read.
         """
         if not done.proven or done.total is None or done.live == done.total:
             return done
@@ -427,7 +443,10 @@ class _PullRun:
         last = await asyncio.to_thread(self._warehouse.read, runs.last_run_of, done.resource)
         if last is None or last.total is None or last.live - last.total != done.live - done.total:
             return done
-        message = f"the API counts {done.total} records, but {done.live} are loaded, twice in a row"
+        message = (
+            f"in two pulls in a row, the API counted {done.total} records, but {done.live} are "
+            f"loaded"
+        )
         return replace(done, outcome="partial", proven=False, message=message)
 
     @staticmethod
@@ -437,13 +456,13 @@ class _PullRun:
         outcomes = {each.outcome for each in done.values()}
         if outcomes == {"done"} and fatal is None:
             return "done"
-        # A resource that needed no request, as content items without a type, proves no success.
+        # A resource that needed no request, such as content items without a type, is no success.
         answered = {each.outcome for each in done.values() if each.requests}
         return "partial" if fatal is None and answered & {"done", "partial"} else "failed"
 
 
 def _outcome_of_error(error: ConnectorError) -> ResourceOutcome:
-    """Outcome of a resource that ended with this error."""
+    """Return the outcome of a resource that ended with this error."""
     if isinstance(error, Forbidden):
         return "skipped"
     return "stopped" if isinstance(error, Stopped) else "failed"
@@ -463,7 +482,9 @@ def _with_state(done: ResourceRun, state: ResourceState) -> ResourceRun:
 def _with_outcome(
     done: ResourceRun, unread: Sequence[UnreadRecord], *, is_proven: bool
 ) -> ResourceRun:
-    """Outcome of a resource: done if it is proven and nothing is queued, else partial."""
+    """Return the resource with its outcome: done if it is verified and the queue is empty, else
+    partial.
+    """
     if is_proven and not done.pending:
         return replace(done, proven=True)
     messages = [] if done.message is None else [done.message]
@@ -471,7 +492,7 @@ def _with_outcome(
         messages.append(describe_unread(unread))
     elif done.pending and not messages:
         stay = count_noun(done.pending, "record is", "records are")
-        messages.append(f"{stay} queued to be read again")
+        messages.append(f"{stay} not read yet")
     code = done.error_code
     if code is None and any(each.is_broken for each in unread):
         code = RecordUnreadable.code
@@ -482,9 +503,9 @@ def _with_outcome(
 def _most_in_need_first(
     names: tuple[str, ...], states: Mapping[str, ResourceState]
 ) -> tuple[str, ...]:
-    """Names, those proven longest ago or never first; parents before children.
+    """Return the names, least recently verified first, and parents before children.
 
-    So a budget that is too small for all is not spent on the same ones each time.
+    A budget that is too small for all resources is then not spent on the same ones each time.
     """
 
     def need(name: str) -> datetime:
@@ -504,7 +525,7 @@ K = TypeVar("K")
 
 
 def _split_by_size(whole: int, sizes: Mapping[K, int]) -> dict[K, int]:
-    """Shares of the whole by size, which add up to it; 0 where there are no sizes."""
+    """Return shares of the whole, proportional to the sizes; 0 for all if there are no sizes."""
     left, size_left, shares = whole, sum(sizes.values()), {}
     for each, size in sizes.items():
         shares[each] = round(left * size / size_left) if size_left else 0

@@ -1,7 +1,7 @@
-"""Run context: what a run opens before its first request and closes at its end.
+"""Run context: the resources that a run opens before its first request and closes at its end.
 
-It has a lease, so that two runs of an account do not meet; the ledger, which counts each request;
-the files; and a client of the account's address and key.
+It contains a lease, so that runs of an account do not overlap, the ledger, which counts each
+request, the files, and a client with the account's address and key.
 """
 
 from __future__ import annotations
@@ -33,18 +33,20 @@ from connector.warehouse.state import read_bookmark, take_notices
 from connector.warehouse.warehouse import Warehouse
 
 PULL_LEASE = "pull"
-"""Lease of everything that writes to the landing: one at a time for each account."""
+"""Lease for everything that writes to the local copy: one process per account at a time."""
 
 PLAN_LEASE = "plan"
-"""Lease of a plan, which writes nothing, so that it may run beside a pull."""
+"""Lease of a cost estimate. It writes nothing, so it may run during a pull."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """Run of an account: its client and files, its lease and budget, its record.
+    """Run of an account: its client, files, lease, budget and record.
 
-    `tally` counts its requests, and `watch` is called with its progress. `notices` are sentences
-    about files that were lost and made again since the last pull.
+    Attributes:
+        tally: Counts of the run's requests.
+        watch: Called with the progress.
+        notices: Sentences on files that were lost and created again since the last pull.
     """
 
     client: Client
@@ -59,30 +61,30 @@ class RunContext:
     notices: tuple[str, ...] = ()
 
     async def bookmark(self, stream: Stream) -> Bookmark:
-        """The stream's bookmark, with at least the lateness that is set."""
+        """Return the stream's bookmark, with at least the configured lateness."""
         bookmark = await asyncio.to_thread(self.warehouse.read, read_bookmark, stream)
         lateness = self.lateness_seconds
         if bookmark != Bookmark():
-            # The lateness never falls, since R was proven with it.
+            # The lateness never falls, because R was verified with it.
             lateness = max(bookmark.lateness_seconds, lateness)
         return replace(bookmark, lateness_seconds=lateness)
 
     async def streams(self, resource: Declaration) -> tuple[Stream, ...]:
-        """Streams of a resource: itself, or one for each landed record of its parent."""
+        """Return the streams of a resource: itself, or one for each loaded record of its parent."""
         if resource.parent is None:
             return (Stream(resource),)
         ids = await asyncio.to_thread(self.warehouse.read, live_ids, resource.parent)
         return tuple(Stream(resource, id) for id in ids)
 
     async def streams_of_deleted_parents(self, resource: Declaration) -> tuple[Stream, ...]:
-        """Streams whose parent is deleted and whose records are still live."""
+        """Return streams whose parent is deleted and whose records are still live."""
         if resource.parent is None:
             return ()
         ids = await asyncio.to_thread(self.warehouse.read, vanished_parents, resource)
         return tuple(Stream(resource, id) for id in ids)
 
     async def read_month(self) -> MonthUse:
-        """Requests of the month, after this run's own are written down."""
+        """Store this run's requests, and return the requests of the month."""
         lease, budget = self.lease, self.lease.budget
         budget.limit_per_minute = self.client.limiter.limit
         await budget.settle()
@@ -92,13 +94,13 @@ class RunContext:
 
 
 def select_resources(resources: Sequence[str]) -> tuple[str, ...]:
-    """Names of the resources, each once, in the API's order. Raises `UnknownName`."""
+    """Return distinct resource names in the API's order. Raises `UnknownName`."""
     asked = {declaration(name).name for name in resources} or set(CATALOG)
     return tuple(name for name in CATALOG if name in asked)
 
 
 def ignore_progress(progress: Progress) -> None:
-    """Ignore the progress."""
+    """Do nothing; the default for `watch`."""
 
 
 @asynccontextmanager
@@ -113,16 +115,18 @@ async def open_run(
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     connect: Callable[..., Client] = Client,
 ) -> AsyncIterator[RunContext]:
-    """Enter with the lease, files and a client open; all are closed after.
+    """Open the lease, the files and a client; close them at the end.
 
-    Raises `Misused` for a budget of nothing, `SettingsError` for a missing address or key and for
-    an account that may have another name now, `OtherWorkspace` for a folder with the records of
-    another workspace, `LeaseHeld` while another run has the lease, and `WarehouseError` where the
-    files cannot be used.
+    Raises:
+        Misused: The budget is 0.
+        SettingsError: The address or the key is missing, or the account may have been renamed.
+        OtherWorkspace: The folder has the records of another workspace.
+        LeaseHeld: Another run has the lease.
+        WarehouseError: The files cannot be used.
     """
     if budget is not None and budget < 1:
         raise Misused(f"--max-requests is {budget}", action="Give 1 or more.")
-    # A missing address or key is an error before any file is made.
+    # A missing address or key is an error before any file is created.
     connection, warehouse = settings.connection(), Warehouse(settings.folder)
     await asyncio.to_thread(make_folder, settings.folder)
     started_at = now()
@@ -159,12 +163,12 @@ async def open_run(
                         notices = await asyncio.to_thread(_notices, ledger, warehouse, run)
                         context = replace(context, notices=notices)
                     else:
-                        warehouse.release()  # A plan may wait long before it needs the file again.
+                        warehouse.release()  # An estimate may wait before it needs the file again.
                     yield context
 
 
 def _notices(ledger: Ledger, warehouse: Warehouse, run: Run) -> tuple[str, ...]:
-    """Sentences about files that were lost and made again, unless reported before."""
+    """Return sentences on files that were lost and created again, unless reported before."""
     relisted = []
     for at, hashes in Erasures(ledger).relisted():
         detail = (

@@ -1,8 +1,8 @@
-"""Totals of lists: a pull does not use a number of the API that its rows contradict.
+"""Totals of lists: a pull does not use a total that the rows contradict.
 
 A total decides where a list ends, whether records are missing, and which deletions are suspicious.
-So a total that the rows and the pages cannot come near is requested again, and is used only if a
-second answer agrees. A list whose pages all show the same records is unreadable.
+A total that contradicts the rows and pages is requested again, and is only used if a second
+response agrees. A list whose pages all show the same records is unreadable.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from connector.warehouse.bookmark import Bookmark
 from connector.warehouse.pull_commands import CountLive, ListPage, Steps, T
 
 ANSWERS_MAX = 3
-"""Answers to one request for a page, until two of them agree."""
+"""Maximum number of responses to one page request, until two of them agree."""
 
 GROWTH_FACTOR, GROWTH_MIN = 2, 1_000
-"""Growth of a list between two pulls that needs no second answer."""
+"""Growth factor of a list between two pulls that needs no second response."""
 
 FIRST_MAX = 1_000_000
-"""Largest total of a list that was never loaded that needs no second answer."""
+"""Largest total of a list that was never loaded that needs no second response."""
 
 SAME_PAGES_MAX = 2
-"""Pages in a row, with different numbers, that may show the same records."""
+"""Maximum number of consecutive page numbers that may show the same records."""
 
 
 def with_checked_totals(steps: Steps[T], bookmark: Bookmark) -> Steps[T]:
@@ -59,10 +59,12 @@ def with_checked_totals(steps: Steps[T], bookmark: Bookmark) -> Steps[T]:
 
 @dataclass(slots=True)
 class _KnownTotal:
-    """The approximate number of records of a list before an answer.
+    """Approximate number of records of a list before a response.
 
-    `offset` is by how many records it exceeds its total. `shown` is the last full page, and `same`
-    the numbers of the pages in a row that were equal to it.
+    Attributes:
+        offset: Number of records by which the list exceeds its total.
+        shown: Last full page.
+        same: Numbers of the consecutive pages that were equal to it.
     """
 
     expected: int
@@ -72,7 +74,7 @@ class _KnownTotal:
     same: frozenset[int] = frozenset()
 
     def contradicts(self, page: Page[Resource]) -> bool:
-        """Return True if the rows and pages cannot come near the page's total."""
+        """Return True if the rows and pages contradict the page's total."""
         total = page.total + self.offset
         before = (page.page - 1) * page.per_page
         if page.offset is not None:
@@ -86,7 +88,9 @@ class _KnownTotal:
         return total > most
 
     def note(self, command: ListPage, page: Page[Resource]) -> None:
-        """Note a page. Raises `UnreadableAnswer` for the same records under another number."""
+        """Remember a page. Raises `UnreadableAnswer` if another page number shows the same
+        records.
+        """
         ids = ids_of(page.items)
         shown = (command.sort, command.order, ids)
         is_same = page.is_full and len(ids) > 1 and shown == self.shown
@@ -98,7 +102,7 @@ class _KnownTotal:
 
 
 def _page(command: ListPage, known: _KnownTotal) -> Steps[Page[Resource]]:
-    """Read a page whose total fits, or was shown by two answers."""
+    """Read a page whose total fits the rows or was shown by two responses."""
     totals: list[int] = []
     for _ in range(ANSWERS_MAX):
         page = yield from command

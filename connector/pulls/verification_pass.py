@@ -1,9 +1,9 @@
-"""Verification pass: compares verified records with the API again, the oldest reads first.
+"""Verification pass: compare verified records with the API again, the oldest reads first.
 
-It finds what no list of changes shows: a change that the API did not date, a write that became
-visible later than the lateness, and a deleted and a missing record that cancel each other out in
-every count. The list verification compares the list in order of creation, page by page (a window),
-in rounds. The detail verification reads the records whose details were read longest ago.
+It finds differences that no list of changes shows: a change that the API did not date, a write that
+became visible later than the lateness, and a deleted and a missing record that cancel each other
+out in every count. The list verification compares the list in order of creation, page by page (a
+window), in rounds. The detail verification reads the records whose details were read longest ago.
 """
 
 from __future__ import annotations
@@ -31,22 +31,28 @@ from connector.warehouse.pull_commands import (
 )
 
 DETAILS_PER_WINDOW = 20
-"""Details that a verification pass reads for each window of the list."""
+"""Number of details that a verification pass reads for each window of the list."""
 
 _TICK = timedelta(microseconds=1)
 
 
 @dataclass(slots=True)
 class VerificationRound:
-    """Round of windows under way, and what it has found.
+    """Round of windows in progress, and its findings.
 
-    `suspects` are ids to be read, each with its reason; `absent` counts those that were not listed,
-    and `recognised` the listed ones that are landed. `total` and `count` are those of the last
-    window; `is_steady` says that all windows had the same total. `is_over` says that the list's
-    last window was read; `ends_full`, that it was full and that no newer record was found after it.
-    `seen` are the listed ids, as hashes, which take less room; `born` are those of them that may
-    have become visible since the first window. `most` is the largest total, `opening` the first
-    window.
+    Attributes:
+        suspects: Ids to be read, each with the reason.
+        absent: Number of loaded records that were not listed.
+        recognised: Number of listed records that are loaded.
+        total: Total of the last window.
+        count: Number of records by the last window.
+        most: Largest total.
+        seen: Listed ids, as hashes to save memory.
+        born: Hashes in `seen` that may have become visible since the first window.
+        opening: First window.
+        is_steady: True if all windows had the same total.
+        is_over: True if the last window of the list was read.
+        ends_full: True if the last window was full and no newer record was found after it.
     """
 
     bookmark: Bookmark
@@ -63,12 +69,14 @@ class VerificationRound:
     is_steady: bool = True
     is_over: bool = False
     ends_full: bool = False
-    # The windows read since the verified time of the bookmark, and those still to be compared.
+    # Windows read since the verified time of the bookmark that are still to be compared.
     union: list[Page[Resource]] = field(default_factory=list)
     batch: PageBatch = field(default_factory=PageBatch)
 
     def note(self, page: Page[Resource]) -> bool:
-        """Note a page's total and count. Says whether the list has shrunk since the last."""
+        """Store a page's total and count. Returns True if the list has shrunk since the last
+        page.
+        """
         has_before = self.requests > 0
         has_shrunk = has_before and page.total < self.total
         self.is_steady &= not has_before or page.total == self.total
@@ -80,7 +88,7 @@ class VerificationRound:
         return has_shrunk
 
     def add_listed(self, items: tuple[Resource, ...], known: Mapping[str, LandedRow]) -> None:
-        """Note what a page lists and is about to land; `known` was landed before."""
+        """Store the ids of a page that is about to be loaded; `known` were loaded before."""
         assert self.opening is not None
         lateness = timedelta(seconds=self.bookmark.lateness_seconds)
         since = self.opening.dated_at - lateness
@@ -90,16 +98,16 @@ class VerificationRound:
 
     @property
     def population(self) -> int:
-        """Number of records, at least, that were in the list at one time or another.
+        """Minimum number of records that were in the list at some time during the round.
 
-        A record that was created since the first window hides one that was deleted from the totals.
+        A record created since the first window hides a deleted record in the totals.
         """
         assert self.opening is not None
         most = max(self.most, self.opening.total + len(self.born))
         return self.count - self.total + most
 
     def offset(self, live: int) -> int | None:
-        """Excess of live rows over the total; None where that is not certain."""
+        """Return the excess of live rows over the total; None if it is not certain."""
         is_whole = len(self.seen) == self.count == live or (self.ends_full and live == self.total)
         return live - self.total if self.is_over and self.is_steady and is_whole else None
 
@@ -107,7 +115,7 @@ class VerificationRound:
 def run_verification_pass(
     bookmark: Bookmark, requests: int, guard: MassDeletionGuard
 ) -> Steps[Bookmark]:
-    """Spend at most so many requests: on windows of the list, then on details."""
+    """Spend at most this number of requests: on windows of the list, then on details."""
     windows = max(1, requests // (DETAILS_PER_WINDOW + 1)) if requests else 0
     left = requests
     if bookmark.is_sorted and windows:
@@ -130,15 +138,20 @@ def read_windows(
 ) -> Steps[VerificationRound]:
     """Compare windows of the list with the rows, from where the last round stopped.
 
-    Reads so many windows, or all that are left of the round. Unknown records land and are queued;
-    records that differ, and landed ones that are not listed, are queued too; with `reads_all`, all
-    are. Queues no absent record once the guard has refused. Ends early if the list turns out not to
-    be sorted, which the bookmark then says.
+    Unknown records are loaded and queued. Records that differ, and loaded records that are not
+    listed, are queued. Absent records are not queued once the guard has refused. Ends early if the
+    list is not sorted; the bookmark then says so.
+
+    Args:
+        bookmark: Bookmark of the stream.
+        guard: Guard of the pull.
+        windows: Maximum number of windows. Default: all that are left of the round.
+        reads_all: Queue all records.
     """
     done = VerificationRound(bookmark)
     number, offset = yield from _resume_position(bookmark, PER_PAGE_MAX)
-    # A whole round proves the list, so it must continue without a gap. To show that costs a window,
-    # which a verification pass of a few windows does not spend.
+    # A whole round verifies the list, so it must continue without a gap. Checking this costs a
+    # window, which a short verification pass does not spend.
     is_strict = windows is None and bookmark.scrubbed_to is not None
     compare = partial(_compare_windows, done, guard, reads_all=reads_all)
     while not done.is_over:
@@ -159,7 +172,8 @@ def read_windows(
         if number > 1 and (
             has_shrunk or ((offset or is_strict) and _starts_after(page, done.bookmark))
         ):
-            # A record before this page was deleted, so the first one here moved to the page before.
+            # A record before this page was deleted, so the first record here moved to the page
+            # before.
             yield from compare()
             number, done.union = number - 1, []
             continue
@@ -177,10 +191,10 @@ def read_windows(
 
 
 def _check_after_last_page(last: Page[Resource], done: VerificationRound) -> Steps[None]:
-    """See whether more records follow a last page that is full.
+    """Check whether more records follow a last page that is full.
 
-    Only the total says that it is the last. The newest records are listed instead of the next page,
-    since the API may refuse a page after the last.
+    Only the total shows that it is the last. The newest records are listed instead of the next
+    page because the API may refuse a page after the last.
     """
     page = yield from ListPage(1, "created_at", "desc")
     known = yield from read_landed_rows(page.items)
@@ -190,7 +204,7 @@ def _check_after_last_page(last: Page[Resource], done: VerificationRound) -> Ste
     done.is_steady &= page.total == done.total
     done.ends_full = len(known) == len(page.items)
     if len(beyond) < len(page.items):
-        # It overlaps with the last page, so that there is no gap.
+        # It overlaps with the last page, so there is no gap.
         done.count += len(beyond - done.seen)
         done.add_listed(tuple(item for item in page.items if item.created_at > end), known)
     done.bookmark = with_clock_change(page, done.bookmark)
@@ -198,7 +212,7 @@ def _check_after_last_page(last: Page[Resource], done: VerificationRound) -> Ste
 
 
 def _resume_position(bookmark: Bookmark, per_page: int) -> Steps[tuple[int, int]]:
-    """Page where the round continues, and its items seen before, by the landed rows."""
+    """Return the page where the round continues, and its items seen before, by the loaded rows."""
     if bookmark.scrubbed_to is None:
         return 1, 0
     seen = yield from CountLive(bookmark.scrubbed_to + _TICK)
@@ -206,7 +220,7 @@ def _resume_position(bookmark: Bookmark, per_page: int) -> Steps[tuple[int, int]
 
 
 def _starts_after(page: Page[Resource], bookmark: Bookmark) -> bool:
-    """Whether there may be a gap between the page and what was seen before."""
+    """Return True if there may be a gap between the page and the items seen before."""
     if not page.items:
         return True
     first = page.items[0].created_at
@@ -247,7 +261,7 @@ def _compare_windows(
 def _advance(
     page: Page[Resource], last: datetime | None, listed: set[str], done: VerificationRound
 ) -> Steps[None]:
-    """Move the verified time to the page's end, or before a tie that crosses it."""
+    """Move the verified time to the end of the page, or before a tie that crosses the end."""
     if last is None:
         # The round is over, and the next one starts at the first page.
         done.bookmark, done.union = replace(done.bookmark, scrubbed_to=None), []

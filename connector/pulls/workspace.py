@@ -1,9 +1,9 @@
 """Check that a data folder is complete and belongs to the configured workspace.
 
-The first run gives the folder a random name and writes it, with the address of the workspace, to
-the work file and to the ledger. Every later run compares both files with each other and with the
-configured address before its first request. So two workspaces are never mixed, and a lost ledger is
-noticed before a file of rows is pushed a second time.
+The first run generates a random name for the folder and writes it, with the address of the
+workspace, to the work file and to the ledger. Every later run compares both files with each other
+and with the configured address before its first request. This prevents mixing two workspaces and
+detects a lost ledger before a file of rows is pushed a second time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LOST_WITH_LEDGER = (
     "the journal of pushes (undo, and the protection against pushing a file twice), the month's"
     " request count, alert states and the list of backups"
 )
-"""What only the ledger knows."""
+"""Data that only the ledger has."""
 
 
 def claim_folder(ledger: Ledger, warehouse: Warehouse, address: str) -> Identity:
@@ -52,7 +52,7 @@ def claim_folder(ledger: Ledger, warehouse: Warehouse, address: str) -> Identity
 
 
 def write_identity(ledger: Ledger, warehouse: Warehouse, identity: Identity) -> Identity:
-    """Write the identity to both files, with this version; returns it."""
+    """Write the identity, with this version, to both files and return it."""
     wanted = replace(identity, written_by=program_version())
     # The ledger first: a ledger with an identity and a work file without one is no loss.
     if ledger.identity() != wanted:
@@ -65,7 +65,7 @@ def write_identity(ledger: Ledger, warehouse: Warehouse, identity: Identity) -> 
 def compare_files(ledger: Ledger, warehouse: Warehouse) -> Identity | None:
     """Return the identity of the folder's files; None if no run has used the folder yet.
 
-    No file is made. Raises `LedgerLost` and `FolderMixed`.
+    Creates no file. Raises `LedgerLost` and `FolderMixed`.
     """
     known = warehouse.read(state.read_identity) if warehouse.exists else None
     counted = ledger.identity() if ledger.exists else None
@@ -100,16 +100,16 @@ def check_address(identity: Identity, address: str, warehouse: Warehouse) -> Non
 def check_files(settings: Settings) -> None:
     """Raise `LedgerLost` or `FolderMixed` if the account's files do not belong together.
 
-    No file is made. Other errors of the files are raised as well.
+    Creates no file. Other errors of the files are raised as well.
     """
     with Ledger(settings.folder) as ledger:
         compare_files(ledger, Warehouse(settings.folder))
 
 
 async def find_known(client: Client, known: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
-    """Return the first of these records, as resource and id, that the API has; None if it has none.
+    """Return the resource and id of the first of these records that the API has; else None.
 
-    A resource that the key may not read is passed over.
+    A resource that the key may not read is skipped.
     """
     for resource, id in known:
         endpoint: RecordEndpoint[Resource] = RecordEndpoint(client, declaration(resource).record)

@@ -22,8 +22,8 @@ from connector.client.endpoint import RecordEndpoint
 from connector.errors import ConnectorError, Misused, RestoredUnpulled, WarehouseError, count_noun
 from connector.errors_api import LeaseHeld, NotFound, Stopped
 from connector.ledger.erasures import Backups
-from connector.ledger.journal import PUSH_LEASE
-from connector.ledger.journal_reads import (
+from connector.ledger.journal import has_open_rows
+from connector.ledger.journal_records import (
     UNFINISHED,
     BatchAction,
     BatchRecord,
@@ -31,9 +31,9 @@ from connector.ledger.journal_reads import (
     PendingRow,
     RowKey,
     RowRecord,
-    read_push_health,
+    Transition,
 )
-from connector.ledger.journal_records import Transition
+from connector.ledger.journal_writer import PUSH_LEASE
 from connector.ledger.ledger import Ledger
 from connector.ledger.push_plan import (
     PushPlan,
@@ -75,10 +75,10 @@ async def transition_for(client: Client, row: PendingRow, decision: Decision) ->
     """
     if row.status.state in IN_DOUBT - FOR_A_PERSON:
         raise Misused(
-            f"row {row.key[1]} of the batch {row.key[0]} may still be applied",
+            f"the API may still apply row {row.key[1]} of the batch {row.key[0]}",
             action=(
-                "Search for its record with --look. If it is not found after some minutes, "
-                "resolve the row."
+                "Search for the record with --look. If it does not exist after some minutes, "
+                "resolve the row with --resend or --drop."
             ),
         )
     if row.status.state not in FOR_A_PERSON:
@@ -103,7 +103,7 @@ async def _declare_applied(client: Client, row: PendingRow, said: DeclaredRecord
     if task.record_id is not None and task.record_id != id:
         raise Misused(
             (f"row {row.key[1]} updates the record {task.record_id}, but another record was given"),
-            action="Give that record, or use --resend or --drop.",
+            action="Give the record of the row, or use --resend or --drop.",
         )
     endpoint: RecordEndpoint[Resource] = RecordEndpoint(
         client, declaration(task.resource).record, task.parent
@@ -126,8 +126,8 @@ async def _declare_applied(client: Client, row: PendingRow, said: DeclaredRecord
     ]
     if other and task.operation == "create" and not said.is_sure:
         raise Misused(
-            (f"the record {id} does not resemble row {row.key[1]}: {', '.join(other)} differs"),
-            action="Give the right record, or add --force if this record is right.",
+            (f"the record {id} has other values than row {row.key[1]} in: {', '.join(other)}"),
+            action="Give the id of the right record. If this record is right, add --force.",
         )
     updated_at = record.raw.get("updated_at")
     move = Transition(
@@ -162,7 +162,7 @@ def check_pulled(ledger: Ledger, warehouse: Warehouse, resource: str) -> None:
         return
     raise RestoredUnpulled(
         f"the ledger was replaced at {format_moment(restored.restored_at)}, and no pull has "
-        f"verified {resource} since. Rows could be created a second time"
+        f"verified {resource} since. A push could create rows a second time"
     )
 
 
@@ -248,9 +248,8 @@ async def settle(
     where there are no such rows, or while a push is under way, which looks for them itself. Raises
     `SettingsError` and `WarehouseError`.
     """
-    with Ledger(settings.folder) as ledger:
-        if not ledger.exists or read_push_health(ledger).open is None:
-            return None
+    if not has_open_rows(settings.folder):
+        return None
     opening = open_run(
         settings, "settle", lease=PUSH_LEASE, budget=budget, now=now, connect=connect
     )
@@ -267,8 +266,9 @@ async def settle(
     told = ", ".join(f"{n} {name}" for name, n in Counter(each.outcome for each in rows).items())
     why = "; ".join(str(each) for each in (error, unpublished) if each is not None)
     return (
-        f"{count_noun(len(rows), 'row')} of earlier pushes unconfirmed, searched again: {told}"
-        f" ('connector resolve' shows those held){f'; {why}' if why else ''}"
+        f"{count_noun(len(rows), 'row')} of earlier pushes unconfirmed. Result of a new search: "
+        f"{told} ('connector resolve' lists the rows that are still "
+        f"unconfirmed){f'; {why}' if why else ''}"
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from connector.errors import ConnectorError
 from connector.errors_api import Stopped
-from connector.ledger.journal_reads import RowRecord, parse_moment
+from connector.ledger.journal_records import RowRecord
 from connector.ledger.push_plan import Problem
 from connector.ledger.push_states import RowOutcome
 from connector.ledger.quota import MonthUse
@@ -134,6 +134,6 @@ def _packed(row: RowRecord) -> str:
 def _unpacked(text: str) -> RowRecord:
     *values, problems = json.loads(text)
     told: dict[str, Any] = dict(zip(_ROW_FIELDS, values, strict=True))
-    told["undone_at"] = parse_moment(told["undone_at"])
-    told["moved_at"] = parse_moment(told["moved_at"])
+    for name in ("undone_at", "moved_at"):
+        told[name] = None if told[name] is None else datetime.fromisoformat(told[name])
     return RowRecord(**told, problems=tuple(Problem(*each) for each in problems))

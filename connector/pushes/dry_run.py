@@ -210,7 +210,7 @@ look at the newest records with one request for all of them.
 OPERATIONS = frozenset(get_args(Operation))
 
 ADD_COLUMNS = (
-    "Add the columns, or use a column mapping (--mapping FILE) to give all rows one value."
+    "Add the columns, or use a column mapping (--mapping FILE) that gives all rows the same value."
 )
 """What to do about a file that lacks what creating needs."""
 
@@ -501,8 +501,8 @@ def _check_unknown(folder: Path, warehouse: Warehouse, table: Spreadsheet, resou
     found = warehouse.read(find_push, table.digest, resource)
     if found is not None:
         raise RestoredUnpulled(
-            f"{table.path.name} was pushed at {format_moment(found[1])} (batch {found[0]}), and "
-            "the ledger with its rows was lost. The rows could be created a second time",
+            f"{table.path.name} was pushed at {format_moment(found[1])} (batch {found[0]}), but "
+            f"its rows were lost with the ledger. Another push could create the rows a second time",
             action="Remove the rows that exist in the application from the file, or send all of"
             " them with --resend.",
         )

@@ -31,30 +31,32 @@ def warning_questions(
     if hidden := [each for each in table.hidden if each in filling]:
         yield FileQuestion(
             "hidden_columns",
-            f"{count_noun(len(hidden), 'column')} of the file would be sent although hidden:"
-            f" {', '.join(map(repr, hidden))}",
+            f"{count_noun(len(hidden), 'column')} hidden in the file would be sent: "
+            f"{', '.join(map(repr, hidden))}",
             "Show the columns and check them. Then run again with --accept-warnings, or with"
             f" --ignore '{hidden[0]}'.",
         )
     if any("@" in each or _IS_DATE(each) for each in table.headings):
         yield FileQuestion(
             "headings",
-            f"row {table.place.index + 1} was read as the headings, but looks like data",
-            "Add a row of headings, or name their row with --header-row N, or accept with"
-            " --accept-warnings.",
+            f"row {table.place.index + 1} is used as the headings, but looks like data",
+            "Add a row of headings, or give the number of their row with --header-row. To use the "
+            "row as headings, add --accept-warnings.",
         )
     if covered := [each for each in table.merged if _covers_rows(each, table, filling)]:
         yield FileQuestion(
             "merged_cells",
             "merged cells cover several rows, but only the first row of each would get the value:"
             f" {', '.join(covered)}",
-            "Unmerge the cells and fill in the others, or accept with --accept-warnings.",
+            "Unmerge the cells and fill in the empty cells. To send the rows as they are, add "
+            "--accept-warnings.",
         )
     if (second := table.left_out.second) is not None:
         yield FileQuestion(
             "second_table",
-            f"another table seems to begin at row {second}, which is not imported",
-            "Move the table to a separate file, or accept with --accept-warnings.",
+            f"row {second} seems to be the first row of another table, which is not imported",
+            "Move the second table to its own file. To import only the first table, add "
+            "--accept-warnings.",
         )
     if warned:
         yield FileQuestion(
@@ -142,8 +144,11 @@ def load_saved_match(
     remembered = load_map(path)
     if said is not None:
         remembered = with_options(remembered, said.options)
-    notice = f"The columns are mapped as in the last file with these headings: {path}"
-    notice += " (--mapping none ignores it)."
+    notice = (
+        f"The columns are matched as in the last file with the same headings (column mapping: "
+        f"{path})."
+    )
+    notice += " Use --mapping none to ignore this mapping."
     return remembered, notice
 
 
@@ -209,5 +214,5 @@ def load_named_map(
 
 def _named_path(folder: Path, resource: str, name: str) -> Path:
     if NAME_ALLOWED(name) is None:
-        raise ValueError(f"{name!r} is not a name of saved matches")
+        raise ValueError(f"{name!r} is not the name of a saved mapping")
     return folder / MAPS_FOLDER / "named" / resource / f"{name}.toml"

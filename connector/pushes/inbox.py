@@ -192,13 +192,14 @@ def read_instructions(folder: Path) -> PushInstructions:
     try:
         check_regular_file(path.lstat())
         if path.lstat().st_size > _BYTES_MAX:
-            raise RefusedEntry("it is too large")
+            raise RefusedEntry("the file is too large")
         given = tomllib.loads(path.read_text(encoding="utf-8"))
         return _parse_instructions(path, given)
     except (RefusedEntry, ValueError, RecursionError) as why:
         raise Misused(
             f"{path} is not valid: {why}",
-            action="Correct the file. The other files of the folder wait until then.",
+            action="Correct the file. Until then the inbox does not push the other files of the "
+            "folder.",
         ) from None
 
 
@@ -417,7 +418,8 @@ class Inbox:
             try:
                 if number >= FILES_MAX:
                     raise RefusedEntry(
-                        f"and the files after it wait, because there are more than {FILES_MAX}"
+                        f"and later files are not pushed yet, because the folder has more than "
+                        f"{FILES_MAX} files"
                     )
                 if folds[normalized_name(entry.name)] > 1:
                     raise RefusedEntry(
@@ -450,7 +452,8 @@ class Inbox:
         except RefusedEntry as why:
             raise Misused(
                 f"{INBOX_FOLDER}/{printable_name(resource)}/{printable_name(name)} {why}",
-                action="Wait for the inbox, or push the file from another folder.",
+                action="Wait until the inbox pushes the file, or push the file from another "
+                "folder.",
             ) from None
         except FileNotFoundError:
             raise SpreadsheetChanged(f"{path} no longer exists") from None

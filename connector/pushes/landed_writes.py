@@ -17,8 +17,7 @@ from connector.catalog import declaration
 from connector.catalog.resource import Declaration, Resource
 from connector.errors import ConnectorError, WarehouseError
 from connector.ledger.journal import Journal
-from connector.ledger.journal_reads import Changes
-from connector.ledger.journal_records import Transition
+from connector.ledger.journal_records import Changes, Transition
 from connector.ledger.ledger import Ledger
 from connector.ledger.push_states import RowEvent, Task
 from connector.ledger.sqlite_file import values_of

@@ -57,14 +57,15 @@ _MATCH = PushOption(
     shown="FIELD,...",
 )
 _UNCONFIRMED = PushOption(
-    "Action for a create whose answer was lost and whose record is not found: hold the row for you,"
-    " or send it again, which can create a duplicate if the server is slow.",
+    "Action if the answer to a create is lost and its record is not found. 'hold' keeps the row "
+    "for you to decide. 'retry' sends it again, which can create a duplicate if the server is "
+    "slow.",
     POLICIES,
 )
 _MARKER = PushOption(
     (
-        "Text field for a marker, which identifies a created record with certainty if the "
-        "answer is lost."
+        "Text field in which a create writes a marker. The marker identifies the record with "
+        "certainty if the answer is lost."
     ),
     shown="FIELD",
 )
@@ -88,7 +89,9 @@ class PushOptions:
     ] = None
     ignore: Annotated[
         tuple[str, ...],
-        PushOption("Columns to leave out, or '*' for all unknown columns.", shown="COLUMN,..."),
+        PushOption(
+            "Columns that are not imported, or '*' for all unknown columns.", shown="COLUMN,..."
+        ),
     ] = ()
     content_type: Annotated[
         str | None, PushOption("Content type of the rows (content_items only).", shown="SLUG")

@@ -22,7 +22,7 @@ from connector.catalog import CATALOG, REFERRED_FIRST
 from connector.errors import ConnectorError, Misused, UnknownName, count_noun
 from connector.errors_api import LeaseHeld
 from connector.ledger.journal import Journal
-from connector.ledger.journal_reads import BatchAction, RowRecord
+from connector.ledger.journal_records import BatchAction, RowRecord
 from connector.ledger.ledger import Ledger
 from connector.ledger.push_plan import PushPolicy
 from connector.ledger.push_states import PreviewOutcome
@@ -352,8 +352,8 @@ class _FilePush:
             if self.waits is not None:
                 rows = count_noun(progress.pending, "row")
                 self.waits(
-                    f"{rows} unconfirmed: the answers were lost. Searching the records "
-                    f"again at {progress.until:%H:%M:%S} UTC (--no-wait skips this)"
+                    f"{rows} unconfirmed, because the answers were lost. The push searches for the "
+                    f"records again at {progress.until:%H:%M:%S} UTC (--no-wait skips the search)"
                 )
         if self.watch is not None:
             self.watch(progress)
@@ -397,7 +397,7 @@ class _FilePush:
                 )
             except LeaseHeld as held:
                 if self.waits is not None and not is_told:
-                    self.waits(f"{held}. This push waits until it ends")
+                    self.waits(f"{held}. The push waits until this run ends")
                 is_told = True
             await asyncio.sleep(PULL_LOOK_SECONDS)
 

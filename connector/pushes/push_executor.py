@@ -22,9 +22,8 @@ from connector.client.response import served_at
 from connector.client.response_parsing import read_written
 from connector.errors import ConnectorError, Misused
 from connector.errors_api import NoAnswer, NotFound, ServerFailed, UnreadableAnswer
-from connector.ledger.journal import Journal
-from connector.ledger.journal_reads import BatchRecord, PendingRow, RowKey
-from connector.ledger.journal_records import Attempt, Transition
+from connector.ledger.journal_records import Attempt, BatchRecord, PendingRow, RowKey, Transition
+from connector.ledger.journal_writer import JournalWriter
 from connector.ledger.push_plan import BlockedRow, Problem, QueuedRow, RowQueue
 from connector.ledger.push_states import Task
 from connector.pulls.outcome import Progress
@@ -80,7 +79,7 @@ class PushSession:
     """
 
     context: RunContext
-    journal: Journal
+    journal: JournalWriter
     landing: WriteLanding
     ahead: timedelta
     reads: bool = False
@@ -100,7 +99,7 @@ class PushSession:
     def of(cls, context: RunContext) -> Self:
         """The session of a run that has the lease of pushes."""
         ledger, run_id, now = context.lease.ledger, context.run.run_id, context.now
-        journal = Journal(ledger, run_id, now=now)
+        journal = JournalWriter(ledger, run_id, now=now)
         landing = WriteLanding(context.warehouse, run_id, now)
         ahead = timedelta(seconds=ledger.read_server_state().offset_seconds)
         return cls(context, journal, landing, ahead)

@@ -210,14 +210,18 @@ UNANSWERED = "not answered"
 """What happened to a request without an answer."""
 
 DOUBTS: Mapping[str, str] = {
-    "not_found": "it was sent and {answered}, and its record is not found",
+    "not_found": "the row was sent and {answered}, but its record is not found",
     "not_converted": "the conversion was sent and {answered}, but the lead is unchanged",
-    "attempts_spent": "it was sent several times, the last time {answered}",
-    "look_incomplete": "it was sent and {answered}, and the list could not be read completely",
-    "several_matches": "it was sent and {answered}, and several records match the row",
-    "look_alike": "it was sent and {answered}, and a similar but different record exists",
-    "created_twice": "it was sent again after it was {answered}, and both created a record",
-    "twins_unknown": "it was sent again after it was {answered}; the first may have created one",
+    "attempts_spent": "the row was sent several times, the last time {answered}",
+    "look_incomplete": "the row was sent and {answered}, and the list in which its record would be "
+    "could not be read completely",
+    "several_matches": "the row was sent and {answered}, and several records match it",
+    "look_alike": "the row was sent and {answered}, and a record with similar but different values "
+    "exists",
+    "created_twice": "the row was sent again after it was {answered}, and each request created a "
+    "record",
+    "twins_unknown": "the row was sent again after it was {answered}. The first request may have "
+    "created a record, too",
 }
 """Message on a row in doubt, by code; `answered` is the answer that came, or `UNANSWERED`."""
 
@@ -265,7 +269,7 @@ def conflict_problems(
     for name in names:
         was_redacted = is_redacted(base[name])
         if was_redacted:
-            told = f"{name} was changed by an erasure, so changes by others cannot be detected"
+            told = f"an erasure changed {name}, so the push cannot detect changes by others"
         else:
             known = repr(as_text(base[name]))
             told = f"{name} was changed by someone else; the last pull read {known}"
@@ -295,7 +299,7 @@ def already_there_problem(ids: tuple[str, ...]) -> Problem:
     """A record of the row's identity is among the newest, and nothing here knew of it."""
     return Problem(
         "already_there",
-        "someone else created the same record since the last pull",
+        "someone else has created the same record since the last pull",
         found=", ".join(ids),
         fix="Check the record. Then remove the row, or push it with --mode upsert.",
     )

@@ -76,7 +76,7 @@ def create(row: PushRow) -> PushSteps[bool]:
     if isinstance(answer, Accepted):
         misfit = yield from _misfit(row, answer.record)
         if misfit is not None:
-            yield from row.record_lost(Lost(f"it was {misfit}", misfit))
+            yield from row.record_lost(Lost(f"the row was {misfit}", misfit))
             return True
     match answer:
         case None:

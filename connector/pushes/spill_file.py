@@ -121,7 +121,7 @@ _PLAIN_PARTS = 4
 def packed_result(result: RowResult) -> str:
     """Return the result as one line."""
     if not (result.problems or result.warnings or result.changes):
-        # Most rows are so: there may be a million of them.
+        # True for most rows; there may be a million of them.
         if result.code is result.record_id is None:
             return f'[{result.number}, "{result.outcome}", null, null]'
         return json.dumps([result.number, result.outcome, result.code, result.record_id])
@@ -184,7 +184,7 @@ def unpacked_row(text: str) -> SheetRow:
 
 
 def _plain_cell(cell: Cell) -> Any:
-    """Return the cell as JSON has it. Its type is kept: the cell may be checked again."""
+    """Return the cell as a JSON value that keeps its type."""
     match cell:
         case datetime():
             return {"datetime": cell.isoformat()}

@@ -20,9 +20,9 @@ from connector.catalog.resource import Resource
 from connector.client.client import Client
 from connector.errors import ConnectorError, Misused
 from connector.errors_api import InDoubt, NotFound
-from connector.ledger.journal import PUSH_LEASE, Journal
-from connector.ledger.journal_reads import RowKey
-from connector.ledger.journal_records import Transition
+from connector.ledger.journal import Journal
+from connector.ledger.journal_records import RowKey, Transition
+from connector.ledger.journal_writer import PUSH_LEASE
 from connector.ledger.ledger import Ledger
 from connector.ledger.push_plan import Problem, RowQueue
 from connector.pulls.outcome import Watch

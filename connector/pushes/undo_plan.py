@@ -20,7 +20,7 @@ from connector.catalog.value import VALUE_ERASED, Kind, is_redacted
 from connector.client.answer_fit import EARLIER_SECONDS, contradicting_fields
 from connector.ledger.push_plan import SHOWN_CHARACTERS_MAX, Problem, as_text
 
-_BY_HAND = "Check the record in the application, and change it there if needed."
+_BY_HAND = "Check the record in the application, and change it there if necessary."
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +86,11 @@ def plan_undo(deed: WrittenRow, now: Mapping[str, Any], *, is_timed: bool = True
 def _mismatch_reason(deed: WrittenRow, now: Mapping[str, Any], *, is_timed: bool) -> str | None:
     """Return why the record is not the one that the row wrote to; None if it can be."""
     if now.get("id") != deed.record_id or deed.before.get("id", deed.record_id) != deed.record_id:
-        return "the journal names another record than the one that was changed"
+        return "the journal contains another record id than the changed record"
     if deed.operation == "update":
         return None
     slack = EARLIER_SECONDS if is_timed else LATENESS_UNTIMED_SECONDS
-    assert deed.sent_after is not None, "a create was sent at some time"
+    assert deed.sent_after is not None, "the row also sent a create"
     if _is_older(deed.resource, now, deed.sent_after - timedelta(seconds=slack)):
         return "the record is older than this push, so the row did not create it"
     return None
@@ -136,7 +136,7 @@ def _plan_undo_of_create(deed: WrittenRow, now: Mapping[str, Any]) -> UndoStep:
             field="updated_at",
             received=as_text(deed.updated_at or now.get("created_at")),
             found=as_text(now.get("updated_at")),
-            fix="Check the record in the application, and delete it there if needed.",
+            fix="Check the record in the application, and delete it there if necessary.",
         )
         return UndoStep(problems=(problem,))
     if len(known) < len(deed.written) and now.get("updated_at") is None:

@@ -13,7 +13,7 @@ from connector.catalog import declaration
 from connector.errors import ConnectorError
 from connector.errors_api import Stopped
 from connector.ledger.journal import Journal
-from connector.ledger.journal_reads import AttemptRecord, RowKey, RowRecord
+from connector.ledger.journal_records import AttemptRecord, RowKey, RowRecord
 from connector.ledger.push_plan import Problem
 from connector.ledger.push_states import IN_DOUBT, Task
 from connector.pushes.undo_plan import UndoStep, WrittenRow
@@ -59,12 +59,12 @@ _TOLD: Mapping[str, tuple[UndoOutcome, str, str]] = {
     ),
     "never_known": (
         "held",
-        "it was sent, but its result is unknown",
+        "the undo of the row was sent, but its result is unknown",
         "Check the record in the application.",
     ),
     "written_elsewhere": (
         "nothing",
-        "a row of another batch wrote the same values",
+        "a row of another batch wrote the same values before",
         "To undo the values, undo that batch.",
     ),
     "irreversible": (
@@ -74,8 +74,9 @@ _TOLD: Mapping[str, tuple[UndoOutcome, str, str]] = {
     ),
     "declared": (
         "conflict",
-        "the record was assigned to the row by hand, so it is not deleted",
-        "Delete it in the application if needed.",
+        "'connector resolve --record' assigned the record to the row, so the undo does not delete "
+        "it",
+        "Delete the record in the application if necessary.",
     ),
 }
 """What is told of rows whose records are not looked at, by code."""

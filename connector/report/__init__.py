@@ -1,5 +1,5 @@
-"""Report: one page of HTML for a director, from the published file alone.
+"""Report: one HTML page for a director, made from the published file.
 
-The page needs no network and no script, and holds all that it shows. What each figure means is
-said by the file's own comments on its marts and columns, and is not repeated here.
+The page needs no network and no script. The definitions of figures are the comments on marts and
+columns in the published file.
 """

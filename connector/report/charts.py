@@ -1,7 +1,7 @@
-"""Charts of the report: Vega-Lite specifications, and the SVG made of them.
+"""Charts of the report: Vega-Lite specifications, and their SVG.
 
-All are made for one width, at which their text is readable on a phone; the page scales them up
-to the width of a column and never beyond reading size.
+All charts are made for one width, at which their text is readable on a phone. The page scales them
+up to the width of a column.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from connector.report.figure import Chart, count
 from connector.report.published import printable
 
 # -- Drawing ---------------------------------------------------------------------------------------
-# Charts as pictures in the page: Vega-Lite in, plain SVG out, with no script and no address.
+# Converts Vega-Lite to plain SVG, without scripts and addresses.
 
 
 _VERSION = "5.21"
-"""The Vega-Lite that the specifications are written in; the library carries several."""
+"""Version of Vega-Lite in which the specifications are written; the library supports several."""
 
 _TAG = re.compile(r"<[^>]*>")
 _NOISE = re.compile(
@@ -34,15 +34,15 @@ _NUMBER = re.compile(r"(\d+\.\d{2})\d{3,}")
 
 
 def draw(chart: Chart) -> str:
-    """The chart as an `svg` element to be put into a page of HTML.
+    """Return the chart as an `svg` element for an HTML page.
 
-    What the picture says to a screen reader is left out of it: the page has a text of its own in
-    its place. The text in it takes the page's font, and its colours are the page's variables.
+    Text for screen readers is removed because the page has its own. Texts use the font of the page,
+    and colors are the variables of the page.
 
-    Raises `ConnectorError` where the library that draws is not installed.
+    Raises `ConnectorError` if the drawing library is not installed.
     """
     try:
-        # It is 84 MB, and an extra: nothing else draws.
+        # An extra of 84 MB, which is only needed for drawing.
         import vl_convert  # noqa: PLC0415
     except ImportError as error:
         raise extra_missing("the report's charts need", "report", error) from error
@@ -54,18 +54,18 @@ def draw(chart: Chart) -> str:
 
 
 # -- Palette ---------------------------------------------------------------------------------------
-# The report's colours, each once for the light theme and once for the dark one.
+# Colors of the report, for the light and the dark theme.
 #
-# Charts and styles name them as CSS variables, so that one drawing serves both themes and print.
-# Blue, orange and grey differ in lightness as well as in hue: they stay apart for readers who see
-# no red or no green, and on a printer without colour.
+# Charts and styles refer to them as CSS variables, so that one drawing works for both themes and
+# for print. Blue, orange and grey differ in lightness as well as in hue, so that color-blind
+# readers and monochrome printers can distinguish them.
 
 
 Theme = Literal["light", "dark"]
 
 
 class Shade(NamedTuple):
-    """One colour in both themes, as #rrggbb."""
+    """One color in both themes, as #rrggbb."""
 
     light: str
     dark: str
@@ -84,8 +84,8 @@ PALETTE: Mapping[str, Shade] = {
     "fourth": Shade("#2b2b33", "#e4e1f7"),
     "warn": Shade("#93400b", "#f3b27a"),
 }
-"""Every colour by its name. `paper` and `card` are surfaces, `ink`, `muted`, `link` and `warn` are
-written on them, `first` to `fourth` are what charts draw with.
+"""All colors by name. `paper` and `card` are backgrounds, `ink`, `muted`, `link` and `warn` are
+text colors, `first` to `fourth` are for charts.
 """
 
 SURFACES = ("paper", "card")
@@ -94,7 +94,7 @@ SERIES = ("first", "second", "third", "fourth")
 
 
 def variable(name: str) -> str:
-    """The colour as charts and styles write it; it must be a declared one."""
+    """Return the CSS variable of a declared color."""
     assert name in PALETTE, name
     return f"var(--{name})"
 
@@ -102,22 +102,22 @@ def variable(name: str) -> str:
 # -- Charts ----------------------------------------------------------------------------------------
 
 WIDTH = 360
-"""Pixels across, which is what a phone has; text is 13 pixels high."""
+"""Width in pixels, suitable for a phone; text is 13 pixels high."""
 
 _STEP = 30
 _STEP_DOUBLED = 36
-"""Pixels from bar to bar where a label takes two lines, which would touch the next one's."""
+"""Pixels between two bars whose labels have two lines."""
 
 _STEP_MIN = 18
 _HEIGHT = 190
 _TEXT = 13
 _LINE = 14
 _LABEL_MAX = 136
-"""Pixels across of the longest label before a bar, so that room is left for the bars."""
+"""Maximum width of a label before a bar, in pixels."""
 
 _TICKS_MAX = 5
 _APART = {"labelFlush": False, "labelOverlap": "greedy", "labelSeparation": 8}
-"""Labels of an axis of numbers stay at their ticks; one that would touch another is left out."""
+"""Labels of a number axis are at their ticks; labels that would overlap are omitted."""
 _PADDING = 4
 _GAP = 6
 _ROWS_TOLD = 12
@@ -136,10 +136,17 @@ def bars(
     room: float = _LABEL_MAX,
     height: float = 0,
 ) -> Chart:
-    """Horizontal bars in the rows' order, each with its `text` (its count).
+    """Return horizontal bars in the order of the rows, each with its `text` (default: its value).
 
-    `unit` says what is counted; `most` is the axis's end where it has one, such as 1 for shares;
-    `room` is how many pixels the labels may take, `height` how many all bars, as far as they can.
+    Args:
+        rows: Rows of the figure.
+        label: Column of the labels.
+        value: Column of the values.
+        unit: What is counted.
+        text: Returns the text of a bar.
+        most: End of the axis, if fixed, such as 1 for shares.
+        room: Maximum width of labels, in pixels.
+        height: Height of all bars, in pixels, as far as possible.
     """
     texts = [printable(text(row)) if text else count(row[value]) for row in rows]
     top = most or max((float(row[value]) for row in rows), default=0) or 1
@@ -169,9 +176,9 @@ def bars(
 def stacked(
     rows: Rows, label: str, parts: Mapping[str, str], *, unit: str, is_upright: bool = False
 ) -> Chart:
-    """Bars made of parts: a colour for each column, and its word in the legend.
+    """Return stacked bars: a color for each column, and its word in the legend.
 
-    Upright ones are for time, which runs to the right.
+    Upright bars are for time, from left to right.
     """
     shown = {column: word for column, word in parts.items() if any(row[column] for row in rows)}
     shown = shown or dict(parts)
@@ -181,7 +188,7 @@ def stacked(
         for order, (column, word) in enumerate(shown.items())
         if row[column]
     ]
-    # A part keeps its colour where another one is not there.
+    # A part keeps its color even if another part is missing.
     colours = [variable(SERIES[list(parts).index(column)]) for column in shown]
     scale = {"domain": list(shown.values()), "range": colours}
     most = max((sum(row[column] or 0 for column in shown) for row in rows), default=0)
@@ -216,9 +223,9 @@ def uprights(
     height: float = _HEIGHT,
     foremost: Sequence[int] | None = None,
 ) -> Chart:
-    """Upright bars, for bands or months; `across` names what runs to the right.
+    """Return upright bars, for bands or months; `across` describes the horizontal axis.
 
-    Where only some places are `foremost`, all others are pale, and a title beside says the rest.
+    If only some indexes are `foremost`, the other bars are pale.
     """
     x = {**_category(rows, label, is_upright=True), "title": across}
     y = _measure(unit, max((row[value] for row in rows), default=0))
@@ -238,18 +245,18 @@ def uprights(
 
 
 def ranges(rows: Rows, label: str, *, unit: str) -> Chart:
-    """Distributions of rows that have p10_days to p90_days, beside those who wait.
+    """Return distributions of rows with p10_days to p90_days, and of current waiting times.
 
-    A line runs from the 10th to the 90th percentile, a thick one from the 25th to the 75th, and a
-    tick is the median. A circle is current_p50_days, the median so far of those who still wait. The
-    axis ends at twice the largest median: a circle beyond it is drawn at its end, with its days.
+    A line extends from the 10th to the 90th percentile, a thick line from the 25th to the 75th, and
+    a tick is the median. A circle is current_p50_days, the median of current waiting times. The
+    axis ends at twice the largest median; a circle beyond it is drawn at its end, with its days.
     """
     p10, p25, p50, p75, p90 = "p10_days", "p25_days", "p50_days", "p75_days", "p90_days"
     waiting = "current_p50_days"
     so_far = [row[waiting] for row in rows if row[waiting] is not None]
     medians = [row[p50] for row in rows if row[p50] is not None] or so_far
     ends = [row[each] for row in rows for each in (p75, p90) if row[each] is not None]
-    # A long tail is cut off, and so is a long wait, so that the medians can be told apart.
+    # Long tails and long waiting times are cut off, so that the medians can be distinguished.
     top = min(float(max((*medians, *ends), default=1)), 2 * float(max(medians, default=1))) or 1
     axis = {"tickCount": 5, **_APART}
     scale = {"domain": [0, top], "nice": False}
@@ -276,7 +283,7 @@ def ranges(rows: Rows, label: str, *, unit: str) -> Chart:
     values = []
     for place, row in enumerate(rows):
         known = {n: float(row[n]) for n in (p10, p25, p50, p75, p90) if row[n] is not None}
-        # A bar needs both of its ends.
+        # A bar needs both ends.
         if p25 in known and p75 in known:
             known["upper"] = min(known[p75], top)
         if p10 in known and p90 in known:
@@ -288,14 +295,14 @@ def ranges(rows: Rows, label: str, *, unit: str) -> Chart:
                 waits["beyond"] = f"{row[waiting]:,.0f} days"
         values.append({"place": place, **known, **waits})
     told = _told(
-        f"{row[label]} median {_days(row[p50])}, those still there {_days(row[waiting])}"
+        f"{row[label]} median {_days(row[p50])}, still in the stage {_days(row[waiting])}"
         for row in rows
     )
     parts = {
         "most": ("third", "10th to 90th percentile"),
         "upper": ("first", "25th to 75th percentile"),
         p50: ("second", "median"),
-        waiting: ("fourth", "median so far of those still there"),
+        waiting: ("fourth", "median so far of candidates still in the stage"),
     }
     drawn = {name for each in values for name in each}
     legend = tuple((variable(c), word) for name, (c, word) in parts.items() if name in drawn)
@@ -311,7 +318,7 @@ def _days(value: float | None) -> str:
 def _category(
     rows: Rows, label: str, *, is_upright: bool = False, room: float = _LABEL_MAX
 ) -> dict[str, Any]:
-    """The axis of the rows, by their places: two may have the same label."""
+    """Return the axis of the rows, by index, because two rows may have the same label."""
     texts = [printable(str(row[label])) for row in rows]
     labels = [[text] for text in texts] if is_upright else distinct(texts, room)
     axis: dict[str, Any] = {
@@ -333,11 +340,11 @@ def _category(
 
 
 _SHORT_FROM = 10_000
-"""Axes that reach this number have short labels."""
+"""Number above which axes have short labels."""
 
 
 def _measure(unit: str, most: float) -> dict[str, Any]:
-    """The axis of counts and amounts: whole numbers, and from 10,000 on short, as in 20k."""
+    """Return the axis of counts and amounts: whole numbers, and short ones (20k) from 10,000."""
     axis = {
         "format": ",d" if most < _SHORT_FROM else "~s",
         "tickMinStep": 1,
@@ -349,9 +356,9 @@ def _measure(unit: str, most: float) -> dict[str, Any]:
 
 
 def _width(text: str) -> float:
-    """Pixels across of the text in the widest font that a reader may have.
+    """Return the width of the text in pixels, in the widest font that a reader may have.
 
-    The library measures with a font of its own, and would cut off the text of a wider one.
+    The drawing library measures with its own font and would cut off text in a wider one.
     """
     return sum(_letter(each) for each in text)
 
@@ -363,7 +370,7 @@ def _letter(letter: str) -> float:
 
 
 def distinct(texts: Sequence[str], room: float) -> list[list[str]]:
-    """The labels by their lines; those that would look alike are numbered."""
+    """Return the lines of the labels; equal labels are numbered."""
     found: list[list[str]] = []
     for text in texts:
         numbered = (lines(f"{text} ({number})", room) for number in itertools.count(2))
@@ -373,9 +380,9 @@ def distinct(texts: Sequence[str], room: float) -> list[list[str]]:
 
 
 def lines(text: str, room: float) -> list[str]:
-    """Label on one or two lines, with room for the bars; the table has it whole.
+    """Return the label on one or two lines; the table contains the whole label.
 
-    It is cut in the middle, since names that begin alike end differently.
+    It is cut in the middle, because names with the same beginning have different ends.
     """
     if _width(text) <= room:
         return [text]
@@ -407,7 +414,7 @@ def _chart(
         "titleFontWeight": "normal",
         "titlePadding": 10,
     }
-    # Under upright bars the last label is wider than its bar.
+    # Below upright bars, the last label is wider than its bar.
     beyond = _PADDING if body["encoding"]["y"]["type"] == "ordinal" else 18
     specification = {
         "data": {"values": values},

@@ -1,7 +1,7 @@
-"""Figures of the page, as values: their declarations, charts and tables.
+"""Figures of the report: their declarations, charts and tables.
 
-A figure is a record (`Figure`): a query, a chart, and sentences with fields. It is drawn from a
-published file (`Drawing`). Its definition is not here: the file's own comments have it.
+A figure (`Figure`) is a query, a chart, and sentences with fields. `Drawing` is its result for a
+published file. Its definition is the comment in the file.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from connector.report.published import PublishedFile, Row, total
 Number = float | Decimal
 
 # -- Words -----------------------------------------------------------------------------------------
-# Values as a reader meets them: counts, shares, days, amounts, dates. None is a dash.
+# Formats of values: counts, shares, days, amounts, dates. A missing value is a dash.
 
 NOTHING = "–"  # noqa: RUF001 # a dash as wide as a digit
 
 
 def count(value: Number) -> str:
-    """A whole number, or an amount in whole units, as in 1,234."""
+    """Format a whole number, or an amount without decimals, as in 1,234."""
     return f"{value:,.0f}"
 
 
 def share(value: Number) -> str:
-    """A part of one as a percentage, which is 0% or 100% only where it is so."""
+    """Format a share as a percentage, which is only 0% or 100% if exact."""
     percent = float(value) * 100
     if 0 < percent < 0.1:
         return "under 0.1%"
@@ -40,31 +40,31 @@ def share(value: Number) -> str:
 
 
 def days(value: Number) -> str:
-    """A number of days: with a decimal below 10, whole above."""
+    """Format a number of days: with a decimal below 10, whole above."""
     text = f"{value:.1f}" if value < 10 else f"{value:,.0f}"
     return text.removesuffix(".0")
 
 
 def money(currency: str, value: Number) -> str:
-    """Money with its currency code, as in GBP 12,300."""
+    """Format an amount with its currency code, as in GBP 12,300."""
     return f"{currency} {count(value)}"
 
 
 def day(value: date) -> str:
-    """A day, as in 7 May 2026."""
+    """Format a date, as in 7 May 2026."""
     return f"{value.day} {value:%B %Y}"
 
 
 def moment(value: datetime) -> str:
-    """A time on the clock that it bears, as in 7 May 2026, 14:03 CEST."""
+    """Format a timestamp with its time zone, as in 7 May 2026, 14:03 CEST."""
     clock = f"{value:%Z}"
-    # A zone without letters of its own is named by its distance.
+    # A zone without an abbreviation is named by its offset.
     clock = f"UTC{clock}" if clock[:1] in "+-" else clock
     return f"{day(value)}, {value:%H:%M} {clock}"
 
 
 def age(value: timedelta) -> str:
-    """A length of time in minutes, hours, or days from two on."""
+    """Format a duration in minutes, hours, or days (from two days)."""
     if value < timedelta(hours=1):
         return count_noun(round(value / timedelta(minutes=1)), "minute")
     if value < timedelta(days=2):
@@ -73,24 +73,24 @@ def age(value: timedelta) -> str:
 
 
 def describe_age(value: timedelta) -> str:
-    """The age of data, as in 3 hours old; data may be of later than the clock that is asked."""
+    """Format the age of data, as in 3 hours old; the data may be newer than the local clock."""
     return f"{age(-value)} in the future" if value < timedelta() else f"{age(value)} old"
 
 
 def part_of_whole(part: int, whole: int, noun: str = "") -> str:
-    """A part of a whole with its share, as in 3 of 12 jobs (25%)."""
+    """Format a part of a whole with its share, as in 3 of 12 jobs (25%)."""
     text = f"{part:,} of {count_noun(whole, noun) if noun else f'{whole:,}'}"
     return f"{text} ({share(part / whole)})" if whole else text
 
 
 def capitalize(text: str) -> str:
-    """The text with its first letter large, unless a column's name begins it."""
+    """Return the text with a capital first letter, unless it begins with a column name."""
     first = text.split(" ", maxsplit=1)[0]
     return text if "_" in first or "." in first.rstrip(".") else text[:1].upper() + text[1:]
 
 
 def value_words(name: str) -> str:
-    """A stored value in words: new_lead as new lead."""
+    """Return a stored value in words: new_lead as new lead."""
     return name.replace("_", " ")
 
 
@@ -110,15 +110,15 @@ _BY_TYPE: Mapping[type, Callable[[Any], str]] = {str: str, bool: _flag, datetime
 
 
 def parse_headings(text: str) -> dict[str, str]:
-    """Headings by column, as in "stage Stage; days_in_stage Median days"."""
+    """Parse headings by column, as in "stage Stage; days_in_stage Median days"."""
     return dict(each.split(" ", maxsplit=1) for each in text.split("; "))
 
 
 @dataclass(frozen=True, slots=True)
 class FigureTable:
-    """Table of a figure; headings are by the columns' names in rows and mart.
+    """Table of a figure; headings are by the names of columns in rows and mart.
 
-    An open table is always shown. The reader unfolds any other table, and print shows it.
+    An open table is always visible. The reader can unfold other tables; print shows all.
     """
 
     caption: str
@@ -137,11 +137,11 @@ class FigureTable:
         return days if "days" in column else count
 
     def is_numeric_column(self, column: str) -> bool:
-        """Whether its values are aligned as figures."""
+        """Return True if the values of the column are aligned as numbers."""
         return self.writer(column) in _FIGURES
 
     def cells(self) -> list[list[tuple[str, str]]]:
-        """The rows as written, each value with its column; a dash for a missing value."""
+        """Return the formatted rows, each value with its column; a dash for a missing value."""
         writers = {column: self.writer(column) for column in self.headings}
         return [
             [
@@ -154,9 +154,9 @@ class FigureTable:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Chart as Vega-Lite says it, and its alternative text.
+    """Chart as a Vega-Lite specification, with its alternative text.
 
-    `legend` has each colour, as it is written in styles, with its word.
+    `legend` has the CSS variable of each color, with its word.
     """
 
     specification: Mapping[str, Any]
@@ -182,7 +182,7 @@ class Sentence:
         self._rows, self._totals, self.is_complete = rows, totals, True
 
     def number(self, column: str) -> Any:
-        """The column's total, or its one value."""
+        """Return the column's total, or its only value."""
         if column == "rows":
             return len(self._rows)
         if column.startswith("the_"):
@@ -218,7 +218,7 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class MoreTable:
-    """Another table of a figure, of a query or function. `caption` may have fields."""
+    """Another table of a figure, from a query or function. `caption` may have fields."""
 
     caption: str
     mart: str
@@ -229,7 +229,7 @@ class MoreTable:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Drawing of a figure: its sentence, charts, what they lack, and tables."""
+    """Drawing of a figure: its sentence, charts, their gaps, and tables."""
 
     finding: str
     charts: Sequence[Chart] = ()
@@ -239,12 +239,15 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Figure of the page: a query, its table and chart, and sentences on its numbers.
+    """Figure of the report: a query, its table and chart, and sentences on its numbers.
 
-    `findings` are alternatives: the first one without a zero is shown, else the last. Each of
-    `notes` is shown if it has no zero. Without rows, or with a `counted` of zero, the figure shows
-    `empty`. If it `has_total`, the last row is the total of the others. `also` are further marts
-    whose definitions belong to the figure. A wide figure takes the whole width of the page.
+    Attributes:
+        findings: Alternatives. The first one without a zero is shown, or else the last one.
+        empty: Text without rows, or with a `counted` of zero.
+        notes: Sentences that are each shown if they have no zero.
+        has_total: True if the last row is the total of the others.
+        also: Further marts whose definitions belong to the figure.
+        is_wide: True if the figure uses the whole width of the page.
     """
 
     key: str
@@ -267,12 +270,12 @@ class Figure:
 
     @property
     def marts(self) -> Sequence[str]:
-        """The marts that the figure reads; its definition is the first one's."""
+        """Marts that the figure reads; its definition is the first one's."""
         queries = " ".join((self.sql, *(f"marts.{each.mart}" for each in self.more)))
         return list(dict.fromkeys((self.mart, *self.also, *_MART.findall(queries))))
 
     def draw(self, published: PublishedFile) -> Drawing | None:
-        """The figure of the file; None if there is nothing to show. Raises `PartMissing`."""
+        """Return the drawing for the file; None if there is no data. Raises `PartMissing`."""
         rows: Sequence[Row] = published.rows(self.sql)
         if self.rows and rows:
             rows = self.rows(published, rows)
@@ -296,7 +299,7 @@ class Figure:
 
 
 def fill_sentence(template: str, rows: Sequence[Row], totals: Sequence[Row]) -> str:
-    """The sentence with its numbers; "" if one of them is zero or unknown."""
+    """Return the sentence with its numbers; "" if one of them is zero or unknown."""
     fields = Sentence(rows, totals)
     text = template.format_map(fields)
     return text if fields.is_complete else ""
@@ -304,7 +307,7 @@ def fill_sentence(template: str, rows: Sequence[Row], totals: Sequence[Row]) -> 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Section of the page: figures, with a sentence on what is counted in all of them."""
+    """Section of the report: figures, with a sentence on what all of them count."""
 
     key: str
     title: str
@@ -314,9 +317,9 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class FigureAnswer:
-    """Answer of a file to a figure: its drawing, or `words` that say why not.
+    """Figure for one file: its drawing, or `words` that give the reason why there is none.
 
-    `contracts` are what the file says of the marts, part by part, in the figure's order.
+    `contracts` are the comments of the marts, part by part, in the figure's order.
     """
 
     figure: Figure

@@ -1,8 +1,7 @@
-"""First page: a period's key figures, four charts, three lists for action.
+"""First page: key figures of a period, four charts, and three lists for action.
 
-Each figure counts records that still exist, by a day that they bear, or who stood where in the
-evening of the period's last day. Neither is known from before its data began, and then it is
-said so, and no change is shown.
+Each figure counts existing records by a date, or by their state at the end of the period's last
+day. Figures before the first data are unknown; then no change is shown.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from connector.report.pipeline import JOBS_BY_AGE
 from connector.report.published import PartMissing, PublishedFile, months, total
 
 _BASE_MIN = 20
-"""A change in parts of a hundred says nothing of fewer than these."""
+"""Smallest number for which a change in percent is shown."""
 
 _LISTED_MAX = 5
 _QUIET_DAYS_MIN = 30
@@ -30,11 +29,14 @@ _LINE_ROOM = 230
 
 @dataclass(frozen=True, slots=True)
 class FigureValue:
-    """Value of a key figure in a period, and what it is a part of.
+    """Value of a key figure in a period.
 
-    `value` is None where no one can know it, or where it is of several currencies, which are all
-    in `amounts` and cannot be added up; `unit` is a currency, else "". One that is not `is_whole`
-    leaves something out, and is never said to have changed.
+    Attributes:
+        value: The value; None if it is unknown, or if it has several currencies.
+        detail: What the value is a part of.
+        unit: Currency, or "".
+        amounts: Amounts in several currencies, which cannot be added.
+        is_whole: False if the value is incomplete, so that no change is shown.
     """
 
     value: Decimal | int | None
@@ -45,12 +47,12 @@ class FigureValue:
 
     @property
     def is_known(self) -> bool:
-        """Whether there is anything to show."""
+        """Return True if there is a value to show."""
         return self.value is not None or bool(self.amounts)
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The value in words; amounts of several currencies stand each for itself."""
+        """Value in words; amounts of several currencies are separate."""
         if self.value is None:
             return self.amounts or (NOTHING,)
         return (money(self.unit, self.value) if self.unit else count(self.value),)
@@ -58,7 +60,7 @@ class FigureValue:
 
 @dataclass(frozen=True, slots=True)
 class ComparedValue:
-    """Key figure of another period, and the change since; "" where unknown."""
+    """Key figure of another period, and the change since; "" if unknown."""
 
     period: ReportPeriod
     reading: FigureValue
@@ -67,11 +69,14 @@ class ComparedValue:
 
 @dataclass(frozen=True, slots=True)
 class KeyQuestion:
-    """Key figure as it is declared.
+    """Declaration of a key figure.
 
-    One of a day is of the evening of a period's last day, else it is of all days of the period.
-    `since` is the SQL of the first day from which on it is known; `section` is where more stands.
-    `sql` has its `value`, and the fields of `detail`; `read` reads what one number cannot say.
+    Attributes:
+        section: Section with more details.
+        sql: Query with the `value` and the fields of `detail`.
+        is_of_day: True if it applies to the end of the period's last day, not to all days.
+        since: SQL of the first day from which the figure is known.
+        read: Function for a figure that is not a single number.
     """
 
     key: str
@@ -84,7 +89,7 @@ class KeyQuestion:
     read: Callable[[PublishedFile, ReportPeriod], FigureValue] | None = None
 
     def reading(self, published: PublishedFile, period: ReportPeriod) -> FigureValue:
-        """The figure in a period. Raises `PartMissing`."""
+        """Return the figure in a period. Raises `PartMissing`."""
         if self.read is not None:
             return self.read(published, period)
         row = published.row(_query_of_period(self.sql, published, period))
@@ -94,7 +99,7 @@ class KeyQuestion:
 
 @dataclass(frozen=True, slots=True)
 class KeyFigure:
-    """Key figure as a file answers it, beside other periods."""
+    """Key figure of a file, with its values in other periods."""
 
     question: KeyQuestion
     reading: FigureValue
@@ -112,7 +117,7 @@ def answer_question(
     period: ReportPeriod,
     compared: Sequence[ReportPeriod],
 ) -> KeyFigure:
-    """The key figure as the file answers it, or a dash and the reason."""
+    """Return the key figure of the file, or a dash and the reason."""
     try:
         return _answered(question, published, period, compared)
     except PartMissing as missing:
@@ -137,7 +142,7 @@ def _answered(
     def is_whole(each: ReportPeriod) -> bool:
         return (each.ends if question.is_of_day else each.begins) >= since
 
-    began = f"known from {day(since)} on"
+    began = f"no data before {day(since)}"
     reading = known(period) or FigureValue(None, began)
     if reading.value is not None and not is_whole(period):
         reading = replace(reading, detail=f"{reading.detail}; {began}")
@@ -150,7 +155,7 @@ def _answered(
 
 
 def _change(now: FigureValue, before: FigureValue) -> str:
-    """The change in numbers, and in parts of a hundred of enough, as in +5, +21%."""
+    """Return the change as a number, and in percent if it is large enough, as in +5, +21%."""
     if now.value is None or before.value is None or not (now.is_whole and before.is_whole):
         return ""
     if now.unit != before.unit and now.value and before.value:
@@ -169,14 +174,14 @@ _FIRST_RECORD = (
     "SELECT least(min(created_date), (SELECT min(created_at AT TIME ZONE '{zone}')::DATE "
     "FROM marts.fct_pipeline_candidates)) FROM marts.fct_bookings"
 )
-"""The day of the first record of all: no period before it can be said to have had none."""
+"""SQL of the day of the first record; values of earlier periods are unknown."""
 
 _FIRST_LOOK = "SELECT min(entered_before AT TIME ZONE '{zone}')::DATE FROM marts.fct_job_statuses"
 _IN_STATUS = "entered_at < {evening} AND (is_current OR left_at >= {evening}) AND is_open"
 
 
 def _query_of_period(sql: str, published: PublishedFile, period: ReportPeriod | None = None) -> str:
-    """The query for the period's days and its last, in the account's zone."""
+    """Return the query for the period's days and its last day, in the account's time zone."""
     words = {"zone": published.zone}
     if period is not None:
         last = f"DATE '{period.ends}'"
@@ -186,7 +191,7 @@ def _query_of_period(sql: str, published: PublishedFile, period: ReportPeriod | 
 
 
 def _fees(published: PublishedFile, period: ReportPeriod) -> FigureValue:
-    """Fees of the placements, converted where rates are given; else by currency."""
+    """Return the fees of the placements, converted if rates are given, else by currency."""
     rows = published.rows(
         _query_of_period(
             "SELECT currency, count(*) AS placements, count(fee) AS known, sum(fee) AS fee, "
@@ -212,7 +217,9 @@ def _fees(published: PublishedFile, period: ReportPeriod) -> FigureValue:
     detail = f"for {number:,} of {whole}" if placements else ""
     if len(known) > 1:
         amounts = tuple(money(row["currency"], row["fee"]) for row in known)
-        return FigureValue(None, f"{detail}; not added up: no exchange rate", amounts=amounts)
+        return FigureValue(
+            None, f"{detail}; no total, because exchange rates are missing", amounts=amounts
+        )
     if placements and not number:
         return FigureValue(None, "no placement has a known fee")
     return FigureValue(
@@ -295,20 +302,20 @@ QUESTIONS = (
         since="SELECT min(day) FROM marts.fct_pipeline_days",
     ),
 )
-"""The key figures, in the order in which they are shown."""
+"""Key figures in the order in which they are shown."""
 
 
 # -- Charts ----------------------------------------------------------------------------------------
 
 _HEIGHT = 160
-"""Pixels for a chart's bars: four charts have a third of a sheet."""
+"""Height of a chart's bars in pixels: four charts use a third of a sheet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """Chart of the first page, with the section that has its numbers.
+    """Chart of the first page, and the section that contains its numbers.
 
-    Rows of `sql` have a `number` for each `name`, or, if it `is_by_month`, a `day` to be counted.
+    Rows of `sql` have a `number` for each `name`, or a `day` to be counted if it `is_by_month`.
     """
 
     title: str
@@ -318,7 +325,7 @@ class Picture:
     is_by_month: bool = False
 
     def draw(self, published: PublishedFile, period: ReportPeriod) -> Chart | None:
-        """The chart; months begin a year before the period. Raises `PartMissing`."""
+        """Return the chart; months begin a year before the period. Raises `PartMissing`."""
         if not self.is_by_month:
             rows = [{**row, "name": value_words(row["name"])} for row in published.rows(self.sql)]
             if not total(rows, "number"):
@@ -386,9 +393,9 @@ PICTURES_OF_TODAY = (
 
 @dataclass(frozen=True, slots=True)
 class ActionList:
-    """List of what needs a person to act, the most urgent first.
+    """List of items that require an action, the most urgent first.
 
-    Rows of `sql` have a `name`, who it is `about`, a `figure`, and the number of `all` of them.
+    Rows of `sql` have a `name`, a description `about`, a `figure`, and the total number `all`.
     """
 
     title: str
@@ -397,7 +404,7 @@ class ActionList:
     empty: str
 
     def read(self, published: PublishedFile) -> tuple[list[ActionRow], int]:
-        """The rows that have room, and how many more there are."""
+        """Return the rows that fit, and the number of further rows."""
         try:
             rows = published.rows(f"{self.sql} LIMIT {_LISTED_MAX}")
         except PartMissing:
@@ -414,7 +421,7 @@ class ActionList:
 
 @dataclass(frozen=True, slots=True)
 class ActionRow:
-    """Row of such a list, short enough for two lines and two."""
+    """Row of an action list, short enough for two lines."""
 
     name: str
     about: str
@@ -458,7 +465,7 @@ LISTS = (
         "No open offers.",
     ),
 )
-"""What needs a person to act, as it stands today."""
+"""Action lists of today."""
 
 
 # -- The page --------------------------------------------------------------------------------------
@@ -466,9 +473,9 @@ LISTS = (
 
 @dataclass(frozen=True, slots=True)
 class FrontPage:
-    """First page as a file answers it: of a period first, then as it stands today.
+    """First page for one file: figures of a period, and charts and lists of today.
 
-    Each picture has its chart, each list its rows and how many more there are; else None.
+    Each picture has its chart, or None. Each list has its rows and the number of further rows.
     """
 
     period: ReportPeriod
@@ -482,7 +489,7 @@ class FrontPage:
 def make_front(
     published: PublishedFile, today: date, period_name: str, compared_names: Sequence[str]
 ) -> FrontPage:
-    """The first page. Raises `Misused` for periods that cannot be shown or compared."""
+    """Return the first page. Raises `Misused` for periods that cannot be shown or compared."""
     period = read_period(period_name, today)
     compared = read_compared(compared_names, period, today)
 

@@ -1,7 +1,7 @@
-"""The report's page: one HTML document that needs nothing else.
+"""HTML document of the report.
 
-Text reaches it only through a template that escapes everything; the charts, whose text their
-library has escaped, and our own styles are the only markup that is put in as it stands.
+A template escapes all text. Only the charts, whose text the drawing library has escaped, and the
+styles of this package are inserted as markup.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from connector.report.published import PartMissing, PublishedFile, open_publishe
 from connector.warehouse.duckdb_file import naming_errors
 
 SECTIONS = (CANDIDATES, JOBS, TIME, FEES, PEOPLE, CONTENT, MIRROR)
-"""The page's sections, in order."""
+"""Sections of the page, in order."""
 
 REPORT_FILE = "recruitment.html"
-"""The page's name next to the published file."""
+"""Default name of the page, next to the published file."""
 
 _FOLDER = Path(__file__).parent
 _TITLE = "Recruitment report"
@@ -42,7 +42,7 @@ _TITLE = "Recruitment report"
 
 @dataclass(frozen=True, slots=True)
 class ReportPage:
-    """Report as an HTML document. Its first page, on one sheet, is the page that it opens with."""
+    """Report as an HTML document, which begins with its first page."""
 
     html: str
     as_of: datetime | None
@@ -57,9 +57,9 @@ def make_page(
     period: str = PERIOD_DEFAULT,
     compare: Sequence[str] = (),
 ) -> ReportPage:
-    """The page of the published file; `account` is named in its title.
+    """Return the page of the published file; `account` is named in its title.
 
-    Raises `Misused` for a period that cannot be shown, or that cannot be compared with.
+    Raises `Misused` for a period that cannot be shown or compared.
     """
     today = published.today or written_at.date()
     front = make_front(published, today, period, compare)
@@ -84,7 +84,7 @@ def make_page(
         capital=capitalize,
         draw=lambda chart: Markup(draw(chart)),  # noqa: S704 # its text is escaped by the library
     )
-    # Whoever opens the page in an editor or a terminal is safe from its names as well.
+    # Names must be harmless in an editor or a terminal as well.
     return ReportPage(neutralise(html, keeping="\n"), as_of, front)
 
 
@@ -98,7 +98,7 @@ def _answer(figure: Figure, published: PublishedFile) -> FigureAnswer:
 
 
 def _pair_figures(answers: Sequence[FigureAnswer]) -> list[FigureAnswer]:
-    """Figures of a section, two in a row; one that would be alone takes it whole."""
+    """Arrange the figures of a section in pairs; a single figure uses the whole row."""
     found: list[FigureAnswer] = []
     is_second = False
     for each, following in zip_longest(answers, answers[1:]):
@@ -127,7 +127,7 @@ def _style() -> str:
 
 
 def as_json(page: ReportPage) -> dict[str, Any]:
-    """The period and the key figures as plain values, by key, with their words."""
+    """Return the period and the key figures as plain values, by key, with their words."""
     return {
         "period": _days(page.front.period),
         "key_figures": {each.question.key: _figure_json(each) for each in page.front.figures},
@@ -162,12 +162,19 @@ def write_report(
 ) -> ReportPage:
     """Write the page of the published `file` to `out`, and return it.
 
-    `written_at` is the present time, which the data's age is counted to; `account` stands in the
-    title, `period` and what it is shown beside on the first page. Everything is read as of one
-    publication. `out` is replaced at once, and only its owner may read it.
+    Args:
+        file: The published file. All queries use one snapshot.
+        out: File to write. It is replaced atomically, and only its owner can read it.
+        written_at: Current time, for the age of the data.
+        account: Name in the title.
+        period: Period of the first page.
+        compare: Periods for comparison.
 
-    Raises `NothingPublished` where there is no file, `MartsMissing` where it has no marts,
-    `Misused` for a period that is none, `DiskFull` or another `WarehouseError`.
+    Raises:
+        NothingPublished: There is no published file.
+        MartsMissing: The file has no marts.
+        Misused: A period is invalid.
+        WarehouseError: The page cannot be written, or the file cannot be read.
     """
     with open_published(file) as published:
         page = make_page(

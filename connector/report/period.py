@@ -12,7 +12,7 @@ from connector.errors import Misused, UnknownName
 PERIOD_DEFAULT = "last-month"
 COMPARED_DEFAULT = ("previous", "year-before")
 COMPARED_MAX = 2
-"""What is compared stands in lines of one card, of which there is room for two on paper."""
+"""Maximum number of compared periods, limited by the height of a card."""
 
 _WRITTEN = re.compile(r"([12]\d{3})(?:-(?:(0[1-9]|1[0-2])|[Qq]([1-4])))?")
 _LENGTHS = {"month": 1, "quarter": 3, "year": 12}
@@ -22,7 +22,7 @@ _EXAMPLES = ("2026-10", "2026-Q3", "2026")
 
 @dataclass(frozen=True, slots=True)
 class ReportPeriod:
-    """Calendar period of some months; one that is not over has its first days alone."""
+    """Calendar period of some months. A period that is not over only has its first days."""
 
     begins: date
     months: int
@@ -30,22 +30,22 @@ class ReportPeriod:
 
     @property
     def ends(self) -> date:
-        """The last day."""
+        """Last day."""
         last = _moved(self.begins, self.months) - timedelta(days=1)
         return last if self.days is None else min(last, self.begins + timedelta(self.days - 1))
 
     def earlier(self, months: int) -> ReportPeriod:
-        """The same period so many months before."""
+        """Return the same period this number of months earlier."""
         return replace(self, begins=_moved(self.begins, -months))
 
     @property
     def name(self) -> str:
-        """The period in words, as in October 2026, or 1 to 7 October 2026."""
+        """Name of the period, as in October 2026, or 1 to 7 October 2026."""
         return self._named("%B")
 
     @property
     def short_name(self) -> str:
-        """The same where room is scarce, as in Oct 2026."""
+        """Short name, as in Oct 2026."""
         return self._named("%b")
 
     def _named(self, month: str) -> str:
@@ -63,15 +63,16 @@ class ReportPeriod:
 
 
 def read_period(text: str, today: date) -> ReportPeriod:
-    """The period that a person names, up to today where it is not over.
+    """Return the period that the user names, up to today if it is not over.
 
-    Raises `UnknownName` for what is no period, `Misused` for one that is yet to come.
+    Raises `UnknownName` for an invalid period, and `Misused` for a period in the future.
     """
     found = _written(text, today)
     if found.begins > today:
         raise Misused(
-            f"{found.name} has not begun: the data are true of {today}",
-            action="Name a period that has begun, or none for the last month.",
+            f"{found.name} has not begun: the data ends on {today}",
+            action="Give a period that has begun. Without --period, the report is about the last "
+            "month.",
         )
     is_over = found.ends < today
     return found if is_over else replace(found, days=(today - found.begins).days + 1)
@@ -80,9 +81,10 @@ def read_period(text: str, today: date) -> ReportPeriod:
 def read_compared(
     texts: Sequence[str], period: ReportPeriod, today: date
 ) -> tuple[ReportPeriod, ...]:
-    """The periods beside which `period` is shown, each once.
+    """Return the distinct periods to compare `period` with.
 
-    Raises `UnknownName` for what names none, `Misused` for one of another length or too many.
+    Raises `UnknownName` for an invalid period, and `Misused` for another length or too many
+    periods.
     """
     found: list[ReportPeriod] = []
     for text in texts or COMPARED_DEFAULT:
@@ -94,7 +96,7 @@ def read_compared(
             raise Misused(
                 f"{each.name} is a {each.noun}, but {period.name} is a {period.noun}; compare"
                 " periods of the same length",
-                action=f"Name another {period.noun}, or one of {', '.join(COMPARED_DEFAULT)}.",
+                action=f"Give another {period.noun}, or one of {', '.join(COMPARED_DEFAULT)}.",
             )
         if each not in (*found, period):
             found.append(each)
@@ -123,6 +125,6 @@ def _written(text: str, today: date, others: Sequence[str] = ()) -> ReportPeriod
 
 
 def _moved(day: date, months: int) -> date:
-    """The first day of the month so many months from a month's first day."""
+    """Return the first day of the month this number of months after a month's first day."""
     place = day.year * 12 + day.month - 1 + months
     return date(place // 12, place % 12 + 1, 1)

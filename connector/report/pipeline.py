@@ -1,4 +1,4 @@
-"""Candidates and jobs: how far they come, and how long it takes."""
+"""Figures on candidates and jobs: stages that they reach, and durations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from connector.report.published import PublishedFile, Row, months
 # -- Candidates ------------------------------------------------------------------------------------
 
 _DECIDED_MIN = 5
-"""A rate of fewer decisions than these says nothing about a stage."""
+"""Smallest number of decisions for which the rate of a stage is shown."""
 
 _MONTHS = 12
 
@@ -40,7 +40,7 @@ _FUNNEL = Figure(
     key="funnel",
     title="Conversion by stage",
     mart="sum_stage_conversion",
-    # Candidates who skipped were seen in a later stage and never in an earlier one.
+    # Candidates who skipped a stage were seen in a later stage and never in this one.
     sql="WITH seen AS (SELECT candidate_id, max(stage_order) AS furthest, list(stage_order) AS "
     "observed FROM marts.fct_stage_conversion GROUP BY candidate_id), rates AS (SELECT * REPLACE "
     "(replace(stage, '_', ' ') AS stage), advanced + arrived AS further, "
@@ -57,17 +57,18 @@ _FUNNEL = Figure(
     "arg_min(advanced, stage_order) OVER () AS the_advanced, "
     "arg_min(entered, stage_order) OVER () AS the_entered FROM rates ORDER BY stage_order",
     headings=parse_headings(
-        "stage Stage; entered Candidates; advanced Advanced; arrived At the end; in_progress "
-        "Not decided; lost Lost; deleted Deleted; conversion_rate Of all; decided_rate Of decided"
+        "stage Stage; entered Candidates; advanced Advanced; arrived In the last stage; "
+        "in_progress Not decided; lost Lost; deleted Deleted; conversion_rate Share of all; "
+        "decided_rate Share of decided"
     ),
-    caption="From each stage to a later one",
+    caption="Candidates who advanced from each stage to a later one",
     findings=(
         "{the_worst} loses most: {the_lost/the_decided decided candidate} dropped out.",
         "{the_advanced/the_entered candidate} in {the_first} advanced.",
     ),
     notes=(
         "{the_skipping/the_everybody candidate} were seen in a later stage but not in every "
-        "earlier one: they passed it between two pulls, or before the first.",
+        "earlier one: they passed the earlier stage between two pulls, or before the first pull.",
     ),
     empty="No candidate has been in a stage of the pipeline yet.",
     counted="entered",
@@ -137,8 +138,8 @@ _OFFERS = Figure(
 CANDIDATES = Section(
     "candidates",
     "Candidates",
-    "Each person counts once, whatever jobs they were considered for: a candidate's status says "
-    "nothing about which job it was for.",
+    "Each person counts once, even if considered for several jobs: a candidate's status does not "
+    "name a job.",
     (_STAGES, _FUNNEL, _OFFERS),
 )
 
@@ -152,7 +153,7 @@ JOBS_BY_AGE = (
     "AS bands(place, age_band) FULL JOIN marts.fct_job_ageing USING (age_band) "
     "GROUP BY place, age_band ORDER BY place NULLS LAST"
 )
-"""Open jobs by the band of their age, with the bands that have none."""
+"""Query of open jobs by age band, including empty bands."""
 
 
 _PLACED = (
@@ -160,7 +161,7 @@ _PLACED = (
     "(SELECT DISTINCT candidate_id, job_id FROM marts.fct_interviews WHERE outcome = 'held') AS i "
     "ON i.candidate_id = p.candidate_id AND i.job_id = p.job_id"
 )
-"""Placed candidates, and the interviews held with them for the same job."""
+"""Query of placed candidates, and their interviews for the same job."""
 
 _PAIRS = {
     "candidate_job_pairs_interviewed": "interviewed",
@@ -287,9 +288,7 @@ _CLIENTS = Figure(
         "position_placed_rate Positions with a placement"
     ),
     caption="The {rows client} with the most decided jobs",
-    findings=(
-        "{the_filled/the_decided decided job} are marked filled, over {the_clients client}.",
-    ),
+    findings=("{the_filled/the_decided decided job} are marked filled, at {the_clients client}.",),
     notes=(
         "{the_differing/the_compared comparable counter} of the platform differ from the loaded "
         "records.",
@@ -312,8 +311,8 @@ _CLIENTS = Figure(
 JOBS = Section(
     "jobs",
     "Jobs",
-    "Each vacancy counts once, and a candidate once for each job. Candidates meet jobs only in "
-    "bookings.",
+    "Each job counts once, and a candidate counts once for each job. Only bookings connect "
+    "candidates with jobs.",
     (_MET, _AGEING, _WORTH, _CLIENTS),
 )
 
@@ -323,7 +322,7 @@ JOBS = Section(
 _WIDTHS = (1, 2, 5, 7, 14, 30, 60, 90, 180, 365)
 _BANDS_MAX = 10
 _CALENDAR = (0, 7, 14, 30, 60, 90, 180, 365, 730)
-"""Bands of a week to two years, for days of which a few are very long."""
+"""Band limits from a week to two years, for durations with a few very long ones."""
 _MEMBERS_MAX = 12
 
 _QUANTILES = {
@@ -334,7 +333,7 @@ _QUANTILES = {
     "p90_days": "90th percentile",
 }
 
-# No one waits to leave the last stage, or one for the lost.
+# No one leaves the last stage or a stage of lost candidates.
 _STAYS = (
     "SELECT * REPLACE (replace(stage, '_', ' ') AS stage), "
     "stage_kind <> 'lost' AND (max(stage_order) OVER () IS NULL "
@@ -391,7 +390,7 @@ _IN_STAGES = Figure(
 
 
 def _bands(published: PublishedFile, verb: str) -> Sequence[Row]:
-    """Bands of days that spread the values best; the last one is open."""
+    """Return the bands of days that spread the values best; the last band is open."""
     column = f"days_to_{verb}"
     found = published.rows(
         f"SELECT {column}::INTEGER AS days, count(*) AS number, "
@@ -422,7 +421,7 @@ def _bands(published: PublishedFile, verb: str) -> Sequence[Row]:
 def _time_to(
     verb: str, title: str, *, noun: str, whole: str, group_by: str, empty: str, waiting: str = ""
 ) -> Figure:
-    """Figure of the days until something ends, in bands, and by group and consultant."""
+    """Return the figure of the days until an event, in bands, and by group and consultant."""
     wanted = f"{whole} measured p50_days p90_days {waiting}".split()
     constants = ", ".join(f"max({n}) FILTER (group_by = 'all') OVER () AS the_{n}" for n in wanted)
     place = f"list_position(['all', '{group_by}', 'consultant'], s.group_by)"
@@ -472,9 +471,9 @@ def _time_to(
 TIME = Section(
     "time",
     "Time",
-    "Medians and percentiles. In stages, candidates who still wait count for as long as they were "
-    "watched. Of jobs and placements, only completed times are included: compare them with the "
-    "jobs that are still open.",
+    "Times are medians and percentiles. In stages, candidates who are still there count with their "
+    "time so far. For jobs and placements, only completed times count: compare them with the jobs "
+    "that are still open.",
     (
         _IN_STAGES,
         _time_to(

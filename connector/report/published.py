@@ -1,7 +1,6 @@
-"""Published file as the report reads it: rows, columns, comments.
+"""Published file as the report reads it: rows, columns and comments.
 
-Everything is asked through one connection, so that a publication in between cannot mix two
-times on one page.
+All queries use one connection, so that the page shows a single publication.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _LABEL = re.compile(rf"^\s*({'|'.join(_PARTS)}):\s*", re.MULTILINE)
 
 
 def read_contract(comment: str) -> dict[str, str]:
-    """A mart's comment by its parts; one without parts is a definition."""
+    """Return the parts of a mart's comment; a comment without parts is a definition."""
     pieces = _LABEL.split(comment)
     found = {"Definition": pieces[0], **dict(zip(pieces[1::2], pieces[2::2], strict=True))}
     joined = {part: " ".join(text.split()) for part, text in found.items()}
@@ -39,15 +38,15 @@ def read_contract(comment: str) -> dict[str, str]:
 
 
 def printable(text: str) -> str:
-    """The text without characters that a drawing or a page cannot hold; line ends stay.
+    """Return the text without characters that a drawing or a page cannot contain; keep line ends.
 
-    The library that draws ends the whole process at a character that XML forbids.
+    The drawing library ends the process at a character that XML forbids.
     """
     return neutralise(_NOT_IN_XML.sub(_REPLACEMENT, text), keeping="\n")
 
 
 class PartMissing(Exception):
-    """The file lacks a mart or a column that a query reads; the message names it."""
+    """Error for a mart or column that a query needs and the file lacks; the message names it."""
 
 
 class PublishedFile:
@@ -57,9 +56,9 @@ class PublishedFile:
         self._ask = ask
 
     def rows(self, sql: str) -> list[Row]:
-        """Rows of a query, by their columns' names; times by the account's clock.
+        """Return the rows of a query by column name, with times in the account's zone.
 
-        `{today}` is the day that the marts take for today. Raises `PartMissing`.
+        `{today}` is the day that the marts use as today. Raises `PartMissing`.
         """
         if "{today}" in sql:
             day = "NULL::DATE" if self.today is None else f"DATE '{self.today}'"
@@ -87,17 +86,17 @@ class PublishedFile:
             raise PartMissing(", no ".join(absent))
 
     def local(self, at: datetime) -> datetime:
-        """The time by the account's clock."""
+        """Return the time in the account's zone."""
         return at.astimezone(ZoneInfo(self.zone))
 
     def row(self, sql: str) -> Row:
-        """The one row of a query that always returns one."""
+        """Return the only row of a query."""
         (found,) = self.rows(sql)
         return found
 
     @cached_property
     def _columns(self) -> Mapping[str, Mapping[str, str]]:
-        """The columns of every table and view, by `schema.table`, each with its comment."""
+        """Columns of every table and view, by `schema.table`, each with its comment."""
         found: dict[str, dict[str, str]] = {}
         for row in self.rows(
             "SELECT schema_name || '.' || table_name AS owner, column_name, comment "
@@ -108,7 +107,7 @@ class PublishedFile:
 
     @cached_property
     def marts(self) -> Mapping[str, str]:
-        """The comment of each mart that there is."""
+        """Comments of all marts."""
         rows = self.rows(
             f"SELECT table_name, comment FROM duckdb_tables() WHERE schema_name = '{MARTS}' "
             f"UNION ALL SELECT view_name, comment FROM duckdb_views() "
@@ -117,20 +116,20 @@ class PublishedFile:
         return {row["table_name"]: row["comment"] or "" for row in rows}
 
     def has(self, table: str) -> bool:
-        """Whether the file has the table or view, named with its schema."""
+        """Return True if the file has the table or view, named with its schema."""
         return table in self._columns
 
     def contract(self, mart: str) -> dict[str, str]:
-        """The parts of the mart's comment: Definition, Grain and so on."""
+        """Return the parts of the mart's comment: Definition, Grain and so on."""
         return read_contract(self.marts.get(mart, ""))
 
     def meaning(self, mart: str, column: str) -> str:
-        """The comment of a mart's column; "" where there is none."""
+        """Return the comment of a mart's column; "" if it has none."""
         return self._columns.get(f"{MARTS}.{mart}", {}).get(column, "")
 
     @cached_property
     def as_of(self) -> datetime | None:
-        """The time that the marts take for now; None if nothing was ever proven."""
+        """Time that the marts use as now; None if no resource was ever verified."""
         if self._has_moment:
             return self._moment("SELECT epoch_us(max(as_of_at)) AS at FROM staging.as_of")
         return self._moment(
@@ -158,7 +157,7 @@ class PublishedFile:
 
     @cached_property
     def today(self) -> date | None:
-        """The day of that time, in the account's zone where the file has it."""
+        """Day of that time, in the account's zone if the file has it."""
         if self.as_of is not None and self._has_moment:
             day: date = self.row("SELECT max(as_of_date) AS day FROM staging.as_of")["day"]
             return day
@@ -166,7 +165,7 @@ class PublishedFile:
 
     @cached_property
     def zone(self) -> str:
-        """The account's time zone where the file has it, else UTC."""
+        """Time zone of the account if the file has it, else UTC."""
         if not self._has_moment:
             return "UTC"
         return str(self.row("SELECT max(time_zone) AS zone FROM staging.as_of")["zone"])
@@ -174,13 +173,13 @@ class PublishedFile:
 
 @contextmanager
 def open_published(path: Path) -> Iterator[PublishedFile]:
-    """The published file, open to be read.
+    """Open the published file for reading.
 
-    Raises `NothingPublished` where there is no file, `MartsMissing` where it has no marts, or
-    another `WarehouseError`.
+    Raises `NothingPublished` if there is no file, `MartsMissing` if it has no marts, or another
+    `WarehouseError`.
     """
     if not path.exists():
-        raise NothingPublished(f"{path} is not there: nothing was published yet")
+        raise NothingPublished(f"{path} does not exist: nothing has been published yet")
     with open_snapshot(path) as ask:
         published = PublishedFile(ask)
         if not published.marts:
@@ -189,11 +188,11 @@ def open_published(path: Path) -> Iterator[PublishedFile]:
 
 
 def total(rows: Sequence[Row], column: str) -> Any:
-    """The column added up over the rows, nulls left out; 0 where there is nothing."""
+    """Return the sum of the column over the rows without nulls; 0 without values."""
     return sum(row[column] for row in rows if row[column] is not None)
 
 
 def months(begins: date, ends: date) -> list[date]:
-    """The first day of every month from the one of `begins` to the one of `ends`."""
+    """Return the first day of every month from the month of `begins` to the month of `ends`."""
     places = range(begins.year * 12 + begins.month - 1, ends.year * 12 + ends.month)
     return [date(place // 12, place % 12 + 1, 1) for place in places]

@@ -1,211 +1,192 @@
-"""One request and its answer, from the first byte to the last: `HttpExchange`.
+"""One request and its response, and the middleware that performs faults.
 
-A fault performs an exchange through these few verbs and needs to know nothing of ASGI. The
-exchange knows no resource and no rule of the API; serving is the application's.
+A fault performs an `HttpExchange` through a few verbs and needs no knowledge of ASGI.
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
+import json
+import logging
+import time
 from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, assert_never
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from datetime import datetime
+from email.utils import format_datetime
+from typing import Any, Protocol
 
-from starlette.types import Message, Receive, Scope, Send
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from connector.sandbox.behaviour import Behaviours
+from connector.catalog import CATALOG
+from connector.sandbox.api_answer import Body, Rejection
+from connector.sandbox.request_limits import RequestLimits
+from connector.sandbox.store import Store
 
-if TYPE_CHECKING:
-    from connector.sandbox.app import Application
-
-# -- Limits ----------------------------------------------------------------------------------------
-# How many requests are left: the minute's window and the month's allowance (API 8).
-#
-# Both belong to the workspace's plan and are shared by its keys. The clock is passed into every
-# call. This module sends nothing; the application asks it before each request and shows its
-# figures in the headers.
-
-
-WINDOW_SECONDS = 60
-PER_MINUTE_DEFAULT = 1_000_000
-"""The limit where none is asked for: headers are always sent, and no one meets it."""
-
-
-@dataclass(frozen=True, slots=True)
-class RateFigures:
-    """Figures of the three headers; `reset_at` is a Unix timestamp in whole seconds."""
-
-    limit: int
-    remaining: int
-    reset_at: int
-
-
-class RequestLimits:
-    """Counts requests within a minute and within a calendar month (UTC)."""
-
-    def __init__(
-        self, behaviours: Behaviours, *, per_minute: int | None, per_month: int | None
-    ) -> None:
-        self.per_minute = PER_MINUTE_DEFAULT if per_minute is None else per_minute
-        self.per_month = per_month
-        self._behaviours = behaviours
-        # When requests leave the window, with how many: one entry, unless the window slides.
-        self._leaving: deque[tuple[float, int]] = deque()
-        self._spent = 0
-        self._month = (0, 0)
-        self._spent_in_month = 0
-
-    def spend(self, now: datetime) -> bool:
-        """Count one request, if one is left; says whether it was."""
-        self._forget(now)
-        if self._spent >= self.per_minute or self._is_month_spent():
-            return False
-        leaves_at, together = self._end(now), 0
-        if self._leaving and self._leaving[-1][0] == leaves_at:
-            _, together = self._leaving.pop()
-        self._leaving.append((leaves_at, together + 1))
-        self._spent += 1
-        self._spent_in_month += 1
-        return True
-
-    def allowance(self, now: datetime) -> RateFigures:
-        """Return the figures of the rate headers at this time."""
-        self._forget(now)
-        remaining = self.per_minute - self._spent
-        reset_at = self._leaving[0][0] if self._leaving else self._end(now)
-        if self._is_month_spent():
-            remaining = 0
-            if self._behaviours.month_reset == "month":
-                reset_at = _next_month(now).timestamp()
-        return RateFigures(self.per_minute, remaining, math.ceil(reset_at))
-
-    def _is_month_spent(self) -> bool:
-        return self.per_month is not None and self._spent_in_month >= self.per_month
-
-    def _end(self, now: datetime) -> float:
-        """Return the time at which a request of this time leaves the window."""
-        at = now.timestamp()
-        if self._behaviours.rate_window == "aligned":
-            return at - at % WINDOW_SECONDS + WINDOW_SECONDS
-        if self._behaviours.rate_window == "first_request" and self._leaving:
-            return self._leaving[0][0]
-        return at + WINDOW_SECONDS
-
-    def _forget(self, now: datetime) -> None:
-        """Drop what belongs to an earlier window or month."""
-        while self._leaving and now.timestamp() >= self._leaving[0][0]:
-            self._spent -= self._leaving.popleft()[1]
-        month = (now.astimezone(UTC).year, now.astimezone(UTC).month)
-        if month != self._month:
-            self._month, self._spent_in_month = month, 0
-
-
-def _next_month(now: datetime) -> datetime:
-    first = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    return (first + timedelta(days=32)).replace(day=1)
-
-
-# -- Exchange --------------------------------------------------------------------------------------
-#
-
-
-JSON = b"application/json"
+PREFIX = "/api/v1"
+BODY_BYTES_MAX = 10 * 1024 * 1024
+LOG_ENTRIES_MAX = 200_000
 HANG_UP_SECONDS_MAX = 5
 """How long the end of a connection may take before the exchange is given up."""
+_LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """Answer before it is sent; `headers` replace those that the sandbox adds."""
+class LoggedRequest:
+    """One request in the log, without its key; `status` is None if no response was begun."""
 
-    status: int
-    body: bytes
-    content_type: bytes = JSON
-    headers: Mapping[bytes, bytes] = field(default_factory=dict)
-    has_rate_headers: bool = True
-    is_length_known: bool = True
+    method: str
+    path: str
+    query: str
+    status: int | None
+    at: datetime
+    monotonic_seconds: float
+
+
+class Fault(Protocol):
+    """One way in which an exchange goes wrong."""
+
+    async def perform(self, exchange: HttpExchange) -> None:
+        """Carry the exchange to its end."""
+
+
+class FaultMiddleware:
+    """ASGI middleware that adds the headers of every response, performs faults and keeps a log.
+
+    `failures` has the exceptions of the application, which are answered 500; `delayed` the effects
+    that `HttpExchange.delay` put off.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        store: Store,
+        limits: RequestLimits,
+        match_fault: Callable[[str, str], Fault | None],
+    ) -> None:
+        self.app, self.store, self.limits = app, store, limits
+        self.log: deque[LoggedRequest] = deque(maxlen=LOG_ENTRIES_MAX)
+        self.failures: list[Exception] = []
+        self.delayed: deque[Callable[[], Coroutine[Any, Any, Response]]] = deque()
+        self._match_fault = match_fault
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request, or perform the fault that matches it."""
+        body = bytearray()
+        message: Message = {"more_body": True}
+        # A body beyond the maximum is read and thrown away; of a client that left, nothing comes.
+        while message.get("more_body", False):
+            message = await receive()
+            if len(body) <= BODY_BYTES_MAX:
+                body += message.get("body", b"")
+        exchange = HttpExchange(self, scope, bytes(body), receive, send)
+        fault = self._match_fault(exchange.method, exchange.path)
+        if fault is None:
+            await exchange.send(await exchange.serve())
+        else:
+            await fault.perform(exchange)
+
+    def add_headers(self, response: Response, *, rate_headers: bool) -> None:
+        """Add the headers that every response has (API 8.3) and this one lacks."""
+        behaviours, now = self.store.behaviours, self.store.clock()
+        added: list[tuple[bytes, bytes]] = []
+        if behaviours.date_header == "shown":
+            added.append((b"date", format_datetime(now, usegmt=True).encode()))
+        is_success = response.status_code < 400
+        shows = {"always": True, "success_only": is_success, "never": False}
+        if rate_headers and shows[behaviours.rate_headers]:
+            figures = self.limits.allowance(now)
+            added.append((b"x-ratelimit-limit", b"%d" % figures.limit))
+            added.append((b"x-ratelimit-remaining", b"%d" % figures.remaining))
+            added.append((b"x-ratelimit-reset", b"%d" % figures.reset_at))
+        own = {name for name, _ in response.raw_headers}
+        response.raw_headers += [each for each in added if each[0] not in own]
 
 
 class HttpExchange:
-    """One request on its way through the server."""
+    """One request on its way through the server, with its parts and what a fault does to it."""
 
     def __init__(
-        self, server: Application, scope: Scope, body: bytes, receive: Receive, send: Send
+        self, server: FaultMiddleware, scope: Scope, body: bytes, receive: Receive, send: Send
     ) -> None:
         self.scope, self.body = scope, body
-        self.is_gone = self.is_recorded = False
+        self.method: str = scope["method"]
+        self.path: str = scope["path"]
+        self.store, self.limits = server.store, server.limits
+        self.is_gone = False
         self._server, self._receive, self._send = server, receive, send
+        self._is_logged = False
 
-    @property
-    def method(self) -> str:
-        """The request's method."""
-        method: str = self.scope["method"]
-        return method
-
-    @property
-    def path(self) -> str:
-        """The request's path, without the query."""
-        path: str = self.scope["path"]
-        return path
-
-    def now(self) -> datetime:
-        """The server's time."""
-        return self._server.now()
-
-    def allowance(self) -> RateFigures:
-        """Return the present figures of the rate headers."""
-        return self._server.allowance()
-
-    async def serve(self, *, at: datetime | None = None, query: bytes | None = None) -> Reply:
+    async def serve(self, *, at: datetime | None = None, query: str | None = None) -> Response:
         """Let the application answer, with the request's effect; nothing is sent yet.
 
-        With `query`, the request is served as if it had that query.
+        Args:
+            at: Date of the effect; now if not given.
+            query: Query that replaces the request's.
         """
-        scope = self.scope if query is None else {**self.scope, "query_string": query}
-        return await self._server.serve(scope, self.body, at)
+        scope = {**self.scope, "sandbox.at": at}
+        if query is not None:
+            scope["query_string"] = query.encode()
+        messages: list[Message] = []
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": self.body}
+
+        async def send(message: Message) -> None:
+            messages.append(message)
+
+        try:
+            await self._server.app(scope, receive, send)
+        except Exception as failure:  # the owner of the sandbox raises it in the end
+            self._server.failures.append(failure)
+            _LOGGER.error("%s %s failed", self.method, self.path, exc_info=failure)
+            body = Rejection(500, "The server failed.").body(self.store.behaviours)
+            return JSONResponse(body, 500)
+        start, *parts = messages
+        response = Response(b"".join(each.get("body", b"") for each in parts), start["status"])
+        response.raw_headers = list(start["headers"])
+        return response
+
+    def delay(self) -> None:
+        """Put the effect off until it is applied, long after the client has gone."""
+        self._server.delayed.append(self.serve)
 
     def other_record(self) -> Body | None:
-        """An existing record of the requested resource that is not the requested one.
+        """Return a record of the requested resource that is not the requested one, or None.
 
-        If the body has a natural key, it is a record of that key, where there is one. None if there
-        is no other record.
+        A record with a natural key of the request's body comes first.
         """
-        return self._server.other_record(self.path, self.body)
+        parts = self.path.removeprefix(PREFIX).strip("/").split("/")
+        paths = {each.path.strip("/").split("/")[0]: each for each in CATALOG.values()}
+        if (declaration := paths.get(parts[0])) is None:
+            return None
+        body = json.loads(self.body) if self.body else {}
+        records = self.store.records(declaration.name)
+        others = [each for id, each in records.items() if id not in parts]
+        for key in declaration.natural_keys:
+            for each in others:
+                if all(body.get(name) and each[name] == body[name] for name in key):
+                    return each
+        return others[0] if others else None
 
-    def reply(self, status: int, body: bytes, content_type: bytes = JSON) -> Reply:
-        """An answer that the application did not give."""
-        return Reply(status, body, content_type)
+    async def send(self, response: Response, *, rate_headers: bool = True) -> None:
+        """Send the whole response."""
+        await self.send_head(response, rate_headers=rate_headers)
+        # For HEAD, uvicorn leaves the body out.
+        await self.send_part(bytes(response.body), is_last=True)
 
-    def postpone(self) -> None:
-        """Keep the effect until it is released, long after the client has gone."""
-        self._server.postpone_effect(self.serve)
+    async def send_head(self, response: Response, *, rate_headers: bool = True) -> None:
+        """Send the status and the headers. From here on the request is in the log."""
+        self._log(response.status_code)
+        self._server.add_headers(response, rate_headers=rate_headers)
+        start = {"type": "http.response.start", "status": response.status_code}
+        await self._send({**start, "headers": response.raw_headers})
 
-    async def send(self, reply: Reply) -> None:
-        """Send the whole answer."""
-        await self.send_head(reply)
-        # For HEAD the server itself leaves the body out.
-        await self._send({"type": "http.response.body", "body": reply.body})
-
-    async def send_head(self, reply: Reply) -> None:
-        """Send the status and the headers. The exchange is in the log from here on."""
-        self._server.record(self, reply.status)
-        start: Message = {
-            "type": "http.response.start",
-            "status": reply.status,
-            "headers": self._server.headers(reply),
-        }
-        await self._send(start)
-
-    async def send_part(self, part: bytes) -> None:
-        """Send a part of the body; more follows."""
-        await self._send({"type": "http.response.body", "body": part, "more_body": True})
-
-    async def finish(self) -> None:
-        """End the body."""
-        await self._send({"type": "http.response.body", "body": b""})
+    async def send_part(self, part: bytes, *, is_last: bool = False) -> None:
+        """Send a part of the body."""
+        await self._send({"type": "http.response.body", "body": part, "more_body": not is_last})
 
     async def wait(self, seconds: float) -> None:
         """Wait, but no longer than the client does: its leaving ends the wait."""
@@ -221,84 +202,15 @@ class HttpExchange:
 
     async def drop(self) -> None:
         """End the connection, once what was sent has left."""
-        self._server.record(self, None)
+        self._log(None)
         self.scope["state"]["sandbox.hang_up"]()
         await self.wait(HANG_UP_SECONDS_MAX)
 
-
-# -- Answer ----------------------------------------------------------------------------------------
-# What the store says: an `ApiAnswer`, or a `Rejection` with the API's error body (API 4, 7).
-#
-# This module knows no HTTP beyond status numbers; the application turns both into responses.
-
-
-Body = dict[str, Any]
-"""A JSON object, as a request or an answer carries it."""
-
-CODES: Mapping[int, str] = {
-    400: "bad_request",
-    401: "unauthorized",
-    403: "forbidden",
-    404: "not_found",
-    405: "method_not_allowed",
-    422: "validation_error",
-    429: "rate_limit_exceeded",
-    500: "server_error",
-}
-"""The `error` of each status; the API shows that of 422 alone (API 7.3)."""
-
-
-@dataclass(frozen=True, slots=True)
-class ApiAnswer:
-    """A success: its status and its envelope, which is None for 204."""
-
-    status: int
-    body: Body | None
-
-    @property
-    def record(self) -> Body:
-        """The `data` of an answer about one record. Raises `KeyError` for a delete's."""
-        record: Body = (self.body or {})["data"]
-        return record
-
-    @property
-    def items(self) -> list[Body]:
-        """The `data` of a list. Raises `KeyError` for a delete's answer."""
-        items: list[Body] = (self.body or {})["data"]
-        return items
-
-    @property
-    def pagination(self) -> dict[str, int]:
-        """The `pagination` of a list. Raises `KeyError` for other answers."""
-        pagination: dict[str, int] = (self.body or {})["pagination"]
-        return pagination
-
-
-class Rejection(Exception):
-    """Refusal of a request: status, sentence, and messages by field for 422."""
-
-    def __init__(
-        self, status: int, message: str, errors: Mapping[str, Sequence[str]] | None = None
-    ) -> None:
-        super().__init__(f"{status}: {message}")
-        self.status, self.message = status, message
-        self.errors = None if errors is None else {k: list(v) for k, v in errors.items()}
-
-    def body(self, behaviours: Behaviours) -> Body:
-        """The error body of API 7; for statuses other than 422 as `error_bodies` says."""
-        if self.errors is not None:
-            return {"error": CODES[self.status], "message": self.message, "errors": self.errors}
-        match behaviours.error_bodies:
-            case "full":
-                return {"error": CODES.get(self.status, "error"), "message": self.message}
-            case "message":
-                return {"message": self.message}
-            case "empty":
-                return {}
-            case other:
-                assert_never(other)
-
-
-def validation_rejection(errors: Mapping[str, Sequence[str]]) -> Rejection:
-    """The 422 for these messages by field (API 7.1)."""
-    return Rejection(422, "The given data was invalid.", errors)
+    def _log(self, status: int | None) -> None:
+        """Note the request once: a response that breaks off keeps its status."""
+        if self._is_logged:
+            return
+        self._is_logged = True
+        query = self.scope["query_string"].decode("latin-1")
+        at, now = self.store.clock(), time.monotonic()
+        self._server.log.append(LoggedRequest(self.method, self.path, query, status, at, now))

@@ -12,20 +12,22 @@ import json
 import random as chance
 import re
 import shlex
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from email.utils import format_datetime
 from fnmatch import fnmatchcase
 from inspect import signature
 from threading import RLock
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 from urllib.parse import parse_qsl, urlencode
 
 from pydantic import TypeAdapter, ValidationError
+from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from connector.errors import SettingsError, UnknownName
-from connector.sandbox.exchange import CODES, JSON, HttpExchange, Reply
+from connector.sandbox.api_answer import CODES
+from connector.sandbox.exchange import Fault, HttpExchange
 
 When = Literal["before", "after"]
 """Whether the fault comes before the request has had its effect, or after."""
@@ -34,13 +36,6 @@ _HTML = b"<!doctype html><html><head><title>%d</title></head><body><h1>Error</h1
 _DAYS_FAR = 20
 # A drip sends its body in this many parts.
 _DRIPS = 8
-
-
-class Fault(Protocol):
-    """One way in which an exchange goes wrong."""
-
-    async def perform(self, exchange: HttpExchange) -> None:
-        """Carry the exchange to its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +62,7 @@ class Status:
         if self.when == "after":
             await exchange.serve()
         body = {"error": CODES.get(self.status, "error"), "message": "Something went wrong."}
-        await exchange.send(exchange.reply(self.status, json.dumps(body).encode()))
+        await exchange.send(JSONResponse(body, self.status))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +76,8 @@ class HtmlPage:
         """Answer with the page."""
         if self.when == "after":
             await exchange.serve()
-        reply = exchange.reply(self.status, _HTML % self.status, b"text/html; charset=utf-8")
-        await exchange.send(replace(reply, has_rate_headers=False))
+        page = HTMLResponse(_HTML % self.status, self.status)
+        await exchange.send(page, rate_headers=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +88,15 @@ class NotJson:
 
     async def perform(self, exchange: HttpExchange) -> None:
         """Serve, and answer with another body."""
-        reply = await exchange.serve()
-        await exchange.send(replace(reply, body=self.body))
+        status = (await exchange.serve()).status_code
+        await exchange.send(Response(self.body, status, media_type="application/json"))
 
 
 @dataclass(frozen=True, slots=True)
 class Drop:
     """The connection ends without an answer.
 
-    The effect has been, will never be, or comes `later`: when `Faults.release` is called.
+    The effect has been, will never be, or comes `later`: at `Sandbox.apply_delayed_effects`.
     """
 
     effect: Literal["none", "applied", "later"] = "none"
@@ -111,7 +106,7 @@ class Drop:
         if self.effect == "applied":
             await exchange.serve()
         if self.effect == "later":
-            exchange.postpone()
+            exchange.delay()
         await exchange.drop()
 
 
@@ -121,9 +116,9 @@ class Truncated:
 
     async def perform(self, exchange: HttpExchange) -> None:
         """Send the head and a half."""
-        reply = await exchange.serve()
-        await exchange.send_head(reply)
-        await exchange.send_part(reply.body[: len(reply.body) // 2])
+        response = await exchange.serve()
+        await exchange.send_head(response)
+        await exchange.send_part(bytes(response.body[: len(response.body) // 2]))
         await exchange.drop()
 
 
@@ -135,8 +130,9 @@ class Endless:
 
     async def perform(self, exchange: HttpExchange) -> None:
         """Send until nobody listens."""
-        reply = await exchange.serve()
-        await exchange.send_head(replace(reply, is_length_known=False))
+        response = await exchange.serve()
+        del response.headers["content-length"]
+        await exchange.send_head(response)
         while not exchange.is_gone:
             await exchange.send_part(self.part)
             # A turn of the loop: it is here that the client's leaving is noticed.
@@ -151,13 +147,14 @@ class Drip:
 
     async def perform(self, exchange: HttpExchange) -> None:
         """Send slowly."""
-        reply = await exchange.serve()
-        await exchange.send_head(reply)
-        size = -(-len(reply.body) // _DRIPS) or 1
-        for start in range(0, len(reply.body), size):
+        response = await exchange.serve()
+        body = bytes(response.body)
+        await exchange.send_head(response)
+        size = -(-len(body) // _DRIPS) or 1
+        for start in range(0, len(body), size):
             await exchange.wait(self.seconds)
-            await exchange.send_part(reply.body[start : start + size])
-        await exchange.finish()
+            await exchange.send_part(body[start : start + size])
+        await exchange.send_part(b"", is_last=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,20 +170,18 @@ class Limited:
     async def perform(self, exchange: HttpExchange) -> None:
         """Refuse."""
         body = {"error": CODES[429], "message": "Too many requests."}
-        reply = exchange.reply(429, json.dumps(body).encode())
-        now = exchange.now()
-        right = exchange.allowance().reset_at
+        now = exchange.store.clock()
+        right = exchange.limits.allowance(now).reset_at
         at = {
             "right": right,
-            "missing": right,
             "far": int((now + timedelta(days=_DAYS_FAR)).timestamp()),
             "past": int(now.timestamp()) - 60,
             "seconds": right - int(now.timestamp()),
-        }[self.reset]
-        claims = {b"x-ratelimit-remaining": b"0", b"x-ratelimit-reset": str(at).encode()}
+        }.get(self.reset)
+        claims = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(at)}
         if self.reset == "missing":
             claims = {}
-        await exchange.send(replace(reply, has_rate_headers=bool(claims), headers=claims))
+        await exchange.send(JSONResponse(body, 429, claims), rate_headers=bool(claims))
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +192,9 @@ class WrongRateHeaders:
 
     async def perform(self, exchange: HttpExchange) -> None:
         """Serve, with other headers."""
-        reply = await exchange.serve()
-        claims = {name.lower().encode(): value.encode() for name, value in self.headers.items()}
-        await exchange.send(replace(reply, has_rate_headers=bool(claims), headers=claims))
+        response = await exchange.serve()
+        response.headers.update(self.headers)
+        await exchange.send(response, rate_headers=bool(self.headers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,8 +206,7 @@ class Redirect:
 
     async def perform(self, exchange: HttpExchange) -> None:
         """Send the client elsewhere."""
-        reply = exchange.reply(self.status, b"", b"text/html; charset=utf-8")
-        await exchange.send(replace(reply, headers={b"location": self.target.encode()}))
+        await exchange.send(HTMLResponse(b"", self.status, {"location": self.target}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +217,7 @@ class LateCommit:
 
     async def perform(self, exchange: HttpExchange) -> None:
         """Serve, with an earlier date."""
-        begun = exchange.now() - timedelta(seconds=self.seconds)
+        begun = exchange.store.clock() - timedelta(seconds=self.seconds)
         await exchange.send(await exchange.serve(at=begun))
 
 
@@ -238,10 +232,10 @@ class DateSkew:
 
     async def perform(self, exchange: HttpExchange) -> None:
         """Serve the request with a changed `Date` header."""
-        claimed = exchange.now() + timedelta(seconds=self.seconds)
-        date = format_datetime(claimed, usegmt=True).encode()
-        reply = await exchange.serve()
-        await exchange.send(replace(reply, headers={b"date": date}))
+        claimed = exchange.store.clock() + timedelta(seconds=self.seconds)
+        response = await exchange.serve()
+        response.headers["date"] = format_datetime(claimed, usegmt=True)
+        await exchange.send(response)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,17 +248,15 @@ class Crossed:
     async def perform(self, exchange: HttpExchange) -> None:
         """Serve, and put the other record into the answer."""
         other = exchange.other_record()
-        reply = await exchange.serve()
-        if other is None or reply.status >= 400:
-            await exchange.send(reply)
+        response = await exchange.serve()
+        if other is None or response.status_code >= 400:
+            await exchange.send(response)
             return
-        document = json.loads(reply.body) if reply.body else {"message": "Done."}
-        if isinstance(document.get("data"), list):
-            await exchange.send(reply)
-            return
-        body = json.dumps({**document, "data": other}).encode()
-        status = 200 if reply.status == 204 else reply.status
-        await exchange.send(replace(reply, status=status, body=body, content_type=JSON))
+        document = json.loads(bytes(response.body) or b'{"message": "Done."}')
+        if not isinstance(document.get("data"), list):
+            status = 200 if response.status_code == 204 else response.status_code
+            response = JSONResponse({**document, "data": other}, status)
+        await exchange.send(response)
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +275,7 @@ class Merged:
             await exchange.send(await exchange.serve())
             return
         document = {"data": other, "message": "The record was merged."}
-        await exchange.send(exchange.reply(self.status, json.dumps(document).encode()))
+        await exchange.send(JSONResponse(document, self.status))
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,8 +286,8 @@ class TotalHuge:
 
     async def perform(self, exchange: HttpExchange) -> None:
         """Serve, with other numbers."""
-        reply = await exchange.serve()
-        await exchange.send(_with_pagination(reply, total=self.total, total_pages=self.total))
+        response = await exchange.serve()
+        await exchange.send(_with_pagination(response, total=self.total, total_pages=self.total))
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,20 +300,20 @@ class SamePage:
         """Serve the first page under the number of the requested one."""
         query = dict(parse_qsl(exchange.scope["query_string"].decode("latin-1")))
         page = int(query.get("page", "1"))
-        first = urlencode({**query, "page": "1"}).encode()
-        reply = await exchange.serve(query=first)
+        first = urlencode({**query, "page": "1"})
+        response = await exchange.serve(query=first)
         pages = -(-self.total // 100)
         numbers = {"page": page, "total": self.total, "total_pages": pages}
-        await exchange.send(_with_pagination(reply, **numbers))
+        await exchange.send(_with_pagination(response, **numbers))
 
 
-def _with_pagination(reply: Reply, **numbers: float) -> Reply:
-    """The answer to a list with other numbers; any other answer as it is."""
-    document = json.loads(reply.body) if reply.status == 200 and reply.body else {}
+def _with_pagination(response: Response, **numbers: float) -> Response:
+    """Return the response to a list with other numbers; any other response as it is."""
+    document = json.loads(bytes(response.body)) if response.status_code == 200 else {}
     if "pagination" not in document:
-        return reply
+        return response
     document["pagination"] |= numbers
-    return replace(reply, body=json.dumps(document).encode())
+    return JSONResponse(document)
 
 
 KINDS: Mapping[str, type[Fault]] = {
@@ -376,8 +368,6 @@ class Faults:
         self._random = random
         self._lock = RLock()
         self._planned: list[PlannedFault] = []
-        # Before a server is bound there is nothing to release: `int()` is 0.
-        self._release: Callable[[], int] = int
 
     def add(
         self,
@@ -450,11 +440,3 @@ class Faults:
         if matcher.nth not in (None, planned.seen):
             return False
         return matcher.probability >= 1 or self._random.random() < matcher.probability
-
-    def apply_delayed_effects(self) -> int:
-        """Apply the effects that `Drop(effect="later")` delayed; returns their number."""
-        return self._release()
-
-    def bind(self, release: Callable[[], int]) -> None:
-        """Tell what performs the effects that were put off; the server does this once."""
-        self._release = release

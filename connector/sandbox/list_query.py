@@ -12,8 +12,8 @@ from typing import assert_never
 from connector.catalog.field import Filter
 from connector.catalog.resource import Declaration
 from connector.catalog.value import Kind
+from connector.sandbox.api_answer import Rejection, validation_rejection
 from connector.sandbox.behaviour import Behaviours
-from connector.sandbox.exchange import Rejection, validation_rejection
 from connector.sandbox.record_table import RowCondition, read_date
 
 PER_PAGE_DEFAULT = 20

@@ -1,52 +1,60 @@
-"""The sandbox as one thing to start and stop, with uvicorn in its own thread.
-
-Tests and the command use the same class. This module knows sockets and threads; what is served
-is the application's, what is stored the store's.
-"""
+"""The sandbox as one object to start and stop, with uvicorn in its own thread."""
 
 from __future__ import annotations
 
 import asyncio
 import random
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any, Self
 
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
 
 from connector.errors import ConnectorError
-from connector.sandbox.app import ALL_SCOPES, Application, Between, LoggedRequest
+from connector.sandbox.app import ALL_SCOPES, Api, Between
 from connector.sandbox.behaviour import Behaviours
-from connector.sandbox.exchange import RequestLimits
+from connector.sandbox.exchange import FaultMiddleware, LoggedRequest
 from connector.sandbox.faults import Faults
 from connector.sandbox.record_table import Clock, wall_clock
+from connector.sandbox.request_limits import RequestLimits
 from connector.sandbox.seed import seed_store
 from connector.sandbox.store import Store
 
 KEY_DEFAULT = "sandbox-key"
-_THREAD_NAME = "sandbox"
 _START_SECONDS_MAX = 30
 _STOP_SECONDS_MAX = 10
 
 
 class Sandbox:
-    """The API's twin, listening on a port while the `with` block lasts.
+    """A local copy of the API that listens on a port while the `with` block lasts.
 
-        with Sandbox(counts={"jobs": 100, "companies": 5}, behaviours={"delete": "message"}) as it:
-            httpx.get(f"{it.base_url}/api/v1/jobs", headers={"Authorization": f"Bearer {it.key}"})
+        with Sandbox(counts={"jobs": 100, "companies": 5}, behaviours={"delete": "message"}) as box:
+            httpx.get(f"{box.base_url}/api/v1/jobs", headers={"Authorization": f"Bearer {box.key}"})
 
-    `counts` says how many records of each resource are made up (those left out: none), `seed`
-    which; `keys` maps API keys to scopes ("*": all). `rate_limit` is requests a minute and
-    `monthly_limit` requests a calendar month. With `data`, records are kept in that file, and a
-    file that has records is not seeded again. `clock` is the server's time. `between` is called
-    with the store between every two requests.
+    On leaving, the block raises the first exception of the server, if there was one.
 
-    Raises `UnknownName` and `SettingsError` for names and values that do not exist, and on
-    entering `ConnectorError` where the port is taken. On leaving it raises what failed within the
-    server, if anything did.
+    Args:
+        counts: Number of sample records by resource; a resource left out has none.
+        seed: Random seed of the sample records and of the faults.
+        keys: API keys with their scopes; "*" has all scopes.
+        rate_limit: Requests per minute.
+        monthly_limit: Requests per calendar month.
+        behaviours: Switches by name, see docs/SANDBOX.md.
+        data: File in which the records are stored. A file with records is used as it is.
+        clock: The server's time.
+        between: Called with the store between every two requests.
+        host: Address to listen on.
+        port: Port to listen on; 0 picks a free one.
+
+    Raises:
+        UnknownName: A name or a value does not exist.
+        SettingsError: A number is negative, or the file is of another kind.
+        ConnectorError: The port is taken (on entering).
     """
 
     def __init__(
@@ -82,10 +90,13 @@ class Sandbox:
             raise
         self.faults = Faults(random.Random(seed))  # noqa: S311  # as above
         self.limits = RequestLimits(read, per_minute=rate_limit, per_month=monthly_limit)
-        self._app = Application(self.store, keys=keys, limits=self.limits, faults=self.faults)
+        self._api = Api(self.store, keys=keys, limits=self.limits)
+        self._app = FaultMiddleware(
+            self._api.app, store=self.store, limits=self.limits, match_fault=self.faults.match
+        )
         self.between = between
         self._host, self._port = host, port
-        self._running: tuple[_UvicornServer, Thread] | None = None
+        self._running: _Server | None = None
 
     @property
     def base_url(self) -> str:
@@ -101,33 +112,36 @@ class Sandbox:
     @property
     def between(self) -> Between | None:
         """Called with the store before each request that reaches it, but the first."""
-        return self._app.between_requests
+        return self._api.between
 
     @between.setter
     def between(self, between: Between | None) -> None:
-        """Begin to call it, from the second request on; None ends it."""
-        self._app.between_requests = between
+        self._api.between = between
+
+    def apply_delayed_effects(self) -> int:
+        """Apply the effects that `Drop(effect="later")` delayed; return their number."""
+        delayed, number = self._app.delayed, 0
+        while delayed and self._running is not None:
+            self._running.wait_for(delayed.popleft()())
+            number += 1
+        return number
 
     def start(self) -> None:
         """Listen; after `stop`, at the same address as before.
 
-        Raises `ConnectorError` where the address is taken.
+        Raises `ConnectorError` if the address is taken.
         """
-        server = _UvicornServer(self._app)
-        thread = Thread(target=server.run, args=([self._listen()],), name=_THREAD_NAME, daemon=True)
-        thread.start()
+        server = _Server(self._app, self._listen())
+        server.start()
         if not server.is_ready.wait(_START_SECONDS_MAX):
             raise ConnectorError(f"The sandbox did not start within {_START_SECONDS_MAX} s.")
-        self._running = server, thread
+        self._running = server
 
     def stop(self) -> None:
-        """Cut every connection and listen no more, as a dead server; the store stays."""
-        if self._running is None:
-            return
-        server, thread = self._running
-        self._running = None
-        server.leave()
-        thread.join(_STOP_SECONDS_MAX)
+        """Cut every connection and stop listening, as a dead server does; the store stays."""
+        server, self._running = self._running, None
+        if server is not None:
+            server.leave()
 
     def __enter__(self) -> Self:
         try:
@@ -144,9 +158,8 @@ class Sandbox:
             raise self._app.failures[0]
 
     def _listen(self) -> socket.socket:
-        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
-        listener = socket.socket(family)
-        # A port that a sandbox has just left can be taken again at once.
+        listener = socket.socket(socket.AF_INET6 if ":" in self._host else socket.AF_INET)
+        # A port that a sandbox has just left can be taken again immediately.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((self._host, self._port))
@@ -172,47 +185,52 @@ class _Protocol(HttpToolsProtocol):
         self.transport.close()
 
 
-class _UvicornServer(uvicorn.Server):
-    """uvicorn's server, told to leave by an event rather than by a flag that it polls."""
+class _Server(Thread):
+    """A thread that serves the application with uvicorn's protocol until `leave` is called."""
 
-    def __init__(self, app: Application) -> None:
-        super().__init__(
-            uvicorn.Config(
-                app,
-                http=_Protocol,
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                date_header=False,
-            )
-        )
+    def __init__(self, app: ASGIApp, listener: socket.socket) -> None:
+        super().__init__(name="sandbox", daemon=True)
         self.is_ready = Event()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._leaving: asyncio.Event | None = None
+        self._listener = listener
+        self._config = uvicorn.Config(
+            app,
+            ws="none",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            date_header=False,
+        )
+        self._config.load()
+
+    def run(self) -> None:
+        """Serve, on the event loop that uvicorn prefers."""
+        with asyncio.Runner(loop_factory=self._config.get_loop_factory()) as runner:
+            runner.run(self._serve())
+
+    def wait_for(self, work: Coroutine[Any, Any, object]) -> None:
+        """Run the coroutine to its end in this thread's event loop."""
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(_STOP_SECONDS_MAX)
 
     def leave(self) -> None:
         """End the server, from another thread."""
-        if self._loop is not None and self._leaving is not None:
-            self._loop.call_soon_threadsafe(self._leaving.set)
+        self._loop.call_soon_threadsafe(self._leaving.set)
+        self.join(_STOP_SECONDS_MAX)
 
-    async def main_loop(self) -> None:
+    async def _serve(self) -> None:
         self._loop, self._leaving = asyncio.get_running_loop(), asyncio.Event()
+        state = ServerState()
+        server = await self._loop.create_server(
+            lambda: _Protocol(self._config, state, {}), sock=self._listener, backlog=2048
+        )
         self.is_ready.set()
         await self._leaving.wait()
-
-    async def shutdown(self, sockets: Any = None) -> None:
-        for server in self.servers:
-            server.close()
-        for each in sockets or ():
-            each.close()
-        for connection in list(self.server_state.connections):
+        server.close()
+        for connection in list(state.connections):
             if connection.transport is not None:
                 connection.transport.abort()
         # Exchanges that wait for their client notice that it has gone, and end by themselves.
         await asyncio.sleep(0)
-        if tasks := set(self.server_state.tasks):
+        if tasks := set(state.tasks):
             await asyncio.wait(tasks, timeout=_STOP_SECONDS_MAX)
-        for server in self.servers:
-            await server.wait_closed()
+        await server.wait_closed()

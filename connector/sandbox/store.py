@@ -16,8 +16,8 @@ from uuid import UUID
 from connector.catalog import CATALOG
 from connector.catalog import declaration as declared
 from connector.catalog.resource import Declaration, Operation
+from connector.sandbox.api_answer import ApiAnswer, Body, Rejection, validation_rejection
 from connector.sandbox.direct_writes import DirectStore
-from connector.sandbox.exchange import ApiAnswer, Body, Rejection, validation_rejection
 from connector.sandbox.list_query import ListQuery, read_listing
 from connector.sandbox.record_table import RowCondition, Stored, StoredRow, stored_moment
 from connector.sandbox.validation import (

@@ -19,8 +19,8 @@ from connector.catalog import references
 from connector.catalog.field import AcceptedWhen, AtLeastOneOf, Field, FieldInput, RequiredWhen
 from connector.catalog.resource import Declaration
 from connector.catalog.value import Kind, read_datetime
+from connector.sandbox.api_answer import Body, validation_rejection
 from connector.sandbox.behaviour import Behaviours
-from connector.sandbox.exchange import Body, validation_rejection
 from connector.sandbox.record_table import Stored, read_date, stored_moment, truncate_moment
 
 Messages = dict[str, list[str]]

@@ -1,6 +1,6 @@
-"""Readers of cells: one for each column, made once for a file.
+"""Readers of cells: one for each column of a file.
 
-A reader gives a JSON value, as a body takes it, or raises `CellError` with a code and a fix.
+A reader returns the JSON value for a request body, or raises `CellError` with a code and a fix.
 """
 
 from __future__ import annotations
@@ -56,14 +56,13 @@ from connector.spreadsheet.word_lists import (
 )
 
 ColumnPolicy = Literal["overwrite", "fill", "append", "never"]
-"""Policy of a column for records that exist: overwrite the value, fill it only if it is empty,
-append to a long text, or leave it alone. A record that is created takes the column's value in any
-case.
+"""Policy of a column for existing records: overwrite the value, fill it only if it is empty, append
+to a long text, or keep it. A new record always gets the value of the column.
 """
 
 
 def default_policy(column: TargetColumn) -> ColumnPolicy:
-    """The policy that is proposed to a user: a long text is not overwritten."""
+    """Return the policy that is proposed to a user: a long text is not overwritten."""
     return "fill" if column.field.is_long_text else "overwrite"
 
 
@@ -73,16 +72,20 @@ Immediately = Literal["today", "empty"]
 
 @dataclass(frozen=True, slots=True)
 class CellOptions:
-    """Form of a column's cells, as a person declared it.
+    """Format of a column's cells, as the user declared it.
 
-    `date_format` as `DD/MM/YYYY`; `decimal` is the sign before a fraction; `timezone` is that of
-    times without one; `whole_numbers` says that numbers typed in a text column are as they should
-    be. `values` are cells to be read as another text; an empty one leaves the field alone.
-    `is_settled` says that the column's other cells chose the decimal sign, and no person.
-    `region` is that of telephone numbers without their country, as GB; `century` the first of the
-    hundred years that years of two digits are of. `month_days` is the number of days for which a
-    month counts in a column of days. `immediately` says what a word such as "asap" is: "today" is
-    the date of the import, or 0 days; "empty" leaves the field alone.
+    Attributes:
+        date_format: Date format, for example `DD/MM/YYYY`.
+        decimal: Decimal separator.
+        timezone: Time zone of times without one.
+        region: Region of telephone numbers without a country code, for example GB.
+        century: First year of the hundred years to which two-digit years belong.
+        month_days: Number of days that a month counts in a column of days.
+        immediately: Meaning of a word such as "asap": "today" is the date of the import, or 0 days;
+            "empty" skips the field.
+        whole_numbers: True if numbers typed in a text column are correct.
+        values: Replacements of cell texts. An empty replacement skips the field.
+        is_settled: True if the other cells determined the decimal separator, not the user.
     """
 
     date_format: str | None = None
@@ -103,13 +106,13 @@ AS_WRITTEN = CellOptions()
 
 @dataclass(frozen=True, slots=True)
 class CellReader:
-    """Readers of a column's cells: of texts, and of typed cells."""
+    """Readers of a column's cells, for texts and for typed cells."""
 
     text: ReadText
     typed: ReadTyped
 
     def read(self, cell: Cell) -> Any:
-        """The JSON value of a cell that is not blank, perhaps with notes.
+        """Return the JSON value of a cell that is not blank, perhaps with notes.
 
         Raises `CellError`.
         """
@@ -117,10 +120,10 @@ class CellReader:
 
 
 def cell_reader(column: TargetColumn, mode: Mode, options: CellOptions = AS_WRITTEN) -> CellReader:
-    """The reader of cells that fill this target column.
+    """Return the reader of cells for this target column.
 
-    A reference by another field than the id is read as that field's text, to be looked up.
-    Raises `ValueError` for a date format or a time zone that is none.
+    A reference by another field than the id is read as the text of that field, to be looked up.
+    Raises `ValueError` for an invalid date format or time zone.
     """
     if column.reference is not None and column.reference.by is not None:
         read = FORMATS["email"] if column.reference.by == "email" else read_digits
@@ -136,15 +139,15 @@ def cell_reader(column: TargetColumn, mode: Mode, options: CellOptions = AS_WRIT
 
 
 _IS_AS_SEEN = re.compile(r"[ !#-%(-+\--<>@-[\]-~]{7,}").fullmatch
-"""Whether a text has no letter or sign that may be shown otherwise than it is meant."""
+"""Return a match unless the text has a letter or sign that may look different from its code."""
 
 
 def _reader_of_shown_text(read: ReadText, column: TargetColumn) -> ReadText:
-    """The reader of a text as a person sees it, which may say that there is nothing."""
+    """Return a reader of a text as the user sees it, which may be a word for an empty value."""
     field, is_name = column.field, column.reference is not None and column.reference.by is not None
     is_string = field.kind is Kind.STRING and not field.values
-    # Where any text does, or any three letters, a word for nothing would do as well, so it is
-    # looked for first. An id may be any word.
+    # In fields that accept any text or any three letters, a word for an empty value would be
+    # accepted, so it is checked first. An id may be any word.
     is_other_id = field.kind is Kind.UUID and column.key != "id"
     takes_any = is_other_id or (is_string and field.format in (None, "currency"))
     is_plain = is_name or (is_string and field.format is None and not column.keeps_digits)
@@ -162,7 +165,7 @@ def _reader_of_shown_text(read: ReadText, column: TargetColumn) -> ReadText:
 
     def read_seen(text: str) -> Any:
         if _IS_AS_SEEN(text) and CODED not in text:
-            # Nearly every cell is so.
+            # True for nearly every cell.
             return read_or_nothing(text)
         if takes_any and means_empty(text):
             return with_note(None, "says_nothing")
@@ -209,7 +212,7 @@ def _reader_by_kind(column: TargetColumn, options: CellOptions) -> CellReader:
 
 
 def _or_immediately(read: ReadText, now: Any, meaning: Immediately | None) -> ReadText:
-    """The reader of a column that may say "asap"; `now` is the value of that."""
+    """Return the reader of a column that may say "asap"; `now` is the value of that word."""
 
     def read_or_now(text: str) -> Any:
         if not means_immediately(text):
@@ -244,13 +247,13 @@ def _phone_text(region: str | None) -> ReadText:
 
 
 def _text_reader(read: ReadText, keeps_digits: bool, options: CellOptions) -> CellReader:
-    """The reader of texts of a form, which a typed cell must have as well."""
+    """Return the reader of texts of a format, which also applies to typed cells."""
     typed = typed_text(keeps_digits, options.whole_numbers)
     return CellReader(read, lambda cell: read(typed(cell)))
 
 
 def _several_values_reader(read_one: ReadText) -> ReadText:
-    """The reader of several values: one a line, or with semicolons between."""
+    """Return the reader of several values, one per line or separated by semicolons."""
 
     def read(text: str) -> list[str]:
         parts = [part.strip() for part in re.split(r"[;\n]", text)]
@@ -260,9 +263,9 @@ def _several_values_reader(read_one: ReadText) -> ReadText:
 
 
 def _mapping_reader(made: CellReader, seen: CellReader, values: Mapping[str, str]) -> CellReader:
-    """The reader behind a map of values, whose letter case is aside.
+    """Return a reader that first replaces values by the mapping, regardless of letter case.
 
-    A value that a person has mapped is what they say, even one that says nothing otherwise.
+    A mapping of the user takes precedence, even for a word that is otherwise an empty value.
     """
     folded = {cell.strip().casefold(): value for cell, value in values.items()}
     exact = {cell.strip(): value for cell, value in values.items()}
@@ -283,28 +286,28 @@ def _mapping_reader(made: CellReader, seen: CellReader, values: Mapping[str, str
 
 
 # -- Choices ---------------------------------------------------------------------------------------
-# A choice is the word of the API, however it is spelt, and never another word for it.
+# A choice is a value of the API in any spelling, but never another word for it.
 
 
 _BETWEEN = re.compile(r"[\s_\-\u2010-\u2015]+")
 
 
 def _same_word(text: str) -> str:
-    """The text under which a choice equals its other spellings.
+    """Return the text under which all spellings of a choice are equal.
 
-    Letter case is aside, and blanks, hyphens and underscores are one: "Contract to Perm" is
+    Letter case is ignored, and blanks, hyphens and underscores are equal: "Contract to Perm" is
     `contract_to_perm`.
     """
     return _BETWEEN.sub("_", text.strip().casefold())
 
 
 def _choice_reader(known: Sequence[str], accepted: Sequence[str]) -> CellReader:
-    """The reader of one of the `known` values; `accepted` are named to a person."""
+    """Return the reader of one of the `known` values; error messages name the `accepted` values."""
     allowed = ", ".join(accepted)
     words: dict[str, str | None] = {}
     for value in known:
         word = _same_word(value)
-        # A word that is two values is neither; each of them is still read as it is written.
+        # A spelling that fits two values is neither; each value is still read as it is written.
         words[word] = None if word in words else value
     exact = {**words, **{value: value for value in known}}
 
@@ -327,7 +330,7 @@ def _choice_reader(known: Sequence[str], accepted: Sequence[str]) -> CellReader:
 
 
 def _closest_value(text: str, accepted: Sequence[str]) -> str | None:
-    """The one allowed value that the text begins, or is most like."""
+    """Return the only allowed value that begins with the text or is most similar to it."""
     wanted = normalized_heading(text)
     begun = [value for value in accepted if wanted and normalized_heading(value).startswith(wanted)]
     if len(begun) == 1:
@@ -347,7 +350,7 @@ def _read_bool(text: str) -> bool:
 
 
 def _typed_bool(cell: Any) -> bool:
-    """A truth value as a spreadsheet program typed it; 1 and 0 are that as well."""
+    """Read a boolean as a spreadsheet program typed it; 1 and 0 are accepted as well."""
     if isinstance(cell, bool | int | float) and cell in (0, 1):
         return bool(cell)
     raise _not_boolean()

@@ -1,7 +1,7 @@
 """Check of a file before any request: each row becomes a task or has problems.
 
-Rows come and go in batches, so that a file of any length takes the memory of one batch and of a
-digest for each row. Blank rows are left out.
+Rows are processed in batches, so a file of any length only needs the memory of one batch and of a
+digest for each row. Blank rows are skipped.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from connector.spreadsheet.target_columns import (
 from connector.spreadsheet.template_sheet import template_columns
 
 BATCH_ROWS = 1_000
-"""Rows that are looked up together."""
+"""Number of rows that are looked up together."""
 
 _EXAMPLE_COLUMNS_MIN = 3
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -59,13 +59,15 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class CheckedRow:
-    """A row after every check that costs no request.
+    """Row after every check that sends no request.
 
-    `outcome` is None for a row that is to be sent, and then `task` says what. A row whose record
-    exists already has a task too, the one that it would have been: by that an earlier push of
-    this very row is known. `warnings` are what a person should know of a row that is to be sent.
-    `record_id` is the record that the row is about, where there is one.
-    `changes` are old and new values by field, of an update.
+    Attributes:
+        outcome: Outcome of a row that is not sent; None if the row is to be sent.
+        task: Task of the row. An existing record has the task that it would have had, to detect an
+            earlier push of the same row.
+        record_id: Id of the record, if it exists.
+        changes: Old and new values by field, for an update.
+        warnings: Warnings for a row that is to be sent.
     """
 
     row: SheetRow
@@ -86,12 +88,12 @@ def check(
     *,
     meanings: ColumnMeanings | None = None,
 ) -> Iterator[CheckedRow]:
-    """Check every row that is not blank, in the file's order.
+    """Check every row that is not blank, in the order of the file.
 
-    Rows about people who are `suppressed` are refused. `meanings` settle what can be read in two
-    ways; without them it is a problem.
+    Rows about people who are `suppressed` are refused. `meanings` decide ambiguous cells; without
+    them an ambiguous cell is a problem.
 
-    Raises `WarehouseError` where the landing cannot be read, and whatever reading the file raises.
+    Raises `WarehouseError` if the local copy cannot be read, and the errors of reading the file.
     """
     checking = _FileCheck(target, columns, lookups, suppressed, meanings)
     rows = iter(rows)
@@ -100,7 +102,7 @@ def check(
 
 
 class _FileCheck:
-    """One file's check under way."""
+    """Check of one file in progress."""
 
     def __init__(
         self,
@@ -127,8 +129,8 @@ class _FileCheck:
         self._resource = target.resource.name
 
     def check_batch(self, batch: Sequence[SheetRow]) -> list[CheckedRow]:
-        """Check one batch."""
-        # A constant of the mapping makes no row of a blank one, nor of one that was emptied.
+        """Check one batch of rows."""
+        # A constant of the mapping does not turn a blank row into a row.
         drafts = [d for d in map(self._reader.read, batch) if d.problems or not d.row.is_left_out]
         if self._example:
             for draft in drafts:
@@ -142,7 +144,7 @@ class _FileCheck:
         return [self._apply_rules(draft) for draft in drafts]
 
     def _is_example(self, cells: Sequence[Cell]) -> bool:
-        """Whether it is the template's example row, left in."""
+        """Return True if the row is the example row of the template."""
         for index, text in self._example:
             if index >= len(cells) or cells[index] != text:
                 return False
@@ -161,7 +163,7 @@ class _FileCheck:
 
     def _check_create(self, draft: RowDraft) -> CheckedRow:
         values, afterwards = self._create.apply(draft, _NOTHING)
-        # A row that is wrong claims nothing: corrected, it may be another record.
+        # A row with problems claims no key: corrected, it may be another record.
         if any(problem.code not in DUPLICATES for problem in draft.problems):
             self._warn_of_odd_values(draft, values)
             return _row_result(draft, "invalid")
@@ -196,12 +198,12 @@ class _FileCheck:
         return CheckedRow(draft.row, None, (), task, draft.record_id, changes, draft.warnings)
 
     def _warn_of_odd_values(self, draft: RowDraft, values: Mapping[str, Any]) -> None:
-        """Note values that are well each, and odd together."""
+        """Add warnings for values that are valid each and implausible together."""
         if not (self._ranges or self._has_birth or self._amounts):
             return
         for key, least, most in self._amounts:
             amount = values.get(key)
-            # A salary can be for an hour, where the row says so.
+            # A salary can be per hour if the row says so.
             is_known = least and values.get("salary_type") not in (None, "annual")
             if amount and not least <= amount <= most and not is_known:
                 message = f"The value is unusually {'low' if amount < least else 'high'}."
@@ -225,7 +227,7 @@ class _FileCheck:
         self._claim_keys(draft, [f"id\x1f{draft.record_id}"])
         if draft.problems:
             return _row_result(draft, "duplicate")
-        # What the stored lead looks like afterwards is not shown (API 3.5); these are its signs.
+        # The API does not show the lead after its conversion (API 3.5); these fields indicate it.
         record = landed.record
         if record.get("converted_at") is not None or record.get("status") == "active":
             draft.add(problem_of("converted_already"))
@@ -234,11 +236,11 @@ class _FileCheck:
         return CheckedRow(draft.row, None, (), task, draft.record_id)
 
     def _task(self, draft: RowDraft, landed: LandedRecord, difference: Difference) -> Task:
-        """The task of a row that changes or converts its record."""
+        """Return the task of a row that changes or converts its record."""
         assert draft.operation is not None
         fields, base = difference.wanted, difference.base
         if self._target.parent:
-            # Of an item's `fields` only what changes: the push puts it over what is there then.
+            # Only changed `fields` of a content item: the push merges them into the current ones.
             fields, base = _as_body(fields), _as_body(base)
         return Task(
             draft.row.number,
@@ -255,15 +257,15 @@ class _FileCheck:
         resource = self._target.resource
         return problem_of(
             "record_not_read",
-            f"The local copy does not have the whole {resource.singular}, so its present value is"
-            " not known.",
+            f"The local copy does not have the whole {resource.singular}, so the current value is "
+            f"not known.",
             self._columns.column_of(key),
         )
 
     # -- duplicates -------------------------------------------------------------------------------
 
     def _keys_of_row(self, draft: RowDraft, values: Mapping[str, Any]) -> list[str]:
-        """The keys that this row's new record claims among the file's."""
+        """Return the keys that this row's new record claims in the file."""
         identity, match = draft.identity, self._target.match
         keys = []
         if identity:
@@ -273,7 +275,7 @@ class _FileCheck:
         return keys or [f"row\x1f{json.dumps(values, sort_keys=True, ensure_ascii=False)}"]
 
     def _claim_keys(self, draft: RowDraft, keys: Sequence[str]) -> None:
-        """Claim the keys for this row; one that an earlier row has is a problem."""
+        """Claim the keys for this row, and add a problem for a key that an earlier row has."""
         first = None
         for key in keys:
             first = self._claims.claim(key, draft.row.number) or first
@@ -287,13 +289,13 @@ class _FileCheck:
             draft.add(replace(twin, found=str(first)))
 
     def _refuse_existing(self, drafts: Sequence[RowDraft]) -> None:
-        """Find landed records under the natural keys of rows that make one."""
+        """Find loaded records by the natural keys of rows that create a record."""
         by_fields: dict[tuple[str, ...], list[RowDraft]] = {}
         for draft in drafts:
             if draft.operation == "create" and not draft.is_misshapen:
                 draft.identity = natural_key(self._resource, draft.values)
                 by_fields.setdefault(tuple(draft.identity), []).append(draft)
-        # What has no key cannot be found, and what was looked for has not been found.
+        # A row without a key cannot be found, and a row with an id was not found.
         for fields in by_fields.keys() - {(), self._target.match}:
             keyed = by_fields[fields]
             keys = [tuple(draft.identity.values()) for draft in keyed]
@@ -319,7 +321,7 @@ class _FileCheck:
 
 
 def _ranges(columns: ColumnMap) -> tuple[tuple[str, str, str], ...]:
-    """Pairs of fields of which the first must not be above the second, with a code."""
+    """Return pairs of fields whose first value must not exceed the second, with an error code."""
     keys = columns.targets.keys()
     words = (("range_reversed", "min", "max"), ("ends_before_start", "start", "end"))
     return tuple(
@@ -331,32 +333,32 @@ def _ranges(columns: ColumnMap) -> tuple[tuple[str, str, str], ...]:
 
 
 def _amounts(columns: ColumnMap) -> tuple[tuple[str, float, float], ...]:
-    """Fields for pay, with the least and the most that is usual."""
+    """Return fields for pay, each with the usual minimum and maximum."""
     pay = (("salary", 1_000, math.inf), ("day_rate", 0, 10_000))
     numbers = [k for k, each in columns.targets.items() if each.field.kind is Kind.NUMBER]
     return tuple((k, low, high) for k in numbers for word, low, high in pay if word in k)
 
 
 def _row_result(draft: RowDraft, outcome: RowOutcome) -> CheckedRow:
-    # A row that is corrected, or chosen of several, is sent with its warnings.
+    # A row that is corrected, or chosen among several, is sent with its warnings.
     warnings = draft.warnings if outcome in UNSENT else ()
     return CheckedRow(draft.row, outcome, draft.problems, None, draft.record_id, warnings=warnings)
 
 
 def _example_cells(target: PushTarget, columns: ColumnMap) -> tuple[tuple[int, str], ...]:
-    """The cells of a template's example row, at the columns that the file has of it."""
+    """Return the cells of the template's example row, by the columns of the file."""
     examples = {each.heading: each.example for each in template_columns(target)}
     found = tuple(
         (each.index, examples[each.target.name])
         for each in columns.columns
         if each.heading in examples
     )
-    # One cell may be as in the example by chance.
+    # A single cell may equal the example by chance.
     return found if len(found) >= min(_EXAMPLE_COLUMNS_MIN, len(examples)) else ()
 
 
 def _as_body(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values as a body has them: a content type's own below `fields`."""
+    """Return values in the shape of a request body: fields of a content type below `fields`."""
     body: dict[str, Any] = {}
     for key, value in values.items():
         below, is_content, name = key.partition(CONTENT_PREFIX)
@@ -368,16 +370,16 @@ def _as_body(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _refuse_erased(resource: str, drafts: Sequence[RowDraft], suppressed: SuppressionList) -> None:
-    """Refuse the rows that name a person who was erased by id, address or number.
+    """Refuse rows that name an erased person by id, email address or phone number.
 
-    Earlier problems of such a row are taken back, and no cell is shown: problems are kept in the
-    journal.
+    Other problems of such a row are removed, and no cell is shown, because the journal stores
+    problems.
     """
     for draft in drafts:
         values = draft.values
         if draft.record_id is not None:
             values = {**values, "id": draft.record_id}
-        # A telephone number that was typed as a number is one all the same.
+        # A telephone number may be typed as a number.
         texts = (str(cell) for cell in draft.row.cells if isinstance(cell, str | int) and cell)
         if suppressed.describes_erased(resource, values) or suppressed.is_in_row(texts):
             draft.problems = (problem_of("person_erased"),)
@@ -386,12 +388,12 @@ def _refuse_erased(resource: str, drafts: Sequence[RowDraft], suppressed: Suppre
 
 
 # -- Rules -----------------------------------------------------------------------------------------
-# All of what an operation takes and needs is in the declarations (API 2, 3, 4): accepted values,
-# required fields, conditions. Nothing here names a resource.
+# The declarations contain all rules (API 2, 3, 4): accepted values, required fields and conditions.
+# This module names no resource.
 
 
 class OperationRules:
-    """Rules of one operation, for the columns of one file."""
+    """Rules of one operation for the columns of one file."""
 
     def __init__(
         self, target: PushTarget, columns: ColumnMap, operation: Literal["create", "update"]
@@ -403,9 +405,9 @@ class OperationRules:
         self._may_clear = target.clear is not None
         filled = columns.targets
         self._filled = filled.keys()
-        # Only these columns need a look at each row; the others take whatever could be read.
+        # Only these columns are checked in each row; the others accept every value that was read.
         self._special = [column for column in filled.values() if self._is_special(column)]
-        # What no row can give is wrong with the file, and is reported once of each of its creates.
+        # A field that no row can fill is an error of the file, reported once for each create.
         self._absent = ", ".join(columns.missing) if self._is_create else ""
         self._required = tuple(
             each.key for each in target.columns if each.create.required and each.key in filled
@@ -423,10 +425,10 @@ class OperationRules:
     def apply(
         self, draft: RowDraft, landed: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The values that the operation takes, and those for an update after it.
+        """Return the values that the operation accepts, and the values for an update after it.
 
-        Adds to the draft's problems whatever the operation refuses or lacks. `landed` is the
-        record as it is, for conditions that an update does not mention.
+        Adds a problem to the draft for each value that the operation refuses or requires. `landed`
+        is the current record, for conditions on fields that an update does not contain.
         """
         values = draft.values
         afterwards: dict[str, Any] = {}
@@ -462,7 +464,7 @@ class OperationRules:
         values: dict[str, Any],
         afterwards: dict[str, Any],
     ) -> None:
-        """Leave the value where it is, put it off to an update afterwards, or refuse it."""
+        """Keep the value, defer it to an update after the create, or refuse it."""
         key, value = column.key, values[column.key]
         if _accepts_value(self._input(column), value):
             return
@@ -506,7 +508,7 @@ class OperationRules:
         draft.fail(key, problem_of(code, message, column, allowed=allowed, fix=fix))
 
     def _check_needs(self, draft: RowDraft, values: Mapping[str, Any]) -> None:
-        """Check what a create needs because of other fields."""
+        """Check the fields that a create requires because of other fields."""
         for rule in self._needs:
             if values.get(rule.on) in rule.values:
                 for key in rule.fields:
@@ -547,7 +549,7 @@ _DOING = {"create": "creating", "update": "changing"}
 
 
 def _accepts_value(taken: FieldInput, value: Any) -> bool:
-    """Whether an input takes this value, or all of a list."""
+    """Return True if an input accepts this value, or all values of a list."""
     if not taken.accepted or taken.values is None:
         return taken.accepted
     return set(value) <= {*taken.values} if isinstance(value, list) else value in taken.values

@@ -1,9 +1,9 @@
-"""ColumnMeanings of a file's columns: which of two a column's own cells settle.
+"""Inference of a column's date order and decimal separator from its own cells.
 
-`03/04/1985` can be two dates and `45,000` two numbers. A column that also has `25/12/1985` is
-written day first, and then all of it is. Where no cell of a column settles it, the file's other
-columns may, since one program wrote them; where nothing does, both meanings are shown, and a person
-chooses with one word. The file is read again for that, and only if a cell asks for it.
+`03/04/1985` can be two dates and `45,000` two numbers. If a column also has `25/12/1985`, all of
+its dates are day first. If the cells of a column do not decide, the other columns of the file may,
+since one program wrote them. Otherwise both meanings are shown, and the user chooses one. The file
+is read again for this, and only if it has an ambiguous cell.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from connector.spreadsheet.numbers import Decimal, number_meanings
 from connector.spreadsheet.problems import Cell, CellError, FileQuestion, PartlyShown, SheetRow
 
 UNSETTLED = frozenset(("ambiguous_date", "ambiguous_number"))
-"""Codes of cells that other cells may settle."""
+"""Codes of problems that other cells may resolve."""
 
 Sort = Literal["date", "number"]
 _SORTS: dict[Kind, Sort] = {
@@ -37,7 +37,7 @@ _SHOWN = {**ORDERS, ".": "a dot before the fraction", ",": "a comma before the f
 
 @dataclass(slots=True)
 class _ColumnProofs:
-    """Proofs of one column: a cell for each reading that it alone allows."""
+    """Proofs of one column: for each reading, a cell that allows no other reading."""
 
     sort: Sort
     proofs: dict[str, str] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class _ColumnProofs:
     example: str = ""
 
     def add(self, text: str) -> None:
-        """Take in a cell."""
+        """Add a cell."""
         meanings = _meanings_of(self.sort, text)
         if len(meanings) > 1 and len(set(meanings.values())) > 1:
             self.doubts += 1
@@ -55,7 +55,7 @@ class _ColumnProofs:
 
 
 def _meanings_of(sort: Sort, text: str) -> dict[str, object]:
-    """The cell's values by reading."""
+    """Return the values of the cell by reading."""
     if sort == "number":
         number = number_meanings(text)
         return dict(number.values) if number is not None else {}
@@ -71,11 +71,11 @@ _DAYS_EITHER = 12
 
 @dataclass(slots=True)
 class _DateMix:
-    """Dates and texts of one column, of which a program may have swapped half.
+    """Dates and texts of one column, in which a program may have swapped day and month.
 
     A program that reads dates month first converts 3/4/2026 to 4 March, and leaves 25/12/2026 a
-    text. So a column in which every date could be swapped, and every text could not, was probably
-    read in the wrong order. One other cell proves that it was not.
+    text. A column in which every date could be swapped, and no text could, was probably read in the
+    wrong order. One other cell proves that it was not.
     """
 
     date: str = ""
@@ -83,7 +83,7 @@ class _DateMix:
     is_proven: bool = False
 
     def add(self, cell: Cell) -> None:
-        """Take in a cell."""
+        """Add a cell."""
         day = _day_of(cell)
         if day is not None:
             self.is_proven |= day.day > _DAYS_EITHER
@@ -97,12 +97,12 @@ class _DateMix:
 
     @property
     def is_mixed(self) -> bool:
-        """Whether day and month of the dates may be swapped."""
+        """Return True if day and month of the dates may be swapped."""
         return bool(self.date and self.text) and not self.is_proven
 
 
 def _day_of(cell: Cell) -> date | None:
-    """The day of a cell that a program has made a date of, or written as one."""
+    """Return the day of a cell that is a date or an ISO text; None for other cells."""
     if isinstance(cell, PartlyShown):
         cell = cell.value
     if isinstance(cell, datetime):
@@ -120,10 +120,11 @@ _ISO_DAY = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ][0-9:.]+Z?)?").fullma
 
 
 class ColumnMeanings:
-    """ColumnMeanings of one file, settled once when the first cell asks for it.
+    """Meanings of one file's columns, inferred once when the first ambiguous cell needs them.
 
-    `settled` says in sentences what was taken for certain, and `questions` what a person has to
-    choose.
+    Attributes:
+        settled: Sentences on meanings that were inferred.
+        questions: Meanings that the user has to choose.
     """
 
     def __init__(
@@ -135,13 +136,13 @@ class ColumnMeanings:
         self.questions: list[FileQuestion] = []
 
     def watch(self, column: MappedColumn) -> Callable[[Cell], None] | None:
-        """Return what takes in each cell of a column of dates; None for another column."""
+        """Return a function to call with each cell of a date column; None for another column."""
         if _SORTS.get(column.target.field.kind) != "date":
             return None
         return self._mixes.setdefault(column.heading, _DateMix()).add
 
     def mixed_dates(self) -> Iterator[FileQuestion]:
-        """The columns in which a program may have swapped day and month, once they were read."""
+        """Yield the columns of which a program may have swapped day and month."""
         for heading, mix in self._mixes.items():
             if mix.is_mixed:
                 yield FileQuestion(
@@ -156,7 +157,7 @@ class ColumnMeanings:
                 )
 
     def infer_options(self) -> tuple[MappedColumn, ...]:
-        """The columns with the meanings that are certain as their options."""
+        """Return the columns with the inferred meanings as their options."""
         evidence = {
             column.index: _ColumnProofs(sort)
             for column in self._columns
@@ -185,8 +186,8 @@ class ColumnMeanings:
             return column
         ((reading, proof),) = proofs.items()
         self.settled.append(
-            f"Column {column.heading!r} is read with {_SHOWN[reading]}: {proof!r} in {whose} can be"
-            f" nothing else ({_OPTION[own.sort]} says otherwise)."
+            f"Column {column.heading!r} is read with {_SHOWN[reading]}: {proof!r} in {whose} has "
+            f"only this meaning (change this with {_OPTION[own.sort]})."
         )
         if own.sort == "date":
             return replace(column, options=replace(column.options, date_format=reading))
@@ -195,7 +196,7 @@ class ColumnMeanings:
 
 
 def _sort_of(column: MappedColumn) -> Sort | None:
-    """Return which meaning of the column is open; None if none is."""
+    """Return the kind of ambiguity of the column; None if it has none."""
     sort = _SORTS.get(column.target.field.kind)
     if column.target.field.values or column.target.reference is not None:
         return None

@@ -1,4 +1,4 @@
-"""Columns of a table: letters, headings that differ, and those that a report adds."""
+"""Columns of a table: letters, distinct headings, and the columns that a report adds."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from connector.errors import HeadingsRefused
 from connector.spreadsheet.texts import unescape_cell
 
 REPORT_HEADINGS = ("_row", "_outcome", "_code", "_problem", "_fix", "_id")
-"""Headings of a report behind the input's own columns, in this order."""
+"""Headings that a report adds after the columns of the input, in this order."""
 
 HEADINGS_OF_REPORTS: Mapping[str, tuple[str, ...]] = {
     "en": REPORT_HEADINGS,
     "de": ("_zeile", "_ergebnis", "_code", "_problem", "_korrektur", "_id"),
     "fr": ("_ligne", "_résultat", "_code", "_problème", "_correction", "_id"),
 }
-"""The same headings by language. A report in each of them is read."""
+"""The same headings by language. Reports in all of these languages are accepted."""
 
 _HEADINGS = frozenset(HEADINGS_OF_REPORTS.values())
 _EVERY_HEADING = frozenset(heading for some in _HEADINGS for heading in some)
@@ -28,9 +28,9 @@ _SHOWN_CHARACTERS = 60
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """A table's own headings as they stand, and whether it is a report of ours.
+    """Headings of a table, and whether the table is a report of this program.
 
-    Behind the own columns a report has its six; they are not among `headings`.
+    A report has six more columns after its own ones. They are not in `headings`.
     """
 
     headings: tuple[str, ...]
@@ -38,12 +38,12 @@ class Columns:
 
     @property
     def count(self) -> int:
-        """Number of columns that have a heading, a report's own six among them."""
+        """Return the number of columns with a heading, including the six of a report."""
         return len(self.headings) + (len(REPORT_HEADINGS) if self.is_report else 0)
 
 
 def column_letter(index: int) -> str:
-    """The letters that a spreadsheet shows above the column: 0 is A, 26 is AA."""
+    """Return the letters of a spreadsheet column: 0 is A, 26 is AA."""
     letters = ""
     index += 1
     while index:
@@ -53,10 +53,10 @@ def column_letter(index: int) -> str:
 
 
 def appearance(heading: str) -> str:
-    """The look of a heading, the same for headings that a person would confuse.
+    """Return a form of the heading that is equal for headings that look the same.
 
-    Case, width and composition of letters, invisible characters, and how many blanks there are
-    make no difference.
+    Letter case, width and composition of letters, invisible characters and the number of blanks
+    are ignored.
     """
     compatible = unicodedata.normalize("NFKC", heading)
     visible = "".join(
@@ -66,11 +66,11 @@ def appearance(heading: str) -> str:
 
 
 def read_headings(path: Path, first_row: Sequence[str], filled: int = 0) -> Columns:
-    """The columns of the table with these headings, without empty cells at their end.
+    """Return the columns of the table with these headings, without empty cells at the end.
 
-    A column with cells and without a heading, and the second of two that a person would confuse,
-    are named by their letters; `filled` columns have cells. Raises `HeadingsRefused` where there
-    are none at all, or columns of a report that are not its last six.
+    A column without a heading, and the second of two headings that look the same, are named by
+    their letters. The first `filled` columns have cells. Raises `HeadingsRefused` if all headings
+    are empty or if the columns of a report are not the last six.
     """
     cells = _filled(first_row)
     if not cells:
@@ -95,7 +95,7 @@ def read_headings(path: Path, first_row: Sequence[str], filled: int = 0) -> Colu
 
 
 def _distinct_headings(cells: Sequence[str]) -> Iterator[str]:
-    """The headings, with their letters where nothing else tells them apart."""
+    """Yield the headings, with column letters added to headings that are not distinct."""
     before: set[str] = set()
     for index, cell in enumerate(cells):
         look, place = appearance(cell), f"(column {column_letter(index)})"
@@ -104,12 +104,12 @@ def _distinct_headings(cells: Sequence[str]) -> Iterator[str]:
 
 
 def is_of_report(first_row: Sequence[str]) -> bool:
-    """Whether the row has the headings of a report."""
+    """Return True if the row has the headings of a report."""
     return tuple(_filled(first_row)[-len(REPORT_HEADINGS) :]) in _HEADINGS
 
 
 def _filled(cells: Sequence[str]) -> list[str]:
-    """The cells up to the last that shows anything."""
+    """Return the cells up to the last visible one."""
     filled = list(cells)
     while filled and not appearance(filled[-1]):
         filled.pop()
@@ -123,9 +123,9 @@ _NOT_WORD = re.compile(r"[^a-z0-9]+")
 
 
 def heading_words(heading: str) -> tuple[str, ...]:
-    """The heading's words: letter case, accents and punctuation aside.
+    """Return the words of the heading without letter case, accents and punctuation.
 
-    A heading in letters that have no Latin base keeps them, so that two of them stay two.
+    Letters that have no Latin base are kept, so that different headings stay different.
     """
     plain = unicodedata.normalize("NFKD", heading).casefold()
     plain = "".join(c for c in plain if not unicodedata.combining(c))
@@ -135,7 +135,7 @@ def heading_words(heading: str) -> tuple[str, ...]:
 
 
 def normalized_heading(heading: str) -> str:
-    """The heading without case, blanks, punctuation and accents.
+    """Return the heading without case, blanks, punctuation and accents.
 
     "Mobile No." is "mobileno".
     """
@@ -143,17 +143,17 @@ def normalized_heading(heading: str) -> str:
 
 
 # -- Hints -----------------------------------------------------------------------------------------
-# Headings that could be several columns. They are suggested with their reason, and never used by
-# themselves; those that are certain enough to be used stand with the fields, in the catalog.
+# Headings that could belong to several columns. They are suggested with a reason and never used
+# automatically. Headings that are certain are in the catalog.
 
 
-_WHOLE_NAME = "first and last name have separate columns here"
-_ANY = "it can be any of them"
-_EITHER = "it can be either"
-_OFTEN = "this name is often used for it"
-_IN_DAYS = "that field is in days, but the heading may mean weeks or months"
-_WITH_TIME = "a time may be needed too"
-_AN_ID = "that field is an ID: map the names to IDs"
+_WHOLE_NAME = "first and last name need separate columns"
+_ANY = "the heading fits several fields"
+_EITHER = "the heading fits both fields"
+_OFTEN = "this heading is often used for the field"
+_IN_DAYS = "the field is in days, but the heading may mean weeks or months"
+_WITH_TIME = "the field may need a time, too"
+_AN_ID = "the field is an ID: translate the names to IDs in a column mapping"
 _NO_FILES = "the API does not accept files"
 _RATES = ("expected_day_rate", "current_day_rate", "day_rate_min", "day_rate_max")
 _SALARIES = ("expected_salary", "current_salary", "salary_min", "salary_max", "annual_salary")
@@ -172,7 +172,10 @@ HINTS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "currency": (("salary_currency", "rate_currency"), _EITHER),
     "notice": (("notice_period_days",), _IN_DAYS),
     "noticeperiod": (("notice_period_days",), _IN_DAYS),
-    "experience": (("years_of_experience", "experience_level"), "it can be a number or a text"),
+    "experience": (
+        ("years_of_experience", "experience_level"),
+        "the column can be a number or a text",
+    ),
     "type": (_TYPES, _OFTEN),
     "contract": (("employment_type", "contract_type"), _OFTEN),
     "contracttype": (("employment_type",), _OFTEN),
@@ -182,16 +185,16 @@ HINTS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "startdate": (("start_datetime", "available_from"), _WITH_TIME),
     "end": (_ENDS, _ANY),
     "enddate": (_ENDS, _WITH_TIME),
-    "available": (("available_from",), "that field is a date"),
-    "availability": (("available_from",), "that field is a date"),
-    "contact": (("contact_name", "primary_contact_name"), "it can be a name or an address"),
+    "available": (("available_from",), "the field is a date"),
+    "availability": (("available_from",), "the field is a date"),
+    "contact": (("contact_name", "primary_contact_name"), "the column can be a name or an address"),
     "job": (("job_reference_code", "job_title", "current_job_title"), _ANY),
     "role": (("current_job_title", "title"), _OFTEN),
     **dict.fromkeys(("owner", "recruiter", "consultant"), (_OWNERS, _AN_ID)),
-    "state": (("status", "county", "state_province"), "it can be a place or a status"),
-    "title": (("current_job_title",), "it can be a job or a form of address"),
+    "state": (("status", "county", "state_province"), "the column can be a place or a status"),
+    "title": (("current_job_title",), "the column can be a job title or a form of address"),
     "url": (("network_url", "website", "portfolio_url"), _ANY),
     "cv": ((), _NO_FILES),
     "resume": ((), _NO_FILES),
 }
-"""By a plain heading, the columns that it may stand for and why it is not used by itself."""
+"""By normalized heading, the possible columns and the reason why it is not used automatically."""

@@ -1,9 +1,9 @@
-"""Addresses and telephone numbers in cells: tidied, judged, and never guessed.
+"""Reading of email addresses and telephone numbers in cells.
 
-What is sent is what was written without what a person does not read in it: `mailto:`, a name
-around an address, an apostrophe that kept a number text. Whether a number can be one says the
-library of the numbering plans; a number without its country is judged by the region that a person
-declared, or, where none is, by how many digits it has.
+Only invisible or redundant parts are removed: `mailto:`, a name around an address, an apostrophe
+that marks a number as text. The phonenumbers library decides whether a number is possible. A number
+without a country code is checked for the region that the user declared, or else by its number of
+digits.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import phonenumbers
 
 from connector.spreadsheet.problems import CellError, ReadText
 
-# Most addresses are made of these characters; others are looked at more closely.
+# Most addresses consist of these characters; others are checked in detail.
 _PLAIN_EMAIL = re.compile(
     r"[A-Za-z0-9.!#$%&*+/=?^_`{|}~-][A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]*@(?:[A-Za-z0-9-]+\.)+"
     r"[A-Za-z][A-Za-z0-9-]+"
@@ -24,7 +24,7 @@ _LOCAL = r"[^@\s,;<>/|\"'():\[\]](?:[^@\s,;<>/|\"():\[\]]*[^@\s,;<>/|\"'():\[\]]
 _EMAIL = re.compile(rf"{_LOCAL}@(?:[\w-]+\.)+[^\W\d_][\w-]+")
 _EMAIL_CHARACTERS_MAX = 1_000
 _HAS_MAIL_WORD = re.compile(r"\b(?:mailto:)", re.IGNORECASE)
-# A name before an address is parted from it: `ann lee@b.example` may be an address with a blank.
+# A name is separated from its address: `ann lee@b.example` may be an address with a blank.
 _BEFORE = re.compile(
     r"[\s\"']*|[^\d@]*(?:[<(\[\"]\s*'?|[:\u2013-]\s+)|(?:e-?)?mail\s*:", re.IGNORECASE
 ).fullmatch
@@ -32,11 +32,11 @@ _BEHIND = re.compile(r"(?:[^\W\d]|[\s.,;'\"()<>\[\]\u2013-])*").fullmatch
 
 
 def read_email(text: str) -> str:
-    """One email address, without `mailto:` and without a name around it."""
+    """Return one email address, without `mailto:` and without a name around it."""
     if _PLAIN_EMAIL(text) is not None:
         return text
     bare = _HAS_MAIL_WORD.sub(" ", without_text_marks(text))
-    # A long text is none, and would take long to be searched.
+    # A long text is no address, and searching it would take long.
     near: list[str] = _EMAIL.findall(bare) if len(bare) <= _EMAIL_CHARACTERS_MAX else []
     found = list({each.lower(): each for each in near}.values())
     if len(found) > 1:
@@ -75,24 +75,24 @@ _DIGIT = re.compile("[0-9]")
 _DIGITS_MIN, _DIGITS_MAX = 6, 15
 
 REGIONS: frozenset[str] = frozenset(phonenumbers.SUPPORTED_REGIONS)
-"""The regions whose numbers are known, by the two letters of the country."""
+"""Regions whose numbers are known, by country code (two letters)."""
 
 
 def without_formula_quotes(text: str) -> str:
-    """The text of a cell that a program wrote as `="text"`, so that it stays text."""
+    """Return the text of a cell that a program wrote as `="text"` to keep it text."""
     quoted = _QUOTED(text) if text.startswith('="') else None
     return quoted[1] if quoted else text
 
 
 def without_text_marks(text: str) -> str:
-    """The text of a cell without an apostrophe or a word that keeps it text."""
+    """Return the text of a cell without a leading apostrophe or word that marks it as text."""
     return _LEAD.sub("", text, count=1)
 
 
 def phone_reader(region: str | None) -> ReadText:
-    """The reader of telephone numbers, of a `region` where they name no country.
+    """Return the reader of telephone numbers; `region` applies to numbers without country code.
 
-    With a region, numbers are read in E.164: +441615550123 of 0161 555 0123.
+    With a region, numbers are read in E.164: 0161 555 0123 is +441615550123.
     """
     return partial(_read_phone, region)
 
@@ -118,7 +118,7 @@ def _read_phone(region: str | None, text: str) -> str:
 
 
 def _with_country(text: str, region: str) -> str:
-    """The number in E.164, or as it was written where that would lose a part of it."""
+    """Return the number in E.164, or unchanged if the conversion would lose a part of it."""
     number = phonenumbers.parse(text, region)
     reason = phonenumbers.is_possible_number_with_reason(number)
     if number.extension or reason != phonenumbers.ValidationResult.IS_POSSIBLE:
@@ -132,7 +132,7 @@ _COUNTRY_DIGITS_MAX = 3
 
 @lru_cache
 def _lengths(country: str) -> frozenset[int]:
-    """Possible numbers of digits after a country code; empty for no code."""
+    """Return the possible numbers of digits after a country code; empty for an unknown code."""
     region = phonenumbers.region_code_for_country_code(int(country))
     known = phonenumbers.PhoneMetadata.metadata_for_region(region, None)
     described = known.general_desc if known is not None else None
@@ -140,9 +140,9 @@ def _lengths(country: str) -> frozenset[int]:
 
 
 def is_plain_phone(text: str) -> bool:
-    """Whether it is a plain number with its country, as long as some are there.
+    """Return True if it is a plain number with country code and a possible length.
 
-    The library takes forty times as long, and is asked where this says no.
+    The library takes forty times as long and is only called if this returns False.
     """
     if _PLAIN_PHONE(text) is None:
         return False
@@ -150,15 +150,15 @@ def is_plain_phone(text: str) -> bool:
     for size in range(1, _COUNTRY_DIGITS_MAX + 1):
         lengths = _lengths(digits[:size])
         if lengths:
-            # A zero behind the country may be no digit of the number.
+            # A zero after the country code may not belong to the number.
             return len(digits) - size in lengths and digits[size] != "0"
     return False
 
 
 def _is_possible(text: str, region: str | None) -> bool:
-    """Whether there can be such a number, as long as it is."""
+    """Return True if a number of this length is possible."""
     digits = _DIGIT.findall(text)
-    # No one has a number of one digit alone: it fills a field that had to be filled.
+    # A repeated single digit is not a number but a filler of a required field.
     if len(digits) < _DIGITS_MIN or len(set(digits)) == 1:
         return False
     if region is None and not text.startswith(("+", "(+")):

@@ -1,8 +1,8 @@
-"""Dates and times in cells: as people write them, where that is one date.
+"""Reading of dates and times in cells.
 
-`03/04/2025` is two dates, so it is neither until the column's other cells settle the order, or a
-person does. A year of two digits needs its century, and a time its time zone: written behind it,
-or declared.
+`03/04/2025` can be two dates, so it is an error until the other cells of the column or the user
+decide the order. A year of two digits needs its century, and a time needs its time zone: written
+after it, or declared.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ ORDERS: Mapping[str, str] = {
     "mdy": "month, day, year",
     "ymd": "year first",
 }
-"""The orders of a date in figures that one word declares."""
+"""Orders of a numeric date that the user can declare with one word."""
 
 
 def declared_format(said: str | None) -> DateFormat | None:
-    """The form that a person declared; None where none is, or the order alone."""
+    """Return the format that the user declared; None if none or only the order was declared."""
     return None if not said or said.lower() in ORDERS else DateFormat(said)
 
 
@@ -84,10 +84,10 @@ def check_date_format(said: str) -> None:
 
 
 class DateFormat:
-    """Form of a column's dates, as `DD/MM/YYYY` or `D MMM YYYY hh:mm`.
+    """Format of a column's dates, such as `DD/MM/YYYY` or `D MMM YYYY hh:mm`.
 
-    A day and a month may have one digit or two; `MMM` is the month's English name or its first
-    three letters. Raises `ValueError` for a form that does not tell day, month and year apart.
+    A day and a month may have one digit or two. `MMM` is the month's English name or its first
+    three letters. Raises `ValueError` for a format without day, month and year.
     """
 
     def __init__(self, text: str) -> None:
@@ -108,7 +108,7 @@ class DateFormat:
         self.has_time = "h" in kinds
 
     def read(self, text: str) -> datetime | None:
-        """The date and time that the text is, without a time zone; None where it is none."""
+        """Return the date and time of the text, without time zone; None for another format."""
         found = self._match(text)
         if found is None:
             return None
@@ -139,14 +139,14 @@ def _time_missing(day: str) -> CellError:
 
 
 _Found = tuple[datetime, bool]
-"""A date and time, and whether the time was written."""
+"""A date and time, and whether the text contained the time."""
 
 
 class DateMeanings:
-    """The dates that a text can be, by `dmy` and `mdy`, and the time behind them.
+    """Dates that a text can mean, by `dmy` and `mdy`, and the text after the date.
 
-    `is_short` says that the year has two digits and no century is declared: then the dates are of
-    the first century, and stand only for whether day and month can be told apart.
+    `is_short` is True if the year has two digits and no century is declared. The dates then belong
+    to the first century and only show whether day and month can be told apart.
     """
 
     __slots__ = ("dates", "has_time", "is_short", "time")
@@ -158,7 +158,7 @@ class DateMeanings:
 
     @property
     def is_ambiguous(self) -> bool:
-        """Whether it can be two dates."""
+        """Return True if the text can mean two dates."""
         return len(set(self.dates.values())) > 1
 
 
@@ -169,7 +169,7 @@ def date_meanings(text: str, century: int | None = None) -> DateMeanings | None:
         year, is_short = _year_of(found[4], century)
         orders = {"dmy": (second, first), "mdy": (first, second)}
         if found[2].strip() == ".":
-            # Dots part a date that begins with its day, wherever dots part dates.
+            # Dots separate a date that begins with the day, in all countries that use dots.
             del orders["mdy"]
         return _meanings({order: (year, *pair) for order, pair in orders.items()}, rest, is_short)
     if found := _YEAR_FIRST(text):
@@ -185,7 +185,7 @@ def _year_of(text: str, century: int | None) -> tuple[int, bool]:
     digits = text.lstrip("'")
     if len(digits) == 4:
         return int(digits), False
-    # While nothing is declared, the 29th of February exists where it could.
+    # Without a declared century, 29 February is accepted in every possible leap year.
     first = century or 2000
     year = first + (int(digits) - first) % 100
     return year, century is None
@@ -209,7 +209,7 @@ def _meanings(
 
 
 def _time_of(text: str) -> time:
-    """The time behind a date. Raises `ValueError`."""
+    """Return the time after a date. Raises `ValueError`."""
     found = _TIME(text.strip())
     if found is None:
         raise ValueError(text)
@@ -222,7 +222,7 @@ def _time_of(text: str) -> time:
 
 
 def _one_of(text: str, order: str | None, century: int | None, allowed: str) -> _Found | None:
-    """The one date and time of the text; None where it is none. Raises `CellError`."""
+    """Return the only date and time of the text; None if it is no date. Raises `CellError`."""
     found = date_meanings(text, century)
     if found is None:
         return None
@@ -246,7 +246,7 @@ def _one_of(text: str, order: str | None, century: int | None, allowed: str) -> 
 
 
 def _finder(form: str | None, century: int | None, allowed: str) -> Callable[[str], _Found | None]:
-    """Finds the date of a text in the declared form, or as people write it."""
+    """Return a function that finds the date of a text in the declared or in any format."""
     declared = declared_format(form)
     order = form.lower() if form and declared is None else None
 
@@ -263,7 +263,7 @@ def _finder(form: str | None, century: int | None, allowed: str) -> Callable[[st
 
 
 def date_reader(form: str | None, century: int | None = None) -> ReadText:
-    """Reader of texts where a date belongs; ISO is always understood."""
+    """Return the reader of texts in a date column. ISO dates are always accepted."""
     find = _finder(form, century, _DATE)
 
     def read(text: str) -> str:
@@ -285,7 +285,7 @@ def date_reader(form: str | None, century: int | None = None) -> ReadText:
 
 
 def typed_date(cell: Any) -> Any:
-    """A date as a spreadsheet program typed it, with a note where the cell hides its year."""
+    """Return a date typed by a spreadsheet program, with a note if the cell hides the year."""
     match cell:
         case PartlyShown(value=date() as hidden_year):
             day = _typed_day(hidden_year)
@@ -320,7 +320,7 @@ def _plausible(day: date) -> str:
 
 
 def _not_a_date(form: str | None, allowed: str) -> CellError:
-    """The error for a text that is no date."""
+    """Return the error for a text that is no date."""
     if form is not None:
         allowed = f"{allowed}, or in the form {ORDERS.get(form.lower(), form)}"
     return CellError("date_format", fix=f"Enter {allowed}.")
@@ -330,7 +330,7 @@ def _not_a_date(form: str | None, allowed: str) -> CellError:
 
 
 def moment_reader(form: str | None, zone: ZoneInfo | None, century: int | None = None) -> ReadText:
-    """Reader of texts where a time belongs; `zone` is that of times without one."""
+    """Return the reader of texts in a timestamp column; `zone` is the default time zone."""
     find = _finder(form, century, _MOMENT)
 
     def read(text: str) -> str:
@@ -354,7 +354,7 @@ def moment_reader(form: str | None, zone: ZoneInfo | None, century: int | None =
 
 
 def typed_moment(zone: ZoneInfo | None) -> ReadTyped:
-    """Reader of cells that a spreadsheet program typed, where a time belongs."""
+    """Return the reader of typed cells in a timestamp column."""
 
     def read(cell: Any) -> str:
         match cell:
@@ -370,7 +370,7 @@ def typed_moment(zone: ZoneInfo | None) -> ReadTyped:
 
 
 def _utc(moment: datetime, zone: ZoneInfo | None) -> str:
-    """The time in UTC as the API writes it (API, conventions)."""
+    """Return the timestamp in UTC in the format of the API (API, conventions)."""
     if moment.tzinfo is None:
         if zone is None:
             raise CellError(

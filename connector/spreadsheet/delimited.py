@@ -1,9 +1,9 @@
-"""Text with delimiters: csv and its kin, read row by row whatever the file's size.
+"""Reading of delimited text (CSV and similar), row by row for files of any size.
 
-The delimiter is not sniffed from a sample: each of four is tried on the whole file, and must give
-the headings' width on every row. What stands between quotes may hold line breaks and delimiters,
-and a quote in it is doubled. A row is numbered as a spreadsheet shows it; an error also names
-the line, which differs behind a cell with line breaks.
+The delimiter is not detected from a sample. Each of four delimiters is tried on the whole file and
+must result in the width of the headings in every row. Quoted cells may contain line breaks and
+delimiters; a quote in them is doubled. Row numbers match the spreadsheet. Errors also name the
+line, which differs after a cell with line breaks.
 """
 
 from __future__ import annotations
@@ -38,13 +38,12 @@ from connector.spreadsheet.table_place import (
 )
 
 # -- Encoding --------------------------------------------------------------------------------------
-# An encoding is given, marked, proven, or the only one in which the file reads as words. In this
-# order: the one that a person gave; a byte order mark; UTF-16 where every second byte of the start
-# is NUL; UTF-8 where the whole file is valid UTF-8, which text in another encoding hardly ever is.
-# What remains is an old one-byte encoding, and any of them would do without an error. So each of a
-# few is tried on every word with a letter beyond ASCII: one that makes a sign or a capital in the
-# midst of a word is out. Where those that remain read the file alike, it is so read, and that is
-# said; where they differ, the first is shown, with cells as each reads them, and a person chooses.
+# Order of detection: the encoding that the user gave; a byte order mark; UTF-16 if every second
+# byte at the start is NUL; UTF-8 if the whole file is valid UTF-8, which text in another encoding
+# hardly ever is. The remaining one-byte encodings decode any file without an error. A few of them
+# are tried on every word with a letter beyond ASCII. An encoding that puts a sign or a capital
+# inside a word is excluded. If the others read the file in the same way, the first is used and
+# reported. If they differ, the user chooses, with example cells in each encoding.
 
 
 _ENCODINGS = """
@@ -55,14 +54,14 @@ _ENCODINGS = """
     cp932 shift_jis euc_jp cp949 euc_kr gb18030 big5 cp950
 """
 ENCODINGS = tuple(_ENCODINGS.split())
-"""The encodings that may be given; all names that Python knows them by are understood."""
+"""Encodings that the user can give. All names that Python knows for them are accepted."""
 
 LINE_CHARACTERS_MAX = 16 * 1024 * 1024
-"""A line that is longer is not read: its length alone would fill the memory."""
+"""Maximum length of a line, to limit the memory."""
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
-    # Before UTF-16: its little-endian mark begins with that of UTF-16.
+    # Before UTF-16: the mark of UTF-32-LE begins with the mark of UTF-16-LE.
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
@@ -76,19 +75,23 @@ _SAMPLE_CHARACTERS_MAX = 40
 _CELL_REACH = 1_000
 _LETTER = re.compile(r"[^\W\x00-\x7f]")
 _UP_TO_EDGE = re.compile(r'[^,;\t|"\r\n]*')
-# Five bytes mean nothing in it, and NUL is in no text of one byte a letter.
+# These five bytes are undefined in cp1252, and no one-byte text contains NUL.
 _NOT_IN_CP1252 = b"\x81\x8d\x8f\x90\x9d\0"
 _NULS_CERTAIN, _NULS_LIKELY, _NULS_MIN = 0.4, 0.02, 16
 
 
 @dataclass(frozen=True, slots=True)
 class TextEncoding:
-    """A text file's encoding, proven to fit its every byte.
+    """Encoding of a text file, in which every byte was decoded.
 
-    `codec` is what Python decodes with, `name` what people call it. `is_guessed` says that it was
-    neither given nor marked nor proven: UTF-16 known by its NUL bytes, or an old encoding in which
-    the file reads as words. `samples` are cells with letters beyond ASCII. `notices` say what was
-    taken, and `questions` what a person has to choose.
+    Attributes:
+        codec: Name of the Python codec.
+        name: Name for users.
+        is_guessed: True if the encoding was not given, marked or proven: UTF-16 detected by NUL
+            bytes, or an old encoding in which the file reads as words.
+        samples: Cells with letters beyond ASCII.
+        notices: Sentences on what was assumed.
+        questions: Encodings that the user has to choose from.
     """
 
     codec: str
@@ -100,16 +103,16 @@ class TextEncoding:
 
 
 def detect_encoding(source: SourceFile, given: str | None) -> TextEncoding:
-    """The encoding of the file, whose every byte has been decoded once.
+    """Return the encoding of the file, after decoding every byte once.
 
-    Raises `EncodingUnknown`, `UnknownName` for an encoding that may not be given,
-    `DamagedSpreadsheet` for a line without end.
+    Raises `EncodingUnknown`, `UnknownName` for an encoding that may not be given, and
+    `DamagedSpreadsheet` for a line that is too long.
     """
     with source.open() as file:
         head = file.read(_HEAD_BYTES)
     marked = next((codec for mark, codec in _MARKS if head.startswith(mark)), None)
     patterned = _utf_16_by_nuls(head, _NULS_CERTAIN)
-    # Letters of other scripts have no NUL, but blanks and line ends have.
+    # Letters of other scripts contain no NUL, but blanks and line ends do.
     perhaps = _utf_16_by_nuls(head, _NULS_LIKELY) if head.count(0) >= _NULS_MIN else None
     if given is marked is patterned is None and perhaps is not None:
         raise _offer_encoding(source, perhaps, "its NUL bytes show that it is UTF-16")
@@ -127,7 +130,7 @@ def detect_encoding(source: SourceFile, given: str | None) -> TextEncoding:
 
 
 def _codec_given(source: SourceFile, given: str, marked: str | None) -> str:
-    """The codec that a person named. Raises where the file's mark denies it."""
+    """Return the codec that the user named. Raises an error if the file's mark contradicts it."""
     known = {codecs.lookup(each).name: each for each in ENCODINGS}
     try:
         name = codecs.lookup(given).name.removesuffix("-sig")
@@ -140,15 +143,16 @@ def _codec_given(source: SourceFile, given: str, marked: str | None) -> str:
     if not known[name].startswith(marked.removesuffix("-sig")):
         raise EncodingUnknown(
             source.path,
-            f"it begins with the mark of {marked.removesuffix('-sig')}, but {given!r} was given",
+            f"the file begins with the byte order mark of {marked.removesuffix('-sig')}, but "
+            f"{given!r} was given",
         )
     return marked
 
 
 def _utf_16_by_nuls(head: bytes, share: float) -> str | None:
-    """UTF-16 without a mark, known by its NUL bytes.
+    """Return the codec of UTF-16 without a mark, detected by its NUL bytes.
 
-    At least this share of the pairs of bytes have one, and always in the same place.
+    At least this share of the pairs of bytes must have a NUL, always at the same position.
     """
     pairs = len(head) // 2
     even, odd = head[: 2 * pairs : 2].count(0), head[1 : 2 * pairs : 2].count(0)
@@ -160,7 +164,7 @@ def _utf_16_by_nuls(head: bytes, share: float) -> str | None:
 
 
 def _offer_encoding(source: SourceFile, offered: str, reason: str) -> EncodingUnknown:
-    """The error that offers an encoding, if it fits the whole file."""
+    """Return an error that suggests an encoding, if that encoding fits the whole file."""
     decoding = _FileDecoding(source, offered)
     try:
         decoding.decode_all()
@@ -174,7 +178,7 @@ def _offer_encoding(source: SourceFile, offered: str, reason: str) -> EncodingUn
 def _decoding_error(
     source: SourceFile, codec: str, known: str | None, place: tuple[int, int, int]
 ) -> EncodingUnknown:
-    """The error for bytes that do not fit; offers an encoding where that is sound."""
+    """Return the error for undecodable bytes, with a suggested encoding if there is a safe one."""
     line, column, byte = place
     where = f"byte 0x{byte:02X} in line {line}, character {column}"
     if known is not None or codec != "utf-8":
@@ -190,7 +194,7 @@ _OLD = (
     *("iso8859-15", "cp1251", "cp1253"),
 )
 _ASIAN = ("cp932", "gb18030", "euc_kr", "big5")
-"""Old encodings that are tried, the likeliest first; others can be given."""
+"""Old encodings that are tried, the likeliest first. The user can give others."""
 
 _BYTES_WORD = re.compile(rb"[A-Za-z']*[\x80-\xff][A-Za-z'\x80-\xff]*")
 _WORDS_TRIED_MAX = 20_000
@@ -202,7 +206,7 @@ _TYPOGRAPHY = re.compile("['\u2018-\u201e\u2013\u2014\u2026\u00a0\u00b7\u2022\u2
 
 
 def _encoding_by_words(source: SourceFile) -> TextEncoding | None:
-    """The old encoding in which the file's words are words; None where none is."""
+    """Return the old encoding in which the file reads as words; None if there is none."""
     seen: dict[bytes, None] = {}
     rest = b""
     with source.open() as file:
@@ -240,7 +244,7 @@ def _encoding_by_words(source: SourceFile) -> TextEncoding | None:
     shown = ", ".join(samples)
     if len(fitting) == 1:
         notice = (
-            f"The text is not UTF-8, and reads as {codec}: {shown} (--encoding says otherwise)."
+            f"The file is not UTF-8 and is read as {codec}: {shown} (change this with --encoding)."
         )
         return TextEncoding(codec, codec, True, samples, (notice,))
     return TextEncoding(codec, codec, True, samples, (), (_encoding_question(fitting),))
@@ -253,7 +257,7 @@ _SIGN_IN_WORD = re.compile(r"[^\W\d_][«»€£°§©®½²³\u2026\u201e\u2122\
 
 
 def _is_word(text: str) -> bool:
-    """Whether a person could have written it: no sign and no capital inside."""
+    """Return True if it looks like a word: no sign and no capital inside."""
     if _SIGN_IN_WORD(text):
         return False
     for part in _TYPOGRAPHY.sub(" ", text).split():
@@ -272,7 +276,7 @@ def _is_word(text: str) -> bool:
 
 def _encoding_question(fitting: Mapping[str, list[str]]) -> FileQuestion:
     meanings = list(fitting.values())
-    # Encodings of one byte a letter have the same words; those that differ are shown.
+    # One-byte encodings find the same words; the words that differ are shown.
     differing = [n for n, words in enumerate(zip(*meanings, strict=False)) if len(set(words)) > 1]
     shown = "; ".join(
         f"{', '.join(words[n] for n in differing[:_SAMPLES_MAX])} (--encoding {codec})"
@@ -290,7 +294,7 @@ def _encoding_question(fitting: Mapping[str, list[str]]) -> FileQuestion:
 
 
 class _FileDecoding:
-    """One decoding of a whole file: samples of cells, and the place reached."""
+    """Decoding of a whole file: sample cells, and the position reached."""
 
     def __init__(self, source: SourceFile, codec: str) -> None:
         self.samples: list[str] = []
@@ -300,7 +304,7 @@ class _FileDecoding:
         self._newlines = io.IncrementalNewlineDecoder(None, translate=True)
 
     def decode_all(self) -> None:
-        """Raises `UnicodeDecodeError` at the first byte that does not fit."""
+        """Decode the file. Raises `UnicodeDecodeError` at the first byte that does not fit."""
         decoder = codecs.getincrementaldecoder(self._codec)()
         with self._source.open() as file:
             while chunk := file.read(_CHUNK_BYTES):
@@ -308,7 +312,7 @@ class _FileDecoding:
             self._pass_over(decoder.decode(b"", True), is_last=True)
 
     def place_of(self, error: UnicodeDecodeError) -> tuple[int, int, int]:
-        """The line, the character in it and the value of the byte that `error` stopped at."""
+        """Return the line, the character in it and the value of the byte that caused `error`."""
         good = codecs.getincrementaldecoder(self._codec)(errors="ignore")
         self._pass_over(good.decode(error.object[: error.start]), is_last=True)
         return self._line, self._column, error.object[error.start]
@@ -327,7 +331,7 @@ class _FileDecoding:
             )
 
     def _collect(self, text: str) -> None:
-        """Take cells with letters beyond ASCII, a few that differ."""
+        """Collect a few different cells with letters beyond ASCII."""
         at = 0
         while len(self.samples) < _SAMPLES_MAX and self._tried < _SAMPLES_TRIED_MAX:
             letter = _LETTER.search(text, at)
@@ -347,15 +351,15 @@ class _FileDecoding:
 
 
 # -- Rows ------------------------------------------------------------------------------------------
-# A quote that is missing or too many would make one cell of several rows. Where quotes do not add
-# up, the row in which they begin to is refused, and the reading goes on with the next line that has
-# the form of a row. Where they do add up, but a cell of one line holds what is a row elsewhere, all
-# of its lines are refused, each as the row that it is.
+# A missing or extra quote would turn several rows into one cell. If quotes do not match, the row in
+# which they start is refused, and reading continues at the next line that has the shape of a row.
+# If they match, but a cell contains a row of the table, all lines of the cell are refused, each as
+# its own row.
 
 
 @dataclass(frozen=True, slots=True)
 class RowShape:
-    """Form of a table's rows, by which one is known again behind a wrong quote.
+    """Shape of a table's rows, to recognize the next row after a wrong quote.
 
     Attributes:
         first_row: Index of the first row below the headings.
@@ -379,16 +383,16 @@ class RowShape:
         return width in self.widths and all("@" in cells[i] for i in self.emails if i < width)
 
     def has_swallowed(self, cells: Sequence[str], lines: Sequence[str], delimiter: str) -> bool:
-        """Return True if one of the cells holds other rows, because a quote is not closed.
+        """Return True if a cell contains other rows because a quote is not closed.
 
         Args:
             cells: Cells of a row that has several lines.
-            lines: Those lines.
-            delimiter: The file's delimiter.
+            lines: Lines of the row.
+            delimiter: Delimiter of the file.
         """
         for index, cell in enumerate(cells):
             if index in self.one_line and (found := _BREAK(cell)):
-                # A swallowed row begins behind the other cells of the row that swallows it.
+                # A swallowed row begins after the other cells of the row that swallows it.
                 is_rest = cell.count(delimiter, 0, found.start()) >= len(cells) - 1 - index
                 is_named = "@" in cell and index not in self.addresses
                 if is_named or (is_rest and delimiter in cell):
@@ -406,38 +410,38 @@ _BREAK = re.compile("[\r\n]").search
 
 QuoteCode = Literal["quote_not_closed", "quote_in_cell"]
 QuoteDamage = tuple[QuoteCode, int, int]
-"""A wrong quote: its code, and the numbers of the first and the last row that it concerns."""
+"""Wrong quote: its code, and the numbers of the first and the last row that it affects."""
 
 Record = tuple[int, list[str], QuoteDamage | None]
-"""A row's first line, its cells, and the wrong quote because of which it cannot be trusted."""
+"""First line of a row, its cells, and the wrong quote that makes the row unreliable."""
 
 
 def read_rows(
     source: SourceFile, encoded: TextEncoding, delimiter: str, shape: RowShape | None = None
 ) -> Generator[Record, None, None]:
-    """Read each row, the headings' row included. A blank line has no cells.
+    """Read each row, including the headings. A blank line has no cells.
 
     Args:
-        source: The file.
-        encoded: Its encoding.
-        delimiter: Its delimiter.
-        shape: Form of its rows, by which the reading goes on behind a wrong quote.
+        source: File to read.
+        encoded: Encoding of the file.
+        delimiter: Delimiter of the file.
+        shape: Shape of the rows, to continue after a wrong quote.
 
     Yields:
         Each row. The cells of a row with a wrong quote are the parts of its line between
         delimiters.
 
     Raises:
-        DamagedSpreadsheet: Without a shape, for a wrong quote.
-        SpreadsheetChanged: The file is not the same any more.
+        DamagedSpreadsheet: A quote is wrong and no shape was given.
+        SpreadsheetChanged: The file has changed.
     """
-    # The limit is the whole process's: it is only ever raised.
+    # The limit applies to the whole process, so it is only ever raised.
     csv.field_size_limit(max(csv.field_size_limit(), LINE_CHARACTERS_MAX))
     with source.open() as file:
         head = file.read(_HEAD_BYTES).decode(encoded.codec, "ignore")
         file.seek(0)
         text = io.TextIOWrapper(file, encoding=encoded.codec, errors="strict", newline="")
-        # Some programs put a blank between a delimiter and a quote.
+        # Some programs write a blank between a delimiter and a quote.
         is_spaced = _SPACED_QUOTE(head) is not None
         try:
             yield from _QuoteReader(source, text, delimiter, shape, is_spaced=is_spaced).records()
@@ -450,7 +454,7 @@ _SPACED_QUOTE = re.compile(r'[,;\t|] +"').search
 
 
 class _QuoteReader:
-    """One reading of a text's rows, which goes on behind wrong quotes."""
+    """Reader of a text's rows that continues after wrong quotes."""
 
     def __init__(
         self,
@@ -466,11 +470,11 @@ class _QuoteReader:
         self._taken: list[str] = []
         self._returned: deque[str] = deque()
         self._line = self._row = 1
-        # The row of a quote that was not closed, until a row below has the form of one again.
+        # The row of an unclosed quote, until a later line has the shape of a row again.
         self._opened = 0
 
     def records(self) -> Iterator[Record]:
-        """Read all rows."""
+        """Yield all rows."""
         taken = self._taken
         while True:
             reader = csv.reader(
@@ -501,7 +505,7 @@ class _QuoteReader:
                 yield self._repair_row(str(error))
 
     def _read_lines(self) -> Iterator[str]:
-        """The file's lines, those that were returned first."""
+        """Yield the lines of the file, after those that were put back."""
         while self._returned:
             self._taken.append(self._returned.popleft())
             yield self._taken[-1]
@@ -511,7 +515,7 @@ class _QuoteReader:
             yield line
 
     def _repair_row(self, error: str) -> Record:
-        """The row in which quotes do not add up; its other lines are read as rows."""
+        """Return the row with unmatched quotes; its other lines are read as rows."""
         is_closed = "expected after" in error and len(self._taken) == 1
         if is_closed and self._taken[0].count('"') % 2 == 0:
             return self._refuse_first_line("quote_in_cell", self._row)
@@ -521,7 +525,7 @@ class _QuoteReader:
         )
 
     def _refused(self, cells: list[str]) -> list[Record]:
-        """The rows to refuse instead of these cells; none where the cells are a row."""
+        """Return the rows to refuse instead of these cells; none if the cells are a row."""
         shape, lines = self._shape, self._taken
         if shape is None or self._row <= shape.first_row or not cells:
             return []
@@ -538,7 +542,7 @@ class _QuoteReader:
         return []
 
     def _refuse_first_line(self, code: QuoteCode, row: int) -> Record:
-        """The first line that was taken, as a row to refuse; the other lines are returned."""
+        """Return the first line as a row to refuse, and put back the other lines."""
         first, *others = self._taken
         self._returned.extendleft(reversed(others))
         self._taken.clear()
@@ -547,7 +551,7 @@ class _QuoteReader:
         return self._line - 1, _split(first, self._delimiter), (code, row, row)
 
     def _refuse_all_lines(self) -> list[Record]:
-        """All lines that were taken, each as a row to refuse."""
+        """Return all lines of the row, each as a row to refuse."""
         line, row, count = self._line, self._row, len(self._taken)
         damage: QuoteDamage = "quote_not_closed", row, row + count - 1
         found = [
@@ -560,11 +564,11 @@ class _QuoteReader:
 
 
 def _split(line: str, delimiter: str) -> list[str]:
-    """The parts of a line between delimiters, whatever its quotes."""
+    """Return the parts of a line between delimiters, ignoring quotes."""
     return line.rstrip("\r\n").split(delimiter)
 
 
-# Quotes in a cell that is not itself in quotes: around a word, behind figures for inches, or stray.
+# Quotes in an unquoted cell: around a word, after a number of inches, or stray.
 _PAIRED = re.compile(r'(?<![^\s(\[])"[^"]+"(?![^\s)\].,;:!?])')
 _INCHES = re.compile(r'(?<=[0-9])"')
 
@@ -574,7 +578,7 @@ def _has_stray_quote(cell: str) -> bool:
 
 
 def _unquoted(line: str, delimiter: str) -> Iterator[str]:
-    """The cells of a line that are not in quotes and hold one."""
+    """Yield the unquoted cells of a line that contain a quote."""
     sign = re.escape(delimiter)
     for found in re.finditer(rf'(?:^|{sign}) *(?:"(?:[^"]|"")*"|([^{sign}\r\n]*))', line):
         if found[1] and '"' in found[1]:
@@ -594,22 +598,26 @@ def _damaged(source: SourceFile, line: int, error: str) -> DamagedSpreadsheet:
 
 
 DELIMITERS: Mapping[str, str] = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
-"""Those that are tried and may be given, by name."""
+"""Delimiters that are tried and that the user can give, by name."""
 
 _NAMES = {character: name for name, character in DELIMITERS.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class DelimiterFit:
-    """Fit of one delimiter to a file's rows.
+    """Fit of one delimiter to the rows of a file.
 
-    `first_row` has the cells of the first row, `rows` counts the others that are not blank, and
-    `fitting` those of them that are as wide as the first, give or take empty cells at its end, and
-    `damaged` those with a wrong quote.
-    `is_ended` says that every row has one delimiter more than the first, at its end.
-    `first_misfit` is one row that does not fit: its number, its line and its width. `filled` counts
-    the columns up to the last in which a row no wider than the first has a cell that is not empty.
-    The first row is that of the headings, whose `place` is found among the first rows.
+    Attributes:
+        first_row: Cells of the row with the headings.
+        rows: Number of other rows that are not blank.
+        fitting: Number of those rows that have the width of the headings, ignoring empty cells at
+            the end.
+        damaged: Number of those rows with a wrong quote.
+        is_ended: True if every row has one more delimiter than the headings, at its end.
+        first_misfit: Number, line and width of one row that does not fit.
+        filled: Number of columns up to the last one with a cell that is not empty, in rows that are
+            not wider than the headings.
+        place: Position of the headings.
     """
 
     delimiter: str
@@ -625,7 +633,7 @@ class DelimiterFit:
 
     @property
     def full_width(self) -> int:
-        """Width of a row that fits, an empty cell behind the last delimiter included."""
+        """Width of a row that fits, including an empty cell after the last delimiter."""
         return len(self.first_row) + self.is_ended
 
     def __str__(self) -> str:
@@ -640,10 +648,10 @@ class DelimiterFit:
 def detect_delimiter(
     source: SourceFile, encoded: TextEncoding, given: str | None, header_row: int | None = None
 ) -> DelimiterFit:
-    """The delimiter of the file, and how its rows look under it; `given` by a person.
+    """Return the delimiter of the file and the shape of its rows; `given` is the user's choice.
 
-    Raises `DelimiterUnknown` where none fits or more than one, `UnknownName` for one that may
-    not be given, `NoRows`, and as `records` does.
+    Raises `DelimiterUnknown` if no delimiter or more than one fits, `UnknownName` for one that may
+    not be given, `NoRows`, and the errors of `read_rows`.
     """
     if given is None:
         fit = _best_fit(source, _candidate_fits(source, encoded, header_row))
@@ -662,13 +670,13 @@ def detect_delimiter(
 def _candidate_fits(
     source: SourceFile, encoded: TextEncoding, header_row: int | None
 ) -> list[DelimiterFit]:
-    """The fits of those delimiters that part the headings, or of one that parts none."""
+    """Return the fits of delimiters that separate the headings, or of one that separates none."""
     places = {each: _find_headings(source, encoded, each, header_row) for each in _NAMES}
     for each, place in places.items():
         if is_of_report(place.headings):
-            # Nothing else gives the headings of our reports, however wrong the rows still are.
+            # Only a report of this program has these headings, even if its rows still have errors.
             return [_measure_fit(source, encoded, each, place)]
-    # Headings that are known as such are none by chance.
+    # Known headings do not result from chance.
     most = max(place.known for place in places.values())
     if most > 1:
         places = {each: place for each, place in places.items() if place.known == most}
@@ -681,11 +689,11 @@ def _candidate_fits(
         try:
             fit = _measure_fit(source, encoded, each, places[each])
         except DamagedSpreadsheet as error:
-            # Quotes need not fall into place under a delimiter that is not the file's.
+            # Quotes need not match with a delimiter that is not the file's.
             damage = damage or error
             continue
         fits.append(fit)
-        # In one column, whichever delimiter is in no row reads the same cells.
+        # With a single column, every delimiter that is not in the file reads the same cells.
         if not parting and fit.fitting == fit.rows:
             return [fit]
     if damage is not None and not fits:
@@ -698,7 +706,7 @@ def _find_headings(
 ) -> TablePlace:
     """Find the headings; None if quotes do not match.
 
-    A first line `sep=;` is one of a spreadsheet program's own.
+    A first line `sep=;`, as some spreadsheet programs write it, is skipped.
     """
     first: list[list[str]] = []
     with closing(read_rows(source, encoded, delimiter)) as reading:
@@ -718,12 +726,12 @@ _SAID = re.compile(r"sep=.?,?", re.IGNORECASE).fullmatch
 
 
 def _best_fit(source: SourceFile, fits: list[DelimiterFit]) -> DelimiterFit:
-    """The fit that is without a misfit, else the only one for most rows."""
+    """Return the fit without misfits, or else the only fit for most rows."""
     first = fits[0]
-    # Of blank headings, it is they that are wrong; a report is known by its own.
+    # Blank headings are themselves the error; a report is recognized by its own.
     if not any(first.first_row) or is_of_report(first.first_row):
         return first
-    # Rows with a wrong quote say nothing, unless no other delimiter and no other row does.
+    # Rows with a wrong quote do not count, unless there are no other rows and delimiters.
     whole = [
         fit
         for fit in fits
@@ -732,7 +740,7 @@ def _best_fit(source: SourceFile, fits: list[DelimiterFit]) -> DelimiterFit:
     if len(whole) > 1 and source.path.suffix.lower() == ".tsv":
         whole = [fit for fit in whole if fit.delimiter == "\t"] or whole
     chosen = whole or [fit for fit in fits if fit.fitting * 2 > fit.rows]
-    # Headings that are known as such are none by chance, however many rows are of another width.
+    # Known headings do not result from chance, even if many rows have another width.
     chosen = chosen or [fit for fit in fits if fit.place.known > 1]
     if len(chosen) == 1:
         return chosen[0]
@@ -744,7 +752,7 @@ def _best_fit(source: SourceFile, fits: list[DelimiterFit]) -> DelimiterFit:
 def _measure_fit(
     source: SourceFile, encoded: TextEncoding, delimiter: str, place: TablePlace
 ) -> DelimiterFit:
-    """The fit of this delimiter, after reading the whole file once with it."""
+    """Return the fit of this delimiter, after reading the whole file with it."""
     shape = _row_shape(source, encoded, delimiter, place)
     reading = read_rows(source, encoded, delimiter, shape)
     first = list(place.headings)
@@ -784,7 +792,7 @@ def _measure_fit(
 def _row_shape(
     source: SourceFile, encoded: TextEncoding, delimiter: str, place: TablePlace
 ) -> RowShape | None:
-    """The form of the rows below these headings, by the file's first lines; None without any."""
+    """Return the shape of the rows below these headings, by the first lines; None without rows."""
     headings = list(place.headings)
     if not any(headings):
         return None
@@ -807,7 +815,7 @@ def _row_shape(
 
 
 def _last_filled(cells: list[str]) -> int:
-    """The number of cells up to the last that is not empty."""
+    """Return the number of cells up to the last one that is not empty."""
     width = len(cells)
     while width and not cells[width - 1]:
         width -= 1

@@ -1,7 +1,7 @@
-"""Workbooks of other kinds: OpenDocument (ods), and xls of before 2007.
+"""Workbooks in other formats: OpenDocument (ods), and Excel before 2007 (xls).
 
-Both are read with the number formats that are part of a value. An ods is streamed as XML; an xls is
-small by its nature, 65,536 rows at most, and is read whole.
+Both are read with the number formats that are part of a value. An ods file is streamed as XML. An
+xls file has at most 65,536 rows and is read whole.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _NO_FLAWS: Mapping[int, Flaw] = {}
 
 @dataclass(frozen=True)
 class OtherSheet:
-    """A sheet of another workbook, with its rows in memory."""
+    """Sheet of an ods or xls workbook, with its rows in memory."""
 
     source: SourceFile
     name: str
@@ -62,7 +62,7 @@ class OtherSheet:
     flaws: Mapping[int, Mapping[int, Flaw]] = field(default_factory=dict, repr=False)
 
     def rows(self) -> Iterator[ReadRow]:
-        """All rows, blank ones too, as wide as the sheet."""
+        """Yield all rows, including blank ones, as wide as the sheet."""
         self.source.check()
         for index, cells in enumerate(self.values):
             padded = [*cells, *[""] * (self.outline.columns - len(cells))]
@@ -70,7 +70,7 @@ class OtherSheet:
 
 
 def find_ods(source: SourceFile, wanted: str | None) -> OtherSheet:
-    """The sheet of an OpenDocument file. Raises as `find_sheet` does."""
+    """Return the sheet of an OpenDocument file. Raises as `find_sheet` does."""
     measure_archive(source)
     scan = _OdsScan(source)
     with open_archive(source) as opened:
@@ -80,7 +80,7 @@ def find_ods(source: SourceFile, wanted: str | None) -> OtherSheet:
 
 
 def find_xls(source: SourceFile, wanted: str | None) -> OtherSheet:
-    """The sheet of a workbook of before 2007. Raises as `find_sheet` does."""
+    """Return the sheet of a workbook of Excel before 2007. Raises as `find_sheet` does."""
     if source.size > _BYTES_MAX:
         raise UnsafeWorkbook(f"{source.path} is too large for this file type")
     with source.open() as file:
@@ -94,7 +94,7 @@ def find_xls(source: SourceFile, wanted: str | None) -> OtherSheet:
             for each in book.sheets()
             if not each.visibility
         }
-    # The library raises whatever a damaged file makes it stumble over.
+    # The library raises arbitrary errors for damaged files.
     except Exception as error:
         if isinstance(error, XLRDError) and "encrypted" in str(error):
             raise PasswordProtected(f"{source.path} is encrypted with a password") from error
@@ -114,13 +114,13 @@ def _choose(source: SourceFile, wanted: str | None, sheets: Mapping[str, OtherSh
 
 
 class _DiscardedLog:
-    """A log that no one reads: what the library says of a file is no error of ours."""
+    """Log that discards the library's messages about a file."""
 
     def write(self, text: str) -> None:
-        """Take a text."""
+        """Discard a text."""
 
     def flush(self) -> None:
-        """Keep nothing."""
+        """Do nothing."""
 
 
 # -- Before 2007 -----------------------------------------------------------------------------------
@@ -167,9 +167,9 @@ def _old_value(book: Any, cell: Any) -> Cell:
 
 
 def _old_date(days: float, form: str, mode: Literal[0, 1]) -> Cell:
-    """The date, time or length of time that so many days are, as the format shows it.
+    """Return the date, time or duration of this number of days, as the format shows it.
 
-    Raises `XLDateError` where the calendar has no such date.
+    Raises `XLDateError` if the calendar has no such date.
     """
     if shows_length(form):
         return length_of_time(days * 86_400)
@@ -191,7 +191,7 @@ def _range(first_row: int, row: int, first_column: int, column: int) -> str:
 
 
 def _note_extent(outline: SheetOutline, values: list[list[Cell]]) -> None:
-    """Note how far the sheet reaches."""
+    """Record the last row and column of the sheet."""
     for index, cells in enumerate(values):
         width = max((n for n, cell in enumerate(cells, 1) if cell != ""), default=0)
         if width:
@@ -203,9 +203,9 @@ def _note_extent(outline: SheetOutline, values: list[list[Cell]]) -> None:
 
 
 class _OdsScan:
-    """One scan of an OpenDocument file; what repeats is counted before it is made.
+    """Scan of an OpenDocument file that counts repeated cells and rows before creating them.
 
-    Empty cells and rows that are said to repeat to the sheet's end are not made at all.
+    Empty cells and rows that repeat up to the end of the sheet are not created.
     """
 
     def __init__(self, source: SourceFile) -> None:
@@ -308,7 +308,7 @@ def _repeat_count(text: str | None) -> int:
 
 
 def _ods_value(attributes: Mapping[str, str], text: str) -> Cell:
-    """The cell's value, or its text where that leaves out a part of it."""
+    """Return the cell's value, or its text if the value lacks a part of the text."""
     kind = attributes.get("office:value-type", "")
     try:
         match kind:

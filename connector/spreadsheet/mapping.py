@@ -1,7 +1,7 @@
-"""Mapping of columns to fields, by name or as a person decided.
+"""Mapping of columns to fields, by name or by a decision of the user.
 
-Nothing is guessed. A heading that only looks like a field is suggested with its reason, and what
-no field takes is reported and left out.
+No column is guessed. A heading that only resembles a field is suggested with a reason, and a column
+without a field is reported and ignored.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from connector.spreadsheet.problems import CellError
 from connector.spreadsheet.target_columns import PushTarget, TargetColumn
 
 How = Literal["name", "alias", "given"]
-"""Way in which a column found its field: by name, by a known other name, or as was decided."""
+"""How a column found its field: by name, by an alias, or by a decision of the user."""
 
 WHOLE_NAME = "full_name"
-"""The place of a column with first and last name in one, which are split with a warning."""
+"""Target of a column with first and last name, which are split with a warning."""
 
 _NAMES = (
     "name fullname candidatename candidate applicant applicantname person vollstandigername"
@@ -33,10 +33,10 @@ _NAMES = (
     " candidato naam volledigenaam kandidaat nomecompleto nomeecognome"
 )
 _WHOLE_NAMES = frozenset(_NAMES.split())
-"""Plain headings of a whole name."""
+"""Normalized headings of a column with the whole name."""
 
 _LAST_NAMES = frozenset(("name", "nom", "naam"))
-"""Headings of a last name where the first name has a column of its own."""
+"""Headings of a last name, if the first name has its own column."""
 
 _NAME_PARTS = ("first_name", "last_name")
 _REMARK = re.compile(
@@ -45,16 +45,16 @@ _REMARK = re.compile(
     re.IGNORECASE,
 )
 EVERY_COLUMN = "*"
-"""Stands in --ignore for all columns that fill nothing."""
+"""Value of `--ignore` for all columns without a field."""
 
 _SUGGESTIONS_MAX = 3
 _ALIKE_MIN = 0.8
-"""From which likeness on, of 1, a heading is taken for a misspelling worth suggesting."""
+"""Minimum similarity, from 0 to 1, at which a heading is suggested as a misspelling."""
 
 
 @dataclass(frozen=True, slots=True)
 class MappedColumn:
-    """A column that fills a field; `index` counts from 0."""
+    """Column that fills a field; `index` counts from 0."""
 
     heading: str
     index: int
@@ -65,7 +65,7 @@ class MappedColumn:
 
 @dataclass(frozen=True, slots=True)
 class UnmappedColumn:
-    """A column that fills nothing: why, and what it may stand for."""
+    """Column without a field: the reason, and suggested fields."""
 
     heading: str
     reason: str
@@ -74,10 +74,12 @@ class UnmappedColumn:
 
 @dataclass(frozen=True, slots=True)
 class ColumnMap:
-    """Each column of a file with what it is for.
+    """Columns of a file with their fields.
 
-    `constants` are fields that every row has, as (target column, text, JSON value). `missing` names
-    what a create needs and neither a column nor a constant gives: fields, or `one of` several.
+    Attributes:
+        constants: Values for every row, as (target column, text, JSON value).
+        missing: Fields that a create needs and that no column or constant fills. `one of` names
+            alternatives.
     """
 
     resource: str
@@ -90,14 +92,14 @@ class ColumnMap:
 
     @property
     def targets(self) -> Mapping[str, TargetColumn]:
-        """The target columns that a column or a constant fills, by key."""
+        """Target columns that a column or a constant fills, by key."""
         filled = {each.target.key: each.target for each in self.columns}
         if WHOLE_NAME in filled:
             filled |= {each.key: each for each in self.name_parts}
         return {**filled, **{column.key: column for column, _, _ in self.constants}}
 
     def column_of(self, key: str) -> str | None:
-        """The heading of the column that fills the field; None where none does."""
+        """Return the heading of the column that fills the field; None if there is none."""
         wanted = (key, WHOLE_NAME) if key in _NAME_PARTS else (key,)
         found = (
             each.heading for name in wanted for each in self.columns if each.target.key == name
@@ -105,7 +107,7 @@ class ColumnMap:
         return next(found, None)
 
     def name_of(self, key: str) -> str:
-        """The heading of the column that fills the field, or the field's name in words."""
+        """Return the heading of the column that fills the field, or the field's name in words."""
         return self.column_of(key) or key.replace("_", " ")
 
 
@@ -118,10 +120,18 @@ def map_headings(
 ) -> ColumnMap:
     """Map each column.
 
-    `saved` is what a person has decided, and goes first. Of two columns for one field the second
-    fills nothing. Raises `Misused` for two that were decided so, for a decision on a column that is
-    not there, and for one that makes no sense; `UnknownName` for a field that the mode does not
-    take.
+    Args:
+        headings: Headings of the file.
+        target: Target of the push.
+        saved: Decisions of the user, which take precedence.
+        ignored: Headings of columns to ignore.
+
+    Returns:
+        The map. If two columns match one field, the second is not mapped.
+
+    Raises:
+        Misused: Two decisions name one field, or a decision is invalid or names a missing column.
+        UnknownName: The mode does not accept a field.
     """
     resource = target.resource.name
     saved = saved or SavedMap(resource)
@@ -169,7 +179,7 @@ def map_headings(
 
 
 def to_saved_map(columns: ColumnMap) -> SavedMap:
-    """The map as a person may keep and change it; what fills nothing is a remark."""
+    """Return the map for a mapping file; columns without a field become remarks."""
     return SavedMap(
         columns.resource,
         {each.heading: (each.target.name, each.options) for each in columns.columns},
@@ -185,7 +195,7 @@ def to_saved_map(columns: ColumnMap) -> SavedMap:
 
 
 def without_column(columns: ColumnMap, heading: str) -> SavedMap:
-    """The map in which the column is not imported."""
+    """Return the map without this column."""
     saved = to_saved_map(columns)
     kept = {name: each for name, each in saved.columns.items() if name != heading}
     return replace(saved, columns=kept, ignored=(*saved.ignored, heading))
@@ -206,12 +216,12 @@ def _missing(target: PushTarget, filled: Set[str]) -> tuple[str, ...]:
 
 
 def _names(target: PushTarget) -> dict[str, TargetColumn]:
-    """Target columns by the plain form of their names, then of given labels."""
+    """Return target columns by the normalized form of their names, then of their labels."""
     own = {normalized_heading(each.name): each for each in target.columns}
     labels: dict[str, TargetColumn | None] = {}
     for column in target.columns:
         for label in column.labels:
-            # A name that two fields of a content type share names neither.
+            # A name that two fields of a content type share is ambiguous and not used.
             labels[normalized_heading(label)] = (
                 None if normalized_heading(label) in labels else column
             )
@@ -235,7 +245,7 @@ def _column_named(target: PushTarget, name: str, heading: str) -> TargetColumn:
 
 
 class _HeadingMatcher:
-    """Finds the target columns of headings, by their names and other names."""
+    """Matcher of headings with target columns, by names and aliases."""
 
     def __init__(self, target: PushTarget, headings: Sequence[str]) -> None:
         self._target = target
@@ -255,13 +265,13 @@ class _HeadingMatcher:
         self._lacks_both = filled.isdisjoint(_NAME_PARTS)
 
     def find_by_name(self, name: str, heading: str) -> TargetColumn:
-        """The target column that a person named."""
+        """Return the target column that the user named."""
         if name == WHOLE_NAME and self.name_parts:
             return self._whole_name()
         return _column_named(self._target, name, heading)
 
     def find_by_heading(self, heading: str) -> tuple[TargetColumn | None, How]:
-        """The target column of a heading, and how it was found; None where there is none."""
+        """Return the target column of a heading, and how it was found; None if there is none."""
         wanted = normalized_heading(_REMARK.sub("", heading))
         if wanted in self._exported:
             name = self._exported[wanted]
@@ -317,7 +327,7 @@ def _check_options(options: CellOptions, column: TargetColumn, target: PushTarge
 
 
 def _value(text: str, column: TargetColumn, target: PushTarget, what: str) -> Any:
-    """The JSON value of a text in a mapping. Raises `Misused`."""
+    """Return the JSON value of a text in a mapping. Raises `Misused`."""
     if not text.strip():
         return None
     try:
@@ -326,16 +336,16 @@ def _value(text: str, column: TargetColumn, target: PushTarget, what: str) -> An
         problem = error.problem()
         allowed = f" Allowed: {problem.allowed}." if problem.allowed else ""
         raise Misused(
-            f"{what}, which is refused: {problem.message}", action=f"Correct the text.{allowed}"
+            f"{what}, which is not allowed: {problem.message}", action=f"Correct the text.{allowed}"
         ) from error
 
 
 def _without_duplicates(
     columns: Sequence[MappedColumn],
 ) -> tuple[list[MappedColumn], list[UnmappedColumn]]:
-    """One column for each field, and the others.
+    """Return one column for each field, and the other columns.
 
-    Raises `Misused` for two that were decided so.
+    Raises `Misused` if the user chose two columns for one field.
     """
     ranks: Mapping[How, int] = {"given": 0, "name": 1, "alias": 2}
     chosen: dict[str, MappedColumn] = {}
@@ -389,7 +399,7 @@ def _unmapped_column(heading: str, target: PushTarget) -> UnmappedColumn:
 
 
 def _suggestions(heading: str, target: PushTarget) -> Iterator[tuple[str, str]]:
-    """Columns that the heading may stand for, the likeliest first, with reasons."""
+    """Yield columns that the heading may mean, the likeliest first, with reasons."""
     wanted = normalized_heading(heading)
     hinted, reason = HINTS.get(wanted, ((), ""))
     there = {each.name for each in target.columns}

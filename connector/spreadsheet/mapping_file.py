@@ -1,7 +1,4 @@
-"""Mapping file: which column is which field, and how its cells are written.
-
-It is TOML, so that people can read, change and share it.
-"""
+"""Mapping file (TOML): the field and the options of each column."""
 
 from __future__ import annotations
 
@@ -33,13 +30,15 @@ _QUOTED = "a text in quotes"
 
 @dataclass(frozen=True, slots=True)
 class SavedMap:
-    """Decisions of a person about a file's columns.
+    """Decisions of the user about a file's columns.
 
-    `columns` maps a heading to a target column's name and the options of its
-    cells; `constants` a column's name to a text that every row has. `options` are those of columns
-    that are not named; their `values` and `policy` are not used. `header_row` is the row of the
-    headings, from 1. `remarks` on columns that fill
-    nothing, and what is `missing`, are written for a person and not read.
+    Attributes:
+        columns: Target column and options by heading.
+        constants: Text for every row, by target column.
+        options: Options of columns that are not named, except `values` and `policy`.
+        remarks: Remarks on columns without a field. They are written for the user and not read.
+        missing: Missing fields. They are written for the user and not read.
+        header_row: Row of the headings, from 1.
     """
 
     resource: str
@@ -53,7 +52,7 @@ class SavedMap:
 
 
 def with_options(saved: SavedMap, said: CellOptions) -> SavedMap:
-    """The map with options that are said now, which go before its own."""
+    """Return the map with options that take precedence over its own."""
     given = {name: value for name in _FILE_WIDE if (value := getattr(said, name)) is not None}
     columns = {
         heading: (name, replace(options, **given))
@@ -65,7 +64,7 @@ def with_options(saved: SavedMap, said: CellOptions) -> SavedMap:
 def load_map(path: Path) -> SavedMap:
     """Read a mapping.
 
-    Raises `Misused` that names the file, the key, the value and what is allowed.
+    Raises `Misused`, which names the file, the key, the value and the allowed values.
     """
     try:
         with path.open("rb") as file:
@@ -80,7 +79,7 @@ def load_map(path: Path) -> SavedMap:
         ) from error
     try:
         if len(text) > _BYTES_MAX:
-            raise ValueError("it is too large")
+            raise ValueError("the file is too large")
         document = tomllib.loads(text.decode())
     except (ValueError, RecursionError) as error:
         raise Misused(
@@ -91,7 +90,7 @@ def load_map(path: Path) -> SavedMap:
 
 
 def save_map(path: Path, saved: SavedMap) -> None:
-    """Write a mapping for its owner alone, in place of one that is there.
+    """Write a mapping that only its owner can read; an existing file is replaced.
 
     Raises a `WarehouseError`.
     """
@@ -124,9 +123,9 @@ def _lines(saved: SavedMap) -> Iterator[str]:
             f"{{ field = {field_name}, {written} }}" if written else field_name
         )
     for heading, remark in saved.remarks.items():
-        yield f'# {_key(heading)} = ""  # fills nothing yet ({_in_a_line(remark)})'
+        yield f'# {_key(heading)} = ""  # no field yet ({_in_a_line(remark)})'
     for name in saved.missing:
-        yield f"# missing: {name}, which a column or a constant has to give"
+        yield f"# missing: {name}, add a column or a constant for it"
 
 
 def _in_a_line(text: str) -> str:
@@ -151,7 +150,7 @@ def _written(options: CellOptions, usual: CellOptions) -> Iterator[str]:
 
 
 def _text(text: str) -> str:
-    # TOML's strings are JSON's, but for one control character.
+    # A TOML string is a JSON string, except for one control character.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -174,7 +173,7 @@ CENTURY_ALLOWED = "the earliest year for two-digit years, from 1900 to 2100"
 
 
 def is_century(value: Any) -> bool:
-    """Whether a hundred years can begin with it."""
+    """Return True if it is a year with which a century can begin."""
     return isinstance(value, int) and not isinstance(value, bool) and 1900 <= value <= 2100
 
 
@@ -199,11 +198,11 @@ _OPTIONS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         ", ".join(map(repr, get_args(ColumnPolicy))),
     ),
 }
-"""By option of a column, in their order: whether a value is right, and what is allowed."""
+"""By column option: a check of the value, and the description of allowed values."""
 
 
 class _MapReader:
-    """A document under way to a mapping; knows the file's name for its errors."""
+    """Reader of a parsed document; it knows the file's name for error messages."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -257,7 +256,7 @@ class _MapReader:
         return CellOptions(**{**file_wide, **table, "values": texts})
 
     def _texts(self, key: str, value: Any) -> dict[str, str]:
-        """A table of texts; numbers and truth values are taken as they are written."""
+        """Return a table of texts; numbers and booleans are accepted as written."""
         texts = {}
         for name, each in self._table(key, value).items():
             if not isinstance(each, str | bool | int | float):

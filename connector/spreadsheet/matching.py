@@ -1,6 +1,6 @@
-"""Rows and their records: found, compared, claimed once.
+"""Matching of rows with their records, and comparison of both.
 
-Nothing found and several found are problems; which of several is meant is never chosen.
+No match and several matches are problems: one of several records is never chosen automatically.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ _IDS_SHOWN_MAX, _FOUND_MAX = 5, 50
 
 
 def join_ids(ids: Sequence[str]) -> str:
-    """Ids in one line, the first few where they are many."""
+    """Return the ids in one line, shortened to the first few if there are many."""
     more = len(ids) - _IDS_SHOWN_MAX
     return ", ".join(ids[:_IDS_SHOWN_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
 def _words(name: str) -> str:
-    """The name in words, for example "reference code" for `reference_code`."""
+    """Return the name in words, for example "reference code" for `reference_code`."""
     return "ID" if name == "id" else name.replace("_", " ")
 
 
 def with_article(singular: str) -> str:
-    """A resource's singular with "a" or "an" before it."""
+    """Return a resource's singular with "a" or "an" before it."""
     return f"{'an' if singular[0] in 'aeiou' else 'a'} {_words(singular)}"
 
 
@@ -50,7 +50,7 @@ def with_article(singular: str) -> str:
 
 
 class References:
-    """References of rows: puts ids in the place of names, emails and codes."""
+    """Resolver that replaces names, emails and codes in rows by ids."""
 
     def __init__(self, columns: ColumnMap, lookups: Lookups) -> None:
         self._lookups = lookups
@@ -70,10 +70,10 @@ class References:
                 continue
             resource, by = reference.resource, reference.by
             has_any = self._lookups.has_records(resource)
-            # An id of something that was never pulled cannot be checked here: the API does it.
+            # An id of a resource that was never pulled cannot be checked here; the API checks it.
             if not has_any and by is None:
                 continue
-            # Ids are compared as they stand; what people write, without regard to letter case.
+            # Ids are compared exactly; other texts without regard to letter case.
             word = str if by is None else comparison_text
             texts = dict.fromkeys(word(draft.values[key]) for draft in pending)
             found: Mapping[str, tuple[str, ...]] = {}
@@ -92,7 +92,7 @@ class References:
                     draft.fail(key, _unresolved(heading, text, reference, match, has_any))
 
     def _by_id(self, resource: str, texts: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-        """The records of texts that are ids: a person chose one of several of a name."""
+        """Return records of texts that are ids, because the user chose one of several records."""
         ids = self._lookups.ids(resource, ("id",), [(text,) for text in texts]) if texts else ()
         return {text: found for text, found in zip(texts, ids, strict=True) if found}
 
@@ -124,7 +124,7 @@ def _unresolved(
 
 
 class RecordFinder:
-    """Finder of rows' records and, with them, of what each row does."""
+    """Finder of rows' records, which also decides the operation of each row."""
 
     def __init__(self, target: PushTarget, columns: ColumnMap, lookups: Lookups) -> None:
         self._target, self._columns, self._lookups = target, columns, lookups
@@ -134,7 +134,7 @@ class RecordFinder:
             self.by = ("email",)
 
     def find(self, drafts: Sequence[RowDraft]) -> None:
-        """Give each row its operation and, where it has one, its landed record."""
+        """Set the operation of each row and, if it exists, its loaded record."""
         mode = self._target.mode
         if mode == "create":
             for draft in drafts:
@@ -154,7 +154,7 @@ class RecordFinder:
                 draft.operation = "update"
 
     def _has_key(self, draft: RowDraft) -> bool:
-        """Whether the row has all that its record is found by; else that is a problem."""
+        """Return True if the row has the fields that identify its record; else add a problem."""
         if draft.is_misshapen:
             return False
         blank = next((key for key in self.by if draft.values.get(key) is None), None)
@@ -225,10 +225,10 @@ class RecordFinder:
 class Difference:
     """Changes that an update would make, by the keys of target columns.
 
-    `wanted` are the row's values and `base` the landed ones, as a person last saw them.
-
-    A field that answers never show is wanted without a `base`. `unread` is the first key whose
-    landed value is not known, so that the difference is not known.
+    Attributes:
+        wanted: Values of the row.
+        base: Loaded values, as the user last saw them. A write-only field has none.
+        unread: First key whose loaded value is unknown, so that the difference is unknown.
     """
 
     wanted: dict[str, Any] = field(default_factory=dict)
@@ -236,12 +236,12 @@ class Difference:
     unread: str | None = None
 
     def changes(self) -> dict[str, tuple[Any, Any]]:
-        """Old and new values by field."""
+        """Return old and new values by field."""
         return {key: (self.base.get(key), value) for key, value in self.wanted.items()}
 
 
 class LandedComparison:
-    """Compares the rows of one file with the records that they are about."""
+    """Comparison of the rows of one file with their records."""
 
     def __init__(self, target: PushTarget, columns: ColumnMap, found_by: tuple[str, ...]) -> None:
         self._found_by = frozenset(found_by)
@@ -250,7 +250,7 @@ class LandedComparison:
         }
         for key, column in columns.targets.items():
             self._columns.setdefault(key, (column, "overwrite"))
-        # A currency may come with the number whose cell shows it.
+        # A currency may be part of the cell of its number.
         self._columns |= {
             each.key: (each, "overwrite")
             for each in target.columns
@@ -264,7 +264,7 @@ class LandedComparison:
         unread = None
         for key, value in values.items():
             column, policy = self._columns[key]
-            # What found the record is in it already, but for letter case.
+            # The record already has the value that found it, except for letter case.
             if key in self._found_by or policy == "never":
                 continue
             if column.field.write_only:
@@ -283,13 +283,13 @@ class LandedComparison:
 
 
 APPENDED_AFTER = "\n\n"
-"""Separates an appended text from the text before it."""
+"""Separator between an appended text and the text before it."""
 
 
 def append_text(now: Any, text: Any) -> Any:
-    """The long text with another one appended, or as it is if it has these lines already.
+    """Return the long text with another one appended, or unchanged if it has these lines already.
 
-    So a file that is sent again appends nothing.
+    Sending a file again therefore appends nothing.
     """
     if _is_empty(now) or _is_empty(text):
         return text if _is_empty(now) else now
@@ -299,24 +299,24 @@ def append_text(now: Any, text: Any) -> Any:
 
 
 def _lines_of(text: Any) -> str:
-    """The lines of a text that are not blank, without outer blanks."""
+    """Return the lines of a text that are not blank, without outer blanks."""
     return "\n".join(line for each in str(text).splitlines() if (line := normalize_text(each)))
 
 
 def _landed_value(column: TargetColumn, landed: LandedRecord) -> tuple[Any, bool]:
-    """The landed value under the column's key, and whether it is known."""
+    """Return the loaded value under the column's key, and whether it is known."""
     record = landed.record
     if column.is_content:
         content = record.get(CONTENT_PREFIX.removesuffix("."))
-        # An empty map is an empty array to some serialisers.
+        # Some serialisers write an empty map as an empty array.
         held = content if isinstance(content, Mapping) else {}
         return held.get(column.key.removeprefix(CONTENT_PREFIX)), landed.is_whole
-    # A detail leaves out what has no value, if it leaves out anything.
+    # A detail may omit fields without a value.
     return record.get(column.key), landed.is_whole or column.key in record
 
 
 def _is_alike(column: TargetColumn, now: Any, wanted: Any) -> bool:
-    """Whether two values mean the same, as the push will judge it."""
+    """Return True if two values are equal by the rules of the push."""
     if now == wanted or (_is_empty(now) and _is_empty(wanted)):
         return True
     return is_same(column.field, wanted, now)
@@ -328,12 +328,12 @@ def _is_empty(value: Any) -> bool:
 
 # -- Claimed keys ----------------------------------------------------------------------------------
 # Digests in flat arrays, for files of any length: a million keys take 25 MB. The digest is Python's
-# own, of 64 bits and keyed again in each process: two keys with one digest would be taken for one,
-# among a million once in some thirty million files.
+# own 64-bit hash, with a random key per process. Among a million keys, two have the same digest in
+# one of about thirty million files.
 
 
 def comparison_key(values: Iterable[object]) -> str:
-    """Values as one text that is the same for values that mean the same."""
+    """Return one text that is equal for values with the same meaning."""
     return "\x1f".join([comparison_text(each) for each in values])
 
 
@@ -343,22 +343,22 @@ _PLACES_FIRST = 1 << 7
 
 
 class ClaimedKeys:
-    """Keys with the number of the row that had each first.
+    """Keys, each with the number of the first row that had it.
 
-    They are dealt to parts by their digests, since a part is there twice while it grows.
+    Keys are distributed to tables by their digests, because a table is copied when it grows.
     """
 
     def __init__(self) -> None:
         self._parts = [_KeyTable() for _ in range(_PARTS)]
 
     def claim(self, key: str, row: int) -> int | None:
-        """The row that had the key first; None where this one has it, now or already."""
+        """Return the row that had the key first; None if this row claims it or has claimed it."""
         digest = _digest(key)
         held = self._parts[digest & (_PARTS - 1)].claim(digest, row)
         return held if held != row else None
 
     def first(self, key: str) -> int | None:
-        """The row that has the key; None where none has claimed it."""
+        """Return the row that has claimed the key; None if there is none."""
         digest = _digest(key)
         part = self._parts[digest & (_PARTS - 1)]
         place = part.place_of(digest)
@@ -366,7 +366,7 @@ class ClaimedKeys:
 
 
 class _KeyTable:
-    """A hash table of one part's keys, of which half the places are free, at least."""
+    """Hash table of the keys of one part, at least half of it free."""
 
     __slots__ = ("count", "digests", "rows")
 
@@ -376,7 +376,7 @@ class _KeyTable:
         self.count = 0
 
     def place_of(self, digest: int) -> int:
-        """Index of the digest, or of its free place."""
+        """Return the index of the digest, or of a free slot for it."""
         digests = self.digests
         mask = len(digests) - 1
         place = (digest >> _PART_BITS) & mask
@@ -385,7 +385,7 @@ class _KeyTable:
         return place
 
     def claim(self, digest: int, row: int) -> int:
-        """The row that has the digest: the first that claimed it."""
+        """Return the first row that claimed the digest."""
         place = self.place_of(digest)
         if self.digests[place]:
             return self.rows[place]
@@ -406,5 +406,5 @@ class _KeyTable:
 
 
 def _digest(key: str) -> int:
-    """The key's digest; never 0, which marks a free place."""
+    """Return the key's digest; never 0, which marks a free slot."""
     return hash(key) or 1

@@ -1,8 +1,7 @@
-"""Numbers in cells, as people write them: with currency, thousands and percent.
+"""Reading of numbers in cells, with currency, thousands separators and percent signs.
 
-A number is read where it can be read in one way. `45,000` can be two numbers; which of them it is
-the column's other cells settle (`column_inference.py`), or a person declares it. It is never
-guessed.
+`45,000` can be two numbers. The other cells of the column (`column_inference.py`) or the user
+decide which one it is. It is never guessed.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from connector.spreadsheet.problems import (
 from connector.spreadsheet.word_lists import period_of
 
 Decimal = Literal[".", ","]
-"""The sign before the fraction of a number."""
+"""Decimal separator."""
 
 _NUMBER_MAX = 10**18
 _EXACT_MAX = 10**15
@@ -54,7 +53,7 @@ SIGNS: Mapping[str, str] = {
     "zł": "PLN",
     "Kč": "CZK",
 }
-"""Signs of one currency each; a dollar is of many."""
+"""Signs that belong to one currency. The dollar sign belongs to several."""
 
 _CODES = "GBP|EUR|USD|CHF|SEK|NOK|DKK|PLN|CZK|HUF|RON|INR|CAD|AUD|NZD|SGD|HKD|AED|ZAR|JPY|CNY"
 _UNIT = rf"US\$|[£€₹$¥]|(?:zł|Kč|Euro|{_CODES})(?![A-Za-z])"
@@ -72,9 +71,9 @@ _SCIENTIFIC = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?[eE][+-]?[0-9]+").fullmatch
 
 @dataclass(frozen=True, slots=True)
 class NumberMeanings:
-    """The numbers that a text can be, by the sign before a fraction, and its unit.
+    """Numbers that a text can mean, by decimal separator, and its unit.
 
-    `period` is the length of time that it is for, or counts, where it says so: year, day, ...
+    `period` is the time unit that the number is for or counts, if the text has one: year, day, ...
     """
 
     values: Mapping[str, int | float]
@@ -83,7 +82,7 @@ class NumberMeanings:
 
     @property
     def is_ambiguous(self) -> bool:
-        """Whether it can be two numbers."""
+        """Return True if the text can mean two numbers."""
         return len(set(self.values.values())) > 1
 
 
@@ -111,7 +110,7 @@ def number_meanings(text: str) -> NumberMeanings | None:
 
 
 def unit_of(sign: str) -> str | None:
-    """The currency of a sign or code, or a sign of many; None for anything else."""
+    """Return the currency of a sign or code, or an ambiguous sign itself; None for other texts."""
     found = sign.upper()
     return _SIGN_OF.get(found, found) if not sign or _IS_UNIT(sign) else None
 
@@ -130,16 +129,16 @@ def is_too_large(number: float) -> bool:
 
 
 def as_integer_if_whole(value: float) -> int | float:
-    """The number as an integer if it is whole.
+    """Return the number as an integer if it is whole.
 
-    Beyond 15 digits a workbook's numbers have lost digits, so that none are added.
+    A number with more than 15 digits stays a float, because a workbook has lost digits of it.
     """
     return int(value) if value.is_integer() and abs(value) < _EXACT_MAX else value
 
 
 def as_typed(value: float) -> int | float | str:
-    """The number of a workbook's cell as it was typed, or text if it is not finite."""
-    # No program writes such numbers; as text they are refused where a number belongs.
+    """Return the number of a workbook's cell as it was typed, or text if it is not finite."""
+    # No program writes such numbers; as text they are refused in a number column.
     return as_integer_if_whole(value) if math.isfinite(value) else str(value)
 
 
@@ -150,11 +149,17 @@ def number_reader(
     period: str | None = None,
     is_settled: bool = False,
 ) -> ReadText:
-    """The reader of a number; `decimal` is its sign where that is settled.
+    """Return the reader of a number.
 
-    `period` is what the field is for, or counts: a number of another one is refused. It gives an
-    `Amount` where the cell shows a currency. Where other cells and no person settled the sign, it
-    parts thousands off and makes no fraction of three digits: no one reads 45 in 45.000.
+    Args:
+        decimal: Decimal separator, if it is known.
+        is_percentage: True if the field is a percentage.
+        period: Time unit that the field is for or counts. A number with another unit is refused.
+        is_settled: True if other cells determined the separator, not the user. Then three digits
+            after it are not read as a fraction: 45.000 is not 45.
+
+    Returns:
+        The reader. It returns an `Amount` if the cell shows a currency.
     """
 
     def read(text: str) -> Any:
@@ -184,9 +189,9 @@ def number_reader(
 
 
 def _checked(value: int | float, unit: str, is_percentage: bool) -> Any:
-    """The value of every number cell, with its unit and warnings.
+    """Return the value of a number cell, with its unit and warnings.
 
-    Raises `CellError` for a number that is too large, or has a unit that the field cannot take.
+    Raises `CellError` for a number that is too large, or has a unit that the field does not accept.
     """
     if is_too_large(value):
         raise _too_large()
@@ -222,7 +227,7 @@ _RANGE = re.compile(
 
 
 def _other_period(text: str, found: str, period: str | None) -> CellError:
-    """The error for a number of another period than the column's."""
+    """Return the error for a number with another time unit than the column's."""
     if period is None:
         return CellError("other_period", f"The value has a period ({found}).", fix=_NUMBER_ALONE)
     if _IS_RATE(text):
@@ -252,7 +257,7 @@ def _too_large() -> CellError:
 
 
 def typed_number(is_percentage: bool) -> ReadTyped:
-    """The reader of numbers that a spreadsheet program typed."""
+    """Return the reader of numbers that a spreadsheet program typed."""
 
     def read(cell: Any) -> Any:
         if isinstance(cell, Amount):
@@ -261,7 +266,7 @@ def typed_number(is_percentage: bool) -> ReadTyped:
             return with_note(value, "rounded", told) if cell.shown else value
         is_number = isinstance(cell, int | float) and not isinstance(cell, bool)
         if is_number and not (isinstance(cell, float) and math.isnan(cell)):
-            # No spreadsheet shows more digits than these.
+            # Spreadsheet programs show at most this number of digits.
             number = float(f"{cell:.15g}") if isinstance(cell, float) else cell
             return _checked(number, "", is_percentage)
         raise CellError(
@@ -280,9 +285,9 @@ def integer_reader(
     is_settled: bool = False,
     month_days: int | None = None,
 ) -> ReadText:
-    """The reader of a whole number in text.
+    """Return the reader of a whole number in text.
 
-    A column that counts days takes weeks too, and months of `month_days` days.
+    A column that counts days also accepts weeks, and months of `month_days` days.
     """
     read = _whole(number_reader(decimal, False, period=period, is_settled=is_settled))
     return _in_days(read, month_days) if period == "day" else read
@@ -309,7 +314,7 @@ def _in_days(read: ReadText, month_days: int | None) -> ReadText:
 
 
 def typed_integer() -> ReadTyped:
-    """The reader of whole numbers that a spreadsheet program typed."""
+    """Return the reader of whole numbers that a spreadsheet program typed."""
     return _whole(typed_number(is_percentage=False))
 
 
@@ -329,8 +334,8 @@ def _whole(read_number: ReadTyped) -> ReadTyped:
 
 # -- Number formats --------------------------------------------------------------------------------
 # A format is part of the value: it may show a unit, leading zeros, fewer digits than the cell
-# holds, a word in place of a number, or a part of a date. Where it shows the number and perhaps a
-# unit, the cell stays a number; else it becomes the text that is shown.
+# contains, a word instead of a number, or a part of a date. If it shows the number and perhaps a
+# unit, the cell stays a number. Otherwise it becomes the visible text.
 
 
 _TOKEN = re.compile(
@@ -354,20 +359,20 @@ _DATE_PART = re.compile(r"y+|m+|d+|h+|s+|am/pm", re.IGNORECASE)
 _PARTS = "yyyy %Y yy %y mmmm %B mmm %b mm %m m %-m dddd %A ddd %a dd %d d %-d hh %H h %-H ss %S"
 _STRFTIME = dict(zip(_PARTS.split()[::2], _PARTS.split()[1::2], strict=True))
 _THOUSANDS_MAX = 10
-"""Divisions by a thousand that a format can ask for; fewer already show the largest number as 0."""
+"""Maximum number of divisions by a thousand in a format; fewer already show every number as 0."""
 
 _LITERAL = 0xF0000
-"""Added to a literal character of a format, so that none is taken for a code."""
+"""Offset added to literal characters of a format, so that they are not parsed as codes."""
 
 _TEXT_SECTION = 3
-"""Index of the section that is for texts."""
+"""Index of the format section for texts."""
 
 _SAMPLES = (1, -1, 0, 0.1234567, "x", datetime(2001, 2, 3))
 
 
 @dataclass(frozen=True, slots=True)
 class _FormSection:
-    """One section of a format: its codes, with literals, and when it is used."""
+    """Section of a format: its codes, with literals, and the condition for using it."""
 
     codes: str
     is_used: Callable[[float], bool] | None = None
@@ -399,15 +404,15 @@ def _parse_format_codes(codes: str) -> str:
 
 
 def is_part_of_value(form: str) -> bool:
-    """Whether the number format can change what a person reads in a cell."""
+    """Return True if the number format can change the visible value of a cell."""
     return any(as_shown(each, form) != each for each in _SAMPLES)
 
 
 def as_shown(cell: Cell, form: str) -> Cell:
-    """The cell as its format shows it: with its unit, or as the text that is shown.
+    """Return the cell as its format shows it: with its unit, or as the visible text.
 
-    A number that is shown rounded, or without its sign, keeps its value, and says what is shown.
-    So does a value that is hidden, and a date that is shown without its year.
+    A number that is shown rounded or without its sign, a hidden value, and a date that is shown
+    without its year keep their value and also contain the visible text.
     """
     if isinstance(cell, bool) or cell == "" or not form:
         return cell
@@ -434,7 +439,7 @@ def _text_shown(text: str, sections: tuple[_FormSection, ...], form: str) -> Cel
 
 
 def _number_shown(cell: float, codes: str, form: str, *, hides_sign: bool = False) -> Cell:
-    """The number as one section shows it, which may leave out the sign."""
+    """Return the number as one section shows it; the section may hide the sign."""
     place = _PLACE.search(codes)
     if place is None:
         if _DATE_PART.search(codes):
@@ -469,7 +474,7 @@ def _number_shown(cell: float, codes: str, form: str, *, hides_sign: bool = Fals
 
 
 def _masked(digits: str, codes: str) -> str:
-    """The digits in the places of a mask, as 07700 900123 in 00000 000000."""
+    """Return the digits inserted in a mask, such as 07700 900123 in 00000 000000."""
     left, shown = list(digits), list[str]()
     first = next(index for index, each in enumerate(codes) if each in "0#")
     for index, each in reversed([*enumerate(codes)]):
@@ -480,9 +485,9 @@ def _masked(digits: str, codes: str) -> str:
 
 
 def _part_of_date(cell: date | time, codes: str, form: str) -> Cell:
-    """The cell, or the text that it shows where that is a part of a date.
+    """Return the cell, or its visible text if that is a part of a date.
 
-    A day and a month without their year keep it.
+    A day and a month without the year keep the year.
     """
     found = [each.lower() for each in _DATE_PART.findall(codes)]
     if not found or _PLACE.search(codes):
@@ -506,11 +511,11 @@ _LENGTH_OF_TIME = re.compile(r"\[(?:h+|m+|s+)\]", re.IGNORECASE).search
 
 
 def shows_length(form: str) -> bool:
-    """Whether the number format shows a length of time, as 37:30 hours."""
+    """Return True if the number format shows a duration, such as 37:30 hours."""
     return _LENGTH_OF_TIME(form) is not None
 
 
 def shows_time_alone(form: str) -> bool:
-    """Whether the number format shows a time of day without its date."""
+    """Return True if the number format shows a time without a date."""
     parts = {each[0].lower() for each in _DATE_PART.findall(_sections_of(form)[0].codes)}
     return bool(parts & {"h", "s"}) and not parts & {"d", "y"}

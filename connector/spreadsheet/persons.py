@@ -1,7 +1,8 @@
 """Find and remove a person's rows in tables.
 
-A row belongs to a person if one of its cells is exactly an identifier of the person. A row of a
-text file can be removed; every other byte stays. A workbook that holds such a row is removed whole.
+A row belongs to a person if one of its cells equals an identifier of the person. Rows of a text
+file can be removed; all other bytes stay. A workbook that contains such a row is removed as a
+whole.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class NamedPerson(RowOwner, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TableMatches:
-    """A person in a table: the number of their rows, and other texts that name them.
+    """Matches of a person in a table: the number of their rows, and other texts that name them.
 
     Each of the `mentions` is a row and a column, or a part of a workbook.
     """
@@ -54,12 +55,12 @@ class TableMatches:
 
 
 def rows_about(path: Path, who: RowOwner) -> int:
-    """Return the number of the rows of `who`. Raises a `SpreadsheetError`."""
+    """Return the number of rows that belong to `who`. Raises a `SpreadsheetError`."""
     return sum(who.is_in_row(cells) for _, cells in _rows(path))
 
 
 def search_table(path: Path, person: NamedPerson) -> TableMatches:
-    """Search every row of a table. Raises a `SpreadsheetError` for another file."""
+    """Search every row of a table. Raises a `SpreadsheetError` if the file is no table."""
     count = 0
     mentions = []
     for place, cells in _rows(path):
@@ -79,7 +80,7 @@ def search_table(path: Path, person: NamedPerson) -> TableMatches:
 def remove_rows(path: Path, who: RowOwner) -> None:
     """Remove the rows of `who` from a csv, tsv or txt file.
 
-    The file keeps its place, its permissions and every byte of the other rows. Raises a
+    The file keeps its path, its permissions and every byte of the other rows. Raises a
     `SpreadsheetError` or a `WarehouseError`.
     """
     encoding, lines, rows = _lines(path)
@@ -97,7 +98,7 @@ def remove_rows(path: Path, who: RowOwner) -> None:
 
 
 def _rows(path: Path) -> Iterator[tuple[str, Sequence[str]]]:
-    """Every row of the table with its place."""
+    """Yield every row of the table with its position."""
     if path.suffix.lower() == WORKBOOK_SUFFIX:
         yield from _workbook_rows(path)
     else:
@@ -106,7 +107,7 @@ def _rows(path: Path) -> Iterator[tuple[str, Sequence[str]]]:
 
 
 def _lines(path: Path) -> tuple[str, list[str], list[tuple[int, list[str]]]]:
-    """Encoding and lines of a text file, and its rows, each with the number of its last line."""
+    """Return the encoding and lines of a text file, and its rows with their last line numbers."""
     table = open_table(path)
     assert table.encoding is not None, path
     try:
@@ -121,7 +122,7 @@ def _lines(path: Path) -> tuple[str, list[str], list[tuple[int, list[str]]]]:
 
 
 def _workbook_rows(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """Rows of every sheet, hidden ones too."""
+    """Yield the rows of every sheet, including hidden sheets."""
     source = open_source(path)
     measure_archive(source)
     with source.open() as file:
@@ -129,11 +130,11 @@ def _workbook_rows(path: Path) -> Iterator[tuple[str, list[str]]]:
     try:
         workbook = load_workbook(content, read_only=True)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        # The library has no error of its own for a workbook that lacks a part.
+        # The library raises arbitrary errors for a workbook that lacks a part.
         raise DamagedSpreadsheet(f"the workbook is damaged: {error}") from error
     try:
         for index, sheet in enumerate(workbook.worksheets, 1):
-            # The size that a sheet declares may leave cells out.
+            # The declared size of a sheet may omit cells.
             sheet.reset_dimensions()
             for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
                 yield (
@@ -145,7 +146,7 @@ def _workbook_rows(path: Path) -> Iterator[tuple[str, list[str]]]:
 
 
 def _parts_naming(path: Path, person: NamedPerson) -> Iterator[str]:
-    """Other parts of a workbook that name the person: properties, sheet names, comments, shapes."""
+    """Yield other parts of a workbook that name the person: properties, comments, shapes etc."""
     with zipfile.ZipFile(path) as archive:
         for name in archive.namelist():
             if not _CELLS.fullmatch(name):
@@ -155,5 +156,5 @@ def _parts_naming(path: Path, person: NamedPerson) -> Iterator[str]:
 
 
 def _texts(text: str) -> tuple[str, str]:
-    """The markup, with its attributes, and the text without it."""
+    """Return the markup with its attributes, and the text without markup."""
     return text, _TAG.sub("", text)

@@ -1,6 +1,6 @@
 """Rows of a spreadsheet, and the problems that a check finds in them.
 
-A problem's code is stable: people filter reports by it, and the documents list it.
+Problem codes are stable: users filter reports by them, and the documentation lists them.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from connector.ledger.push_plan import Problem
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A number with the unit that its cell shows: `%`, a currency's code, or its sign.
+    """Number with the unit that its cell shows: `%`, a currency code, or a currency sign.
 
-    `value` is the number as a person reads it: 17.5 of 17.5 %. `form` is the cell's number format,
-    and `shown` what it shows where that is less than the cell holds, as 18% of 17.5 %.
+    `value` is the visible number: 17.5 for 17.5 %. `form` is the number format of the cell, and
+    `shown` the visible text if it is less precise, such as 18% for 17.5 %.
     """
 
     value: float
@@ -38,9 +38,9 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class PartlyShown:
-    """A cell whose number format `form` shows less than the cell holds.
+    """Cell whose number format `form` shows less than the cell contains.
 
-    `shown` is the text that a person sees: 30-Dec of a date with a year, or nothing at all.
+    `shown` is the visible text: 30-Dec for a date with a year, or an empty text.
     """
 
     value: str | int | float | date
@@ -52,25 +52,29 @@ class PartlyShown:
 
 
 Cell = str | int | float | bool | date | datetime | time | Amount | PartlyShown
-"""Value of a cell: always text in a csv; in a workbook also a number, a truth value or a date, as
-it was typed, and a number or a date as it is shown. An empty cell is the empty string.
+"""Value of a cell. In a csv it is always text. In a workbook it may also be a number, a boolean or
+a date, as typed or as shown. An empty cell is the empty string.
 """
 
 Flaw = tuple[Literal["error", "not_calculated", "unreadable"], str]
-"""Why a workbook's cell has no value to read: an error's name, a formula, or a number as stored."""
+"""Reason why a cell has no value: the name of an error, a formula, or a stored number."""
 
 
 @dataclass(frozen=True, slots=True)
 class SheetRow:
-    """One row as it was read.
+    """Row of a table.
 
-    `number` is its number as a spreadsheet program shows it: the headings are row 1, and blank
-    rows count. `cells` are as many as there are headings, or more, where the row is too wide; the
-    last `missing` of them are not in the file. `problems` are those of the row's form, and `flaws`
-    the cells that have no value to read, by column. A row `is_outside` that stands in the file and
-    is none of the table: totals, or the headings again. One that `is_hidden` no one sees. One
-    that `may_be_split` is beside a line with a single cell, which may be a part of it. `record` is
-    the id in the column `_id` of a report: it says which of several records the row is about.
+    Attributes:
+        number: Row number as a spreadsheet program shows it: the headings are row 1, and blank rows
+            count.
+        cells: One cell per heading, or more if the row is too wide.
+        problems: Problems with the shape of the row.
+        flaws: Cells that have no value, by column.
+        missing: Number of cells at the end that the file does not have.
+        is_outside: True if the row does not belong to the table: totals, or repeated headings.
+        is_hidden: True if the row is hidden.
+        may_be_split: True if it is next to a line with one cell, which may be a part of it.
+        record: Id in the column `_id` of a report, which selects one of several records.
     """
 
     number: int
@@ -85,12 +89,12 @@ class SheetRow:
 
     @property
     def is_left_out(self) -> bool:
-        """Whether it is no row of the table: blank, or outside of it."""
+        """Return True if the row is blank or does not belong to the table."""
         return self.is_outside or is_blank(self.cells)
 
 
 def is_blank(cells: Sequence[Cell]) -> bool:
-    """Whether no cell holds anything but blanks."""
+    """Return True if all cells are empty or blank."""
     for cell in cells:  # noqa: SIM110 # a generator takes twice the time
         if not isinstance(cell, str) or (cell and not cell.isspace()):
             return False
@@ -101,7 +105,7 @@ def is_blank(cells: Sequence[Cell]) -> bool:
 
 
 COLUMN_MISSING = "column_missing"
-"""Code of a row that cannot make a record since the file lacks a column: reported once in all."""
+"""Code of rows that cannot create a record because the file lacks a column; reported once."""
 
 PROBLEMS: Mapping[str, str] = MappingProxyType(
     {
@@ -111,7 +115,7 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         "quote_not_closed": 'A quote (") opens a cell in the row and is not closed: close the quote'
         " or delete it.",
         "quote_in_cell": 'A quote (") is in the middle of a cell: check the row for a missing'
-        " separator, or double the quote.",
+        " separator, or write the quote twice.",
         "spreadsheet_error": "The value is a formula error: correct the formula or clear the cell.",
         "formula_without_value": "The formula in the cell was never calculated: open the file"
         " in a spreadsheet program and save it, or enter the value.",
@@ -130,14 +134,14 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         " fill in one of them.",
         "only_with": "The value is allowed only with a certain value in another column:"
         " change the other cell or clear this one.",
-        "cannot_clear": "The value would clear a required field: leave the cell empty to keep"
-        " the present value.",
+        "cannot_clear": "The value would clear a required field: leave the cell empty to keep the "
+        "current value.",
         # Texts.
         "scientific": "The value is a number that a spreadsheet program shortened, and digits"
         " are lost: format the column as text and enter the number again.",
         "hidden_character": "The cell contains invisible characters: delete the cell and type"
         " the text again.",
-        "ditto": "The value stands for the cell above: enter the value itself.",
+        "ditto": "The value is a sign that means “as in the cell above”: enter the value itself.",
         "control_character": "The cell contains an invalid character: enter the text again.",
         "number_in_text": "The value is stored as a number, so leading zeros and a plus sign"
         " may be lost: format the column as text and enter the value again.",
@@ -153,14 +157,14 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         " keep one number.",
         "name_of_one_word": "The value is one word, but a first and a last name are required:"
         " enter both names.",
-        "name_unclear": "The value does not show which words are the first and which the last"
-        " name: use a column for each.",
+        "name_unclear": "The value does not show where the first name ends: use one column for the "
+        "first name and one for the last name.",
         "url_format": "The value is not a web address: start the address with https:// or http://.",
         "currency_format": "The value is not a currency code: enter a code, for example GBP.",
         "timezone_format": "The value is not a time zone: enter a name, for example Europe/London.",
         "json_format": "The value is not JSON: correct the JSON.",
-        "id_format": "The value is not an ID: enter the ID, or ask an administrator to map"
-        " the name.",
+        "id_format": "The value is not an ID: enter the ID, or ask an administrator to add the "
+        "name to a column mapping.",
         # Choices.
         "unknown_value": "The value is not allowed: enter an allowed value.",
         "value_not_accepted": "The value is not allowed in this import: enter an allowed"
@@ -178,11 +182,12 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         " currency: enter the number alone, and the currency code in its own column.",
         "currency_differs": "The currency in the cell differs from the currency of the row:"
         " change one of the two cells.",
-        "other_period": "The value is for another period than the column: convert the number.",
+        "other_period": "The value is for another period than the column, for example a month "
+        "instead of a year: convert the number.",
         "month_length": "The value is in months, but this column is in days: choose the number of"
         " days in a month, or enter days.",
-        "immediately": "The value means immediately: choose what immediately is in this file, or"
-        " enter another value.",
+        "immediately": "The value means immediately: choose the value that is imported for"
+        " “immediately”, or enter another value.",
         "percent_sign": "The value is a percentage, but this column is an amount: enter an amount.",
         "not_true_or_false": "The value is neither yes nor no: enter yes or no.",
         # Dates and times.
@@ -191,7 +196,7 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         " or enter the date as 2026-05-01.",
         "two_digit_year": "The year in the cell has two digits, so the century is not clear:"
         " enter four digits, for example 1985.",
-        "no_such_date": "The value is not in the calendar: enter an existing date.",
+        "no_such_date": "The date does not exist in the calendar: enter an existing date.",
         "time_in_date": "The value has a time, but this column takes only a date: enter the"
         " date alone.",
         "time_missing": "The value has no time, but this column needs a date and a time: add"
@@ -224,7 +229,7 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         " delete the row.",
     }
 )
-"""By code, one sentence: what is wrong, a colon, and what to do."""
+"""By code: what is wrong, a colon, and what to do."""
 
 WARNINGS: Mapping[str, str] = MappingProxyType(
     {
@@ -233,15 +238,15 @@ WARNINGS: Mapping[str, str] = MappingProxyType(
         " spelling.",
         "odd_letters": "The value looks damaged, because a letter is missing or wrong: check"
         " the spelling.",
-        "line_break": "The value has a line break or a tab, which is imported as a blank: check the"
-        " text.",
-        "escaped_signs": "The value contains backslashes of another program, which are removed:"
-        " check the text.",
+        "line_break": "The value has a line break or a tab, which is imported as a space: check "
+        "the text.",
+        "escaped_signs": "The value contains backslashes that another program added. They are "
+        "removed: check the text.",
         "invisible": "The cell contains invisible characters, which are removed: check the text.",
         "partly_shown": "The value is a date that the cell shows without its year: check the year.",
         "hidden_value": "The value is hidden by its number format and is imported as empty: change"
         " the number format to import the value.",
-        "scheme_added": "The value is imported with https:// in front: check the address.",
+        "scheme_added": "The value is imported with https:// at the beginning: check the address.",
         "maybe_cut": "The text may be cut off: check the text against its source.",
         "name_split": "The value is split into first and last name: check both names.",
         "currency_taken": "The currency in the cell is imported as the currency of the row:"
@@ -258,17 +263,17 @@ WARNINGS: Mapping[str, str] = MappingProxyType(
         "hidden_row": "The row is hidden in the file, perhaps by a filter: show the row and"
         " check it, or delete it.",
         "split_row": "The line before or after the row has a single cell, which may be a part of"
-        " the row: check whether a line end splits the row.",
+        " the row: check whether a line break splits the row.",
     }
 )
-"""By code, as `PROBLEMS`: what a person should know of a row that is sent once they agree."""
+"""By code: warnings for a row that is sent after the user has confirmed."""
 
 DUPLICATES = frozenset(("duplicate_in_file", "duplicate_in_warehouse"))
 
 UNSENT = frozenset(("invalid", "duplicate"))
-"""Outcomes of rows that are not sent as they are, and may be once a person corrects them."""
+"""Outcomes of rows that are not sent unchanged, but may be sent after a correction."""
 
-"""Codes of rows that are no mistake in themselves."""
+"""Codes of rows without an error of the user."""
 
 
 def problem_of(
@@ -280,9 +285,9 @@ def problem_of(
     allowed: str | None = None,
     fix: str | None = None,
 ) -> Problem:
-    """Problem of that code, in the catalogue's words where none are given.
+    """Return the problem of that code, with the texts of the catalogue by default.
 
-    The words "the value" in a message stand for the received cell (`Problem.text`).
+    "the value" in a message represents the received cell (`Problem.text`).
     """
     return Problem(
         code,
@@ -295,13 +300,13 @@ def problem_of(
 
 
 def message_of(code: str) -> str | None:
-    """General text of a code; None for a code that is not in the catalogue."""
+    """Return the general text of a code; None for an unknown code."""
     text = PROBLEMS.get(code) or WARNINGS.get(code)
     return f"{text.partition(': ')[0]}." if text else None
 
 
 def fix_of(code: str) -> str | None:
-    """General action of a code; None for a code that is not in the catalogue."""
+    """Return the general action for a code; None for an unknown code."""
     text = PROBLEMS.get(code) or WARNINGS.get(code)
     cure = text.partition(": ")[2] if text else None
     return f"{cure[0].upper()}{cure[1:]}" if cure else None
@@ -311,14 +316,14 @@ ReadText = Callable[[str], Any]
 """Reads a text that is not blank and has no outer blanks, or raises `CellError`."""
 
 ReadTyped = Callable[[Any], Any]
-"""Reads a cell that a spreadsheet program typed: number, truth value, date or time; or raises."""
+"""Reads a typed cell: number, boolean, date or time; or raises `CellError`."""
 
 
 @dataclass(frozen=True, slots=True)
 class NotedValue:
-    """A value that was read, with what a person should know before it is sent.
+    """Value that was read, with warnings for the user.
 
-    `notes` are codes of warnings, each with a message where it needs one of its own.
+    `notes` are codes of warnings, each with a message if it differs from the general one.
     """
 
     value: Any
@@ -326,14 +331,14 @@ class NotedValue:
 
 
 def with_note(value: Any, code: str, message: str | None = None) -> NotedValue:
-    """The value with one note more."""
+    """Return the value with one more note."""
     if isinstance(value, NotedValue):
         return NotedValue(value.value, ((code, message), *value.notes))
     return NotedValue(value, ((code, message),))
 
 
 class CellError(Exception):
-    """A cell cannot be read as its field. It becomes a `Problem` in this room."""
+    """Error of a cell that cannot be read as its field. It becomes a `Problem`."""
 
     def __init__(
         self,
@@ -348,7 +353,7 @@ class CellError(Exception):
         super().__init__(self._problem.message)
 
     def problem(self, column: str | None = None, cell: Cell | None = None) -> Problem:
-        """The problem that a person is shown."""
+        """Return the problem as shown to the user."""
         found = self._problem
         received = None if cell is None else visible_text(cell)
         return Problem(found.code, found.message, column, received, found.allowed, found.fix)
@@ -356,11 +361,13 @@ class CellError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FileQuestion:
-    """A question about a whole file, and how a person answers it.
+    """Question about a whole file, and its possible answers.
 
-    One that `stops` keeps the file from being applied until then. `column` is the heading that it
-    is about, `received` a cell of it, and `choices` the options' words, each with what the cell
-    then is.
+    Attributes:
+        stops: True if the file cannot be imported before the question is answered.
+        column: Heading of the column.
+        received: Example cell.
+        choices: Words for the answers, each with the resulting value of the example.
     """
 
     code: str
@@ -372,17 +379,18 @@ class FileQuestion:
     choices: tuple[tuple[str, str], ...] = ()
 
 
-# -- Cells as people see them ----------------------------------------------------------------------
+# -- Visible text of cells
+# ---------------------------------------------------------------------------
 
 
 RECEIVED_CHARACTERS_MAX = 80
-"""As much of a cell as a problem shows."""
+"""Maximum number of characters of a cell in a problem."""
 
 _CONTROLS = {"\0": "NUL", "\t": "tabulator", "\n": "line break", "\r": "carriage return"}
 
 
 def text_of(cell: Cell) -> str:
-    """The cell as text: a date in ISO form, a truth value as TRUE or FALSE."""
+    """Return the cell as text: a date in ISO format, a boolean as TRUE or FALSE."""
     match cell:
         case bool():
             return "TRUE" if cell else "FALSE"
@@ -390,12 +398,12 @@ def text_of(cell: Cell) -> str:
             return cell.isoformat(sep=" ")
         case date() | time():
             return cell.isoformat()
-    # An amount shows its unit.
+    # An amount includes its unit.
     return str(cell)
 
 
 def visible_text(cell: Cell) -> str:
-    """The cell as text with invisible characters named, cut to be shown."""
+    """Return the cell as text with invisible characters named, shortened for display."""
     text = text_of(cell)
     if len(text) > RECEIVED_CHARACTERS_MAX:
         text = text[: RECEIVED_CHARACTERS_MAX - 1] + "…"
@@ -405,7 +413,7 @@ def visible_text(cell: Cell) -> str:
 
 
 def character_name(character: str) -> str:
-    """Name and number of a character that cannot be seen."""
+    """Return the name and number of an invisible character."""
     name = unicodedata.name(character, "").lower() or _CONTROLS.get(character, "control character")
     return f"{name} ({_code_point(character)})"
 

@@ -1,9 +1,8 @@
-"""Reports: the input's own columns, and behind them what became of each row.
+"""Reports: the columns of the input, followed by the result of each row.
 
-A report is made to be corrected and pushed again. So it opens as a table whose cells are exactly
-those of the input, whatever they hold. No cell in it runs as a formula. It has one line for each of
-the input's rows, in order, blank ones too: a row without a result, or with two, is an error and no
-report.
+A report can be corrected and pushed again, so its cells equal those of the input. No cell runs as a
+formula. A report has one line for each row of the input, in order, including blank ones. A row
+without a result, or with two, raises an error and no report is written.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ from connector.spreadsheet.table import TEXT_SUFFIXES, WORKBOOK_SUFFIX, Spreadsh
 from connector.spreadsheet.texts import EMPTY, MISSING, NOT_CALCULATED, escape_cell
 
 # -- Report words ----------------------------------------------------------------------------------
-# Words of a report: its headings, its sheets, and what became of each row.
+# Words of a report: its headings, its sheets, and its outcomes.
 #
-# A report is written in the language of its reader. It is recognized by its headings in any of
-# the languages, so that it can be imported again.
+# A report is written in the language of its reader. It can be imported again in any language,
+# because all its headings are known.
 
 
 def _text(problem: Problem) -> str:
-    """Text of a problem, with the allowed values."""
+    """Return the text of a problem, with the allowed values."""
     allowed = f" Allowed: {problem.allowed}." if problem.allowed else ""
     return f"{closed(problem.text)}{allowed}"
 
@@ -57,19 +56,19 @@ def _rows(numbers: Sequence[int], more: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ReportWords:
-    """Words of a report in one language; those of the command without arguments.
+    """Words of a report in one language; without arguments, the words of the command.
 
     Args:
-        headings: The report's own headings, as `columns.HEADINGS_OF_REPORTS` has them.
-        sheets: Names of the sheet that sums up and of the sheet with the rows.
-        summary: Headings of the sheet that sums up.
-        kinds: What a problem and a warning are called there.
-        outcome: Word for an outcome.
-        place: Column of a problem, or empty.
-        text: What is wrong, in one line without its column.
-        fix: What to do, or empty.
-        change: One field of an update: its name, its value now and then.
-        rows: Numbers of rows, and of how many more.
+        headings: The report's own headings, as in `columns.HEADINGS_OF_REPORTS`.
+        sheets: Names of the sheet with the summary and of the sheet with the rows.
+        summary: Headings of the summary.
+        kinds: Words for a problem and a warning.
+        outcome: Returns the word for an outcome.
+        place: Returns the column of a problem, or an empty text.
+        text: Returns what is wrong, in one line without the column.
+        fix: Returns what to do, or an empty text.
+        change: Returns a field of an update with its current and its new value.
+        rows: Returns the numbers of rows, and the number of further rows.
     """
 
     headings: tuple[str, ...] = REPORT_HEADINGS
@@ -96,11 +95,13 @@ PLAIN_WORDS = ReportWords()
 
 @dataclass(frozen=True, slots=True)
 class RowResult:
-    """Result of one row, reached or previewed.
+    """Result of one row, final or as a preview.
 
-    `code` says why, and `record_id` is the id of its record, where known. `changes` are a previewed
-    update's fields, each with its value as it is and as it would be. `warnings` are what a person
-    should know of a row that is sent.
+    Attributes:
+        code: Reason of the outcome.
+        record_id: Id of the record, if known.
+        changes: Fields of an update in a preview, each with the current and the new value.
+        warnings: Warnings for a row that is sent.
     """
 
     number: int
@@ -113,45 +114,45 @@ class RowResult:
 
 
 REMEMBERED_MAX = 100
-"""As many rows with problems as are remembered one by one."""
+"""Maximum number of rows with problems that are stored individually."""
 
 
 @dataclass(slots=True)
 class ProblemGroup:
-    """Problems of one kind in one column, counted, with the first few rows."""
+    """Number of problems of one kind in one column, with the first few rows."""
 
     problem: Problem
     count: int = 0
     examples: list[tuple[int, Problem]] = field(default_factory=list)
 
     def add(self, number: int, problem: Problem) -> None:
-        """Take in one more."""
+        """Count a problem."""
         self.count += 1
         if len(self.examples) < _EXAMPLES_MAX:
             self.examples.append((number, problem))
 
     @property
     def rows(self) -> str:
-        """The numbers of the first rows, for example "rows 2, 5, 9 and 4 more"."""
+        """Return the numbers of the first rows, for example "rows 2, 5, 9 and 4 more"."""
         return PLAIN_WORDS.rows(self.numbers, self.more)
 
     @property
     def numbers(self) -> list[int]:
-        """The numbers of the first rows."""
+        """Return the numbers of the first rows."""
         return [number for number, _ in self.examples]
 
     @property
     def more(self) -> int:
-        """Number of rows behind the first ones."""
+        """Number of rows after the first ones."""
         return self.count - len(self.examples)
 
     @property
     def lines(self) -> list[str]:
-        """Text of the problems, in the words of the command."""
+        """Return the text of the problems, in the words of the command."""
         return self._lines(PLAIN_WORDS.rows, lambda problem: problem.text)
 
     def describe(self, words: ReportWords) -> list[str]:
-        """Describe the problems in these words."""
+        """Return the text of the problems in these words."""
         if words is PLAIN_WORDS:
             return self.lines
         return self._lines(words.rows, words.text)
@@ -159,7 +160,7 @@ class ProblemGroup:
     def _lines(
         self, rows: Callable[[Sequence[int], int], str], text: Callable[[Problem], str]
     ) -> list[str]:
-        """One sentence if it is the same in all rows, else one for each row."""
+        """Return one sentence if it is the same in all rows, else one for each row."""
         texts = {text(problem) for _, problem in self.examples}
         if len(texts) == 1:
             return [f"{rows(self.numbers, self.more)}: {texts.pop()}"]
@@ -167,12 +168,12 @@ class ProblemGroup:
         return [*lines, rows([], self.more)] if self.more else lines
 
     def describe_fix(self, words: ReportWords) -> str:
-        """Describe the action in these words."""
+        """Return the action in these words."""
         return self.fix or "" if words is PLAIN_WORDS else words.fix(self.problem)
 
     @property
     def fix(self) -> str | None:
-        """The action, if it is the same in all rows; else the general action."""
+        """Return the action if it is the same in all rows; else the general action."""
         fixes = {problem.fix for _, problem in self.examples}
         return fixes.pop() if len(fixes) == 1 else fix_of(self.problem.code) or self.problem.fix
 
@@ -180,16 +181,20 @@ class ProblemGroup:
 _EXAMPLES_MAX = 3
 _GROUPS_MAX = 500
 GroupKey = tuple[str, str | None]
-"""A problem's code and its column."""
+"""Code and column of a problem."""
 
 
 @dataclass(slots=True)
 class Summary:
     """Counts of a file's rows by outcome.
 
-    `codes` counts problems by code, `troubled` the rows that have any, of which `first` are the
-    first few, and `warned` the rows that are sent with warnings. `problems` and `warnings` are
-    groups of them, by kind and column.
+    Attributes:
+        codes: Number of problems by code.
+        troubled: Number of rows with problems.
+        warned: Number of rows that are sent with warnings.
+        first: First rows with problems.
+        problems: Groups of problems, by kind and column.
+        warnings: Groups of warnings, by kind and column.
     """
 
     counts: Counter[PreviewOutcome] = field(default_factory=Counter)
@@ -202,7 +207,7 @@ class Summary:
 
     @classmethod
     def of(cls, results: Iterable[RowResult]) -> Summary:
-        """The summary of these rows."""
+        """Return the summary of these rows."""
         made = cls()
         for each in results:
             made.add(each)
@@ -214,9 +219,9 @@ class Summary:
         return self.counts.total()
 
     def add(self, result: RowResult) -> None:
-        """Take in one row more."""
+        """Count a row."""
         self.counts[result.outcome] += 1
-        # A row that is not sent needs no consent.
+        # Warnings only matter for rows that are sent.
         if result.warnings and result.outcome not in UNSENT:
             self.warned += 1
             _group(self.warnings, result.number, result.warnings)
@@ -241,7 +246,7 @@ def _group(groups: dict[GroupKey, ProblemGroup], number: int, problems: Iterable
 def report_cells(
     result: RowResult, words: ReportWords = PLAIN_WORDS
 ) -> tuple[int, str, str, str, str, str]:
-    """The report's own cells of a row, in their order."""
+    """Return the report's own cells of a row, in order."""
     found = (*result.problems, *result.warnings)
     codes = dict.fromkeys([result.code, *(each.code for each in found)])
     fixes = dict.fromkeys(map(words.fix, found))
@@ -257,13 +262,13 @@ def report_cells(
 
 
 def _in_one_line(problem: Problem, words: ReportWords) -> str:
-    """The problem in one line: its column, what is wrong, and what is allowed."""
+    """Return the problem in one line: its column, what is wrong, and what is allowed."""
     place = words.place(problem)
     return f"{place}: {words.text(problem)}" if place else words.text(problem)
 
 
 def placeholder(row: SheetRow, index: int, width: int) -> str | None:
-    """The text that stands for a cell that is not there, or has nothing to show."""
+    """Return the text for a cell that is missing or has no visible value; None otherwise."""
     if index >= len(row.cells) - row.missing:
         return MISSING
     kind, formula = row.flaws.get(index, ("", ""))
@@ -273,7 +278,7 @@ def placeholder(row: SheetRow, index: int, width: int) -> str | None:
 
 
 Pairs = Iterator[tuple[SheetRow, RowResult]] | Iterator[tuple[SheetRow, RowResult | None]]
-"""Each row with its result, None for a blank one."""
+"""Each row with its result; None for a blank row."""
 
 # -- Writing ---------------------------------------------------------------------------------------
 
@@ -283,15 +288,15 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextmanager
 def new_table(path: Path, what: str) -> Iterator[IO[bytes]]:
-    """A table's file to write, which takes its name at the end.
+    """Open a new table file for writing. The file gets its name when it is complete.
 
-    It is there whole or not at all, and for its owner alone.
-
-    Raises `NotASpreadsheet` for a name of another kind, `DiskFull`, `SpreadsheetError`.
+    Only the owner can read it. Raises `NotASpreadsheet` for an unsupported suffix, `DiskFull` or
+    `SpreadsheetError`.
     """
     if path.suffix.lower() not in (*TEXT_SUFFIXES, WORKBOOK_SUFFIX):
         raise NotASpreadsheet(
-            f"{path}: {what} is a csv, tsv, txt or xlsx", action="Choose a name with this ending."
+            f"{path}: {what} must be a csv, tsv, txt or xlsx file",
+            action="Choose a file name with one of these endings.",
         )
     try:
         with atomic_files.replacing(path) as file:
@@ -303,7 +308,7 @@ def new_table(path: Path, what: str) -> Iterator[IO[bytes]]:
 
 
 def write_rows(file: IO[bytes], delimiter: str, rows: Iterable[Sequence[Any]]) -> None:
-    """Write text with delimiters, in UTF-8 with a mark for spreadsheet programs."""
+    """Write delimited text in UTF-8, with a byte order mark for spreadsheet programs."""
     text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
     csv.writer(text, delimiter=delimiter, lineterminator="\r\n").writerows(rows)
     text.flush()
@@ -311,14 +316,14 @@ def write_rows(file: IO[bytes], delimiter: str, rows: Iterable[Sequence[Any]]) -
 
 
 def report_suffix(path: Path) -> str:
-    """Ending of a file's report: other workbooks are read, and not written."""
+    """Return the suffix of a file's report. Other workbooks can be read but not written."""
     return path.suffix if path.suffix.lower() in TEXT_SUFFIXES else WORKBOOK_SUFFIX
 
 
 def report_path(table: Spreadsheet) -> Path:
-    """A name for the table's report, next to it, that no file has yet.
+    """Return a new file name for the table's report, next to the table.
 
-    An earlier report may have corrections in it, which are never written over.
+    An earlier report may contain corrections and is never overwritten.
     """
     stem = table.path.stem
     if table.is_report:
@@ -331,12 +336,12 @@ def report_path(table: Spreadsheet) -> Path:
 def write_report(
     path: Path, table: Spreadsheet, results: Iterable[RowResult], words: ReportWords = PLAIN_WORDS
 ) -> None:
-    """Write the report with every row of the table, csv or xlsx by its name.
+    """Write the report with every row of the table, as csv or xlsx by its name.
 
-    `results` come in the order of the rows, one for each that is not blank. A csv has the
-    input's delimiter. The file is there whole or not at all, and only its owner may read it.
-    Raises `ReportRefused` where results and rows do not match, `SpreadsheetChanged`, and as
-    `new_table` does.
+    `results` must be in the order of the rows, one for each row that is not blank. A csv has the
+    delimiter of the input. Only the owner can read the file, which appears when it is complete.
+    Raises `ReportRefused` if results and rows do not match, `SpreadsheetChanged`, and the errors of
+    `new_table`.
     """
     _write(path, table, _pairs(table, results), None, words)
 
@@ -348,11 +353,11 @@ def write_some_rows(
     summary: Summary,
     words: ReportWords = PLAIN_WORDS,
 ) -> None:
-    """Write a report with these rows of the table alone, without reading the table.
+    """Write a report with only these rows, without reading the table.
 
     Args:
         path: The new file, csv or xlsx by its name.
-        table: The table that the rows are of.
+        table: Table of the rows.
         rows: Each row with its result.
         summary: Counts of all rows of the table, for the first sheet of a workbook.
         words: Words of the report.
@@ -376,7 +381,7 @@ def _write(
     try:
         with new_table(path, "a report") as file:
             if suffix == WORKBOOK_SUFFIX:
-                # The library for it takes a while to be imported, and a csv needs none.
+                # Importing the library takes time, and a csv does not need it.
                 from connector.spreadsheet.workbook_writer import write_sheet  # noqa: PLC0415
 
                 write_sheet(file, path, table, pairs, words=words, summary=summary)
@@ -384,12 +389,12 @@ def _write(
                 delimiter = "\t" if suffix == ".tsv" else table.delimiter or ","
                 write_rows(file, delimiter, _text_rows(table.headings, pairs, words))
     finally:
-        # The report is the last that reads the table.
+        # The report is the last reader of the table.
         table.release()
 
 
 def _pairs(table: Spreadsheet, results: Iterable[RowResult]) -> Pairs:
-    """Each row with its result; refuses results that do not match the rows."""
+    """Yield each row with its result. Raises an error if results and rows do not match."""
     given = iter(results)
     for row in table.rows():
         if row.is_left_out:
@@ -421,13 +426,13 @@ def _text_rows(
         if row.flaws or row.missing or len(row.cells) != width:
             own = [placeholder(row, i, width) or _text_cell(c) for i, c in enumerate(row.cells)]
         else:
-            # The plain case needs to be fast: there may be a million of them.
+            # The plain case must be fast: there may be a million rows.
             own = list(map(_text_cell, row.cells))
         number, *rest = report_cells(result, words)
-        # Cells that no heading stands above come behind everything else, as they did.
+        # Cells without a heading follow at the end.
         yield [*own[:width], number, *map(escape_cell, rest), *own[width:]]
 
 
 def _text_cell(cell: Cell) -> str:
-    # A number is no text that could be mistaken for a formula.
+    # A number cannot be mistaken for a formula.
     return escape_cell(cell) if isinstance(cell, str) else text_of(cell)

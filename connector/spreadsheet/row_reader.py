@@ -1,4 +1,4 @@
-"""Row reader: each cell as its field, with all problems and warnings at once."""
+"""Row reader: reads each cell as its field and collects all problems and warnings."""
 
 from __future__ import annotations
 
@@ -31,13 +31,15 @@ from connector.spreadsheet.word_lists import DEGREES, PARTICLES, TITLES
 
 @dataclass(slots=True)
 class RowDraft:
-    """A row on its way through the checks.
+    """Row during the checks.
 
-    `values` are JSON values by the keys of target columns; null empties a field. `failed` are the
-    keys whose cells could not be read, so that they are not called missing as well. `identity` is
-    the natural key of a row that makes a record. `is_misshapen` says that the row's cells cannot
-    be matched to columns, so that no other problem is reported. `warnings` keep no row back by
-    themselves, and `amounts` are numbers with the currency that their cells show, by key.
+    Attributes:
+        values: JSON values by the keys of target columns; null empties a field.
+        failed: Keys whose cells could not be read, so that they are not reported as missing.
+        identity: Natural key of a row that creates a record.
+        is_misshapen: True if the cells cannot be matched to columns; no other problem is reported.
+        warnings: Problems that do not prevent sending the row.
+        amounts: Numbers with the currency in their cells, by key.
     """
 
     row: SheetRow
@@ -53,33 +55,33 @@ class RowDraft:
     identity: Mapping[str, Any] = field(default_factory=dict)
 
     def add(self, problem: Problem) -> None:
-        """Note a problem of the row."""
+        """Add a problem of the row."""
         self.problems = (*self.problems, problem)
 
     def warn(
         self, code: str, message: str | None, column: str | None, cell: Cell | None = None
     ) -> None:
-        """Note what a person should know before the row is sent."""
+        """Add a warning, which the user sees before the row is sent."""
         self.warnings = (*self.warnings, problem_of(code, message, column, received=cell))
 
     def fail(self, key: str, problem: Problem) -> None:
-        """Note that the field's cell is wrong."""
+        """Mark the field's cell as wrong."""
         self.add(problem)
         self.failed = self.failed | {key}
         self.values.pop(key, None)
 
 
 _CELLS_REMEMBERED = 1_000
-"""Cells of one column whose values are kept, as many as there are rows in a batch."""
+"""Maximum number of cached cells of one column: the number of rows in a batch."""
 
 _CLEARED = object()
-"""Stands for the value of a cell that empties its field."""
+"""Value of a cell that empties its field."""
 
 
 class RowReader:
-    """Reader of one file's rows: each cell as its field, all problems at once.
+    """Reader of one file's rows: reads each cell as its field and collects all problems.
 
-    `meanings` settle cells that can be read in two ways, where there are any.
+    `meanings` decide ambiguous cells.
     """
 
     def __init__(
@@ -102,9 +104,9 @@ class RowReader:
         ]
 
     def read(self, row: SheetRow) -> RowDraft:
-        """The row's values and problems.
+        """Return the row's values and problems.
 
-        A row whose form is wrong is not read any further, since its cells may belong to other
+        A row with the wrong shape is not read further, because its cells may belong to other
         columns.
         """
         values = self._constants.copy()
@@ -138,14 +140,14 @@ class RowReader:
         return draft
 
     def _read_settled(self, row: SheetRow) -> RowDraft:
-        """The row read again, after the first cell that can be read in two ways."""
+        """Return the row read again, after the first ambiguous cell."""
         assert self._meanings is not None
         settled, self._meanings = self._meanings.infer_options(), None
         self._set_columns(settled)
         return self.read(row)
 
     def _add_value(self, draft: RowDraft, column: MappedColumn, value: Any) -> None:
-        """Take in a value that is no plain one."""
+        """Add a value that has notes or a unit."""
         if isinstance(value, _WITH_MORE):
             value = self._value_with_notes(draft, column, value)
         if value is _CLEARED:
@@ -156,7 +158,7 @@ class RowReader:
     def _value_with_notes(
         self, draft: RowDraft, column: MappedColumn, value: NotedValue | Amount
     ) -> Any:
-        """The value alone, with what there is to say of it noted."""
+        """Return the value alone, after adding its notes to the draft."""
         if isinstance(value, NotedValue):
             for code, message in value.notes:
                 draft.warn(code, message, column.heading, draft.row.cells[column.index])
@@ -167,7 +169,7 @@ class RowReader:
         return value
 
     def _fill_currencies(self, draft: RowDraft) -> None:
-        """Fill the currencies that cells show where no column does, or find them equal."""
+        """Fill currencies from the cells of their numbers, or check that both are equal."""
         headings = {key: column.heading for _, key, _, column in self._columns}
         for key, amount in draft.amounts.items():
             place = self._currencies.get(key)
@@ -198,7 +200,7 @@ class RowReader:
                 )
 
     def _split_name(self, draft: RowDraft) -> None:
-        """Put a whole name into the fields for its parts."""
+        """Split a whole name into the fields for its parts."""
         column = next(each for *_, each in self._columns if each.target.key == WHOLE_NAME)
         whole = draft.values.pop(WHOLE_NAME)
         parts = split_name(whole)
@@ -215,9 +217,9 @@ class RowReader:
         )
 
     def _add_form_problems(self, draft: RowDraft) -> bool:
-        """Take over the problems of the row's form; True where it is misshapen.
+        """Add the problems of the row's shape; return True if it is misshapen.
 
-        A problem with the cell of a column that fills nothing does no harm.
+        A problem in a column without a field is ignored.
         """
         mapped = {column.heading: key for _, key, _, column in self._columns}
         for problem in draft.row.problems:
@@ -234,24 +236,24 @@ class RowReader:
             problem = problem_of("cannot_clear", None, column.heading, received=received)
             draft.fail(key, problem)
         elif not self._drops_cleared:
-            # A record that does not exist yet has nothing to be emptied.
+            # A new record has no value to be emptied.
             draft.values[key] = None
 
 
 def _watch_none(column: MappedColumn) -> None:
-    """Watch no column."""
+    """Return None: watch no column."""
 
 
 def _cell_reader(
     column: MappedColumn, target: PushTarget, watch: Callable[[Cell], None] | None
 ) -> Callable[[Cell], Any]:
-    """The reader of a column's cells, which reads a cell that comes again once.
+    """Return the reader of a column's cells, which reads repeated cells only once.
 
-    It gives None for a cell that leaves the field alone, or raises `CellError`.
+    It returns None for a cell that leaves the field unchanged, or raises `CellError`.
     """
     reads, clear = cell_reader(column.target, target.mode, column.options), target.clear
 
-    # A truth value is no number, though Python calls them equal.
+    # Python considers True and 1 equal, so the type is part of the key.
     @lru_cache(_CELLS_REMEMBERED, typed=True)
     def read(cell: Cell) -> Any:
         if watch is not None:
@@ -280,10 +282,10 @@ _CAPITALS_MIN = 3
 
 
 def split_name(whole: str) -> tuple[str, str] | None:
-    """First and last name of a whole one; None where it has one word, or is not clear.
+    """Return first and last name of a whole name; None for one word or an unclear name.
 
-    A comma stands behind the last name, and capitals are it; else the last word is, with the small
-    words before. Titles and degrees are no part of it.
+    A comma follows the last name, and capitals are the last name. Otherwise it is the last word,
+    with particles before it. Titles and degrees are removed.
     """
     if _IS_UNCLEAR(whole):
         return None
@@ -312,7 +314,7 @@ def _without_titles(part: str) -> list[str]:
 
 
 def _currencies(target: PushTarget) -> dict[str, str]:
-    """Keys of currencies by the keys of their numbers."""
+    """Return keys of currencies by the keys of their numbers."""
     places = [each.key for each in target.columns if each.field.format == "currency"]
     found = {}
     for each in target.columns:

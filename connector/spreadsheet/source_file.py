@@ -1,4 +1,4 @@
-"""Source file of a table: regular, the same at every reading, and safe."""
+"""Source file of a table: a regular file that is checked for changes and for safety."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file that is read several times; every reading finds it as it was at first."""
+    """File that is read several times. Every reading checks that it has not changed."""
 
     path: Path
     stamp: tuple[int, int, int, int]
@@ -45,14 +45,13 @@ class SourceFile:
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Size in bytes."""
         return self.stamp[2]
 
     def open(self) -> BufferedReader:
-        """The file from its start.
+        """Open the file.
 
-        Raises `SpreadsheetChanged` where it is not the same any more, `SpreadsheetError` where it
-        cannot be opened.
+        Raises `SpreadsheetChanged` if it has changed, or `SpreadsheetError` if it cannot be opened.
         """
         try:
             file = self.path.open("rb")
@@ -64,21 +63,21 @@ class SourceFile:
         return file
 
     def digest(self) -> str:
-        """The SHA-256 of the file, in hexadecimal digits. Raises as `open` does."""
+        """Return the SHA-256 of the file in hexadecimal digits. Raises as `open` does."""
         with self.open() as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     def check(self) -> None:
-        """Raise `SpreadsheetChanged` unless the file is as it was at first."""
+        """Raise `SpreadsheetChanged` if the file has changed since it was opened first."""
         self.open().close()
 
     def changed_error(self) -> SpreadsheetChanged:
-        """The error for a file that is not the same any more."""
+        """Return the error for a file that has changed."""
         return SpreadsheetChanged(f"{self.path} was changed while it was being read")
 
 
 def open_source(path: Path) -> SourceFile:
-    """The regular file at `path`. Nothing else is opened: a pipe would wait for ever.
+    """Return the regular file at `path`. Other files are not opened: a pipe would block forever.
 
     Raises `NotASpreadsheet`, `SpreadsheetError`.
     """
@@ -105,25 +104,23 @@ def _unreadable(path: Path, error: OSError) -> SpreadsheetError:
 
 
 # -- Container -------------------------------------------------------------------------------------
-# A workbook's zip is measured before anything in it is read.
-#
-# The maker of a zip chose the sizes that it declares. So every member is inflated once, in pieces
-# that are thrown away, and the first that grows beyond its declared size, or beyond all reason,
-# ends it. XML is looked into only as far as its root element, to see that it declares no entities;
-# all of this takes some kilobytes of memory, whatever the file.
+# The zip of a workbook is measured before its content is used. Its declared sizes are not trusted:
+# every member is inflated once, in pieces that are discarded, and the first one that exceeds its
+# declared size or a limit raises an error. XML is only parsed up to its root element, to check that
+# it declares no entities. This takes some kilobytes of memory for any file.
 
 
 BookKind = Literal["xlsx", "ods", "xls"]
-"""A workbook: of today, of OpenDocument, or of before 2007."""
+"""Kind of workbook: current Excel, OpenDocument, or Excel before 2007."""
 
 INFLATED_BYTES_MAX = 256 * 1024 * 1024
-"""A workbook's size when inflated, all members together. Five million cells stay below it."""
+"""Maximum inflated size of a workbook, all members together; enough for five million cells."""
 
 SHARED_TEXTS_MAX = 5_000_000
 
 _RATIO_MAX = 250
-"""A member larger than `_RATIO_FROM_BYTES` may be this many times its compressed size. Sheets of
-office programs are ten to forty times theirs.
+"""Maximum ratio of the inflated to the compressed size of a member larger than
+`_RATIO_FROM_BYTES`. Sheets of office programs have ratios of ten to forty.
 """
 
 _RATIO_FROM_BYTES = 8 * 1024 * 1024
@@ -163,9 +160,9 @@ _MAIN: Mapping[str, BookKind] = {"xl/workbook.xml": "xlsx", "content.xml": "ods"
 
 
 def kind_of(source: SourceFile) -> Literal["text"] | BookKind:
-    """Return the kind of file by its content, whatever its name.
+    """Return the kind of file by its content, regardless of its name.
 
-    Raises `NotASpreadsheet` for what is neither text nor a workbook, with what to do.
+    Raises `NotASpreadsheet`, with the next step, if it is neither text nor a workbook.
     """
     with source.open() as file:
         start = file.read(_START_BYTES)
@@ -179,13 +176,13 @@ def kind_of(source: SourceFile) -> Literal["text"] | BookKind:
     for mark, what, action in _TEXTS:
         if head.startswith(mark):
             raise NotASpreadsheet(
-                f"{source.path} is {what}, although its name says otherwise", action=action
+                f"{source.path} is {what}, but has the file name of another type", action=action
             )
     return "text"
 
 
 def _workbook_kind(source: SourceFile, members: list[str]) -> BookKind:
-    # Readers differ in whether case makes another name.
+    # Readers differ in whether letter case distinguishes names.
     names = {each.lower() for each in members}
     for part, kind in _MAIN.items():
         if part in names:
@@ -198,10 +195,9 @@ def _workbook_kind(source: SourceFile, members: list[str]) -> BookKind:
 
 
 def measure_archive(source: SourceFile) -> None:
-    """Inflate everything once and keep nothing.
+    """Inflate all members once and discard the content.
 
-    Raises `UnsafeWorkbook` for sizes beyond measure and for declared entities, and
-    `DamagedSpreadsheet`.
+    Raises `UnsafeWorkbook` for excessive sizes and for declared entities, and `DamagedSpreadsheet`.
     """
     with open_archive(source) as opened:
         members = opened.infolist()
@@ -227,11 +223,11 @@ def _refuse_encrypted(source: SourceFile) -> None:
 
 @contextmanager
 def open_archive(source: SourceFile) -> Iterator[zipfile.ZipFile]:
-    """The zip, opened; what is wrong with its form is a `DamagedSpreadsheet`."""
+    """Open the zip. Errors of its structure are raised as `DamagedSpreadsheet`."""
     with source.open() as file:
         _check_directory(source, file)
         with _naming_damage(source), zipfile.ZipFile(file) as opened:
-            # Some programs on Windows write backslashes into the names of members.
+            # Some Windows programs write backslashes into the names of members.
             for member in opened.infolist():
                 member.filename = member.filename.replace("\\", "/")
             opened.NameToInfo = {member.filename: member for member in opened.infolist()}
@@ -240,17 +236,17 @@ def open_archive(source: SourceFile) -> Iterator[zipfile.ZipFile]:
 
 @contextmanager
 def _naming_damage(source: SourceFile) -> Iterator[None]:
-    """Turn the errors of a broken zip or broken XML into a `DamagedSpreadsheet`."""
+    """Convert the errors of a broken zip or broken XML to `DamagedSpreadsheet`."""
     try:
         yield
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, struct.error) as error:
         raise DamagedSpreadsheet(f"{source.path} is damaged: {error}") from error
     except expat.ExpatError as error:
-        raise DamagedSpreadsheet(f"{source.path} has XML that is damaged: {error}") from error
+        raise DamagedSpreadsheet(f"{source.path} contains damaged XML: {error}") from error
 
 
 def _check_directory(source: SourceFile, file: BinaryIO) -> None:
-    """Refuse a list of members that is too long, or can be read in two ways."""
+    """Refuse a list of members that is too long or ambiguous."""
     file.seek(max(0, source.size - _END.size))
     end = file.read()
     if len(end) != _END.size or not end.startswith(b"PK\x05\x06") or end[-2:] != b"\0\0":
@@ -258,7 +254,7 @@ def _check_directory(source: SourceFile, file: BinaryIO) -> None:
     length, offset = _END.unpack(end)[5:7]
     rest = source.size - _END.size - length - offset
     if rest:
-        # Some programs write the sizes of 64 bits in any case.
+        # Some programs always write 64-bit sizes.
         behind = _END.size + _LOCATOR_64_BYTES + _END_64.size
         file.seek(max(0, source.size - behind))
         end_64 = file.read(_END_64.size)
@@ -272,10 +268,10 @@ def _check_directory(source: SourceFile, file: BinaryIO) -> None:
 
 
 def _check_declared(source: SourceFile, members: list[zipfile.ZipInfo]) -> None:
-    # Readers differ in whether case makes another name.
+    # Readers differ in whether letter case distinguishes names.
     names = [member.filename.lower() for member in members]
     if len(names) > _MEMBERS_MAX or len(set(names)) != len(names):
-        raise UnsafeWorkbook(f"{source.path} has too many parts, or has one twice")
+        raise UnsafeWorkbook(f"{source.path} has too many parts, or contains a part twice")
     _workbook_kind(source, names)
     for member in members:
         if member.flag_bits & _IS_ENCRYPTED or member.compress_type not in _METHODS:
@@ -304,11 +300,11 @@ def _too_large(source: SourceFile) -> UnsafeWorkbook:
 def _read_member(
     source: SourceFile, opened: zipfile.ZipFile, member: zipfile.ZipInfo
 ) -> Iterator[bytes]:
-    """A member's bytes as they really are: never more than it declares.
+    """Yield the bytes of a member, never more than its declared size.
 
-    Raises `UnsafeWorkbook` as soon as there are more.
+    Raises `UnsafeWorkbook` if there are more.
     """
-    # The library would cut off what is beyond the declared size, and others do not.
+    # The library would cut off bytes beyond the declared size; other readers do not.
     honest = copy.copy(member)
     honest.file_size = INFLATED_BYTES_MAX + 1
     size = 0
@@ -317,8 +313,8 @@ def _read_member(
             size += len(piece)
             if size > member.file_size:
                 raise UnsafeWorkbook(
-                    f"{source.path}: {member.filename!r} grows beyond the"
-                    f" {member.file_size:,} bytes that it declares"
+                    f"{source.path}: {member.filename!r} is larger than the {member.file_size:,} "
+                    f"bytes that it declares"
                 )
             yield piece
     if size != member.file_size:
@@ -326,7 +322,7 @@ def _read_member(
 
 
 class _PrologParser:
-    """Parses a member's XML up to its root; shared texts wholly, to count them."""
+    """Parser of a member's XML up to its root; shared texts are parsed completely."""
 
     def __init__(self, source: SourceFile, name: str) -> None:
         self._where = f"{source.path}: {name!r}"
@@ -338,14 +334,14 @@ class _PrologParser:
         self._parser.StartElementHandler = self._on_start_tag
 
     def feed(self, piece: bytes) -> None:
-        """Take the next piece; pieces behind the root element are not looked at."""
+        """Parse the next piece; pieces after the root element are ignored."""
         if self._is_done:
             return
         self._parser.Parse(piece)
         if not self._has_begun:
             self._before_root += len(piece)
             if self._before_root > _PROLOG_BYTES_MAX:
-                raise UnsafeWorkbook(f"{self._where} has no beginning")
+                raise UnsafeWorkbook(f"{self._where} does not begin with an XML element")
 
     def _on_start_tag(self, tag: str, attributes: dict[str, str]) -> None:
         self._has_begun = True
@@ -359,7 +355,7 @@ class _PrologParser:
 
 
 def safe_parser(source: SourceFile, name: str) -> expat.XMLParserType:
-    """A parser of one member's XML that refuses a document type and its entities."""
+    """Return a parser of one member's XML that refuses a document type and its entities."""
 
     def refuse(*declared: object) -> None:
         raise UnsafeWorkbook(
@@ -380,7 +376,7 @@ def parse_member(
     reading: expat.XMLParserType,
     through: Callable[[Iterator[bytes]], Iterator[bytes]] = iter,
 ) -> Iterator[None]:
-    """Parse a member's XML, a piece at a step, as `through` gives the pieces on.
+    """Parse a member's XML, one piece per step, after `through` has filtered the pieces.
 
     Raises `DamagedSpreadsheet`, `UnsafeWorkbook`.
     """

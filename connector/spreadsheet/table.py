@@ -1,9 +1,9 @@
-"""A table, from a csv, tsv, txt, xlsx, xls or ods: headings, and rows that stream.
+"""Table in a csv, tsv, txt, xlsx, xls or ods file: its headings and its rows.
 
-Opening reads the whole file once or twice: to know its encoding, its delimiter and where its table
-is, or to measure a workbook. What a file is, its content says and not its name. `rows` reads it
-again each time, and refuses if it is not the same file any more. The meaning of cells is not known
-here; all text is text.
+Opening reads the whole file once or twice: to detect its encoding, its delimiter and the position
+of its table, or to measure a workbook. The content determines the format, not the name. `rows`
+reads the file again each time, and raises an error if it has changed. This module does not
+interpret cells; all text is text.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
 WORKBOOK_SUFFIX = ".xlsx"
 
 CELL_CHARACTERS_MAX = 1_000_000
-"""A longer cell is a problem: no field of the API takes so much, and no spreadsheet shows it."""
+"""Maximum length of a cell; no field of the API and no spreadsheet program accepts more."""
 
 BOOK_SUFFIXES = (WORKBOOK_SUFFIX, ".xlsm", ".xls", ".ods")
-"""Names of workbooks that are read; xlsx alone is written."""
+"""Suffixes of workbooks that can be read; only xlsx can be written."""
 
 _HEADINGS_SHOWN = 6
 _FLAW_CODES = {
@@ -71,18 +71,23 @@ _NO_FLAWS: Mapping[int, Flaw] = {}
 
 @dataclass(frozen=True)
 class Spreadsheet:
-    """A table that was opened.
+    """Table of an opened file.
 
-    `kind` is tsv for text whose cells are parted by tabs. `headings` are the input's own, as they
-    stand in the file; of a report (`is_report`), those of the table that it reports on. `sheet` is
-    a workbook's, and `merged` the first of its ranges whose cells are merged: only the first cell
-    of each has a value; `hidden` are headings of columns that no one sees. `encoding`,
-    `delimiter` (one character) and `samples` (cells with letters beyond ASCII) are a text's.
-    `is_encoding_guessed` says that the encoding was neither given, nor marked, nor proven by the
-    bytes. `digest` is the SHA-256 of the file, in hexadecimal digits.
-    `place` is where the headings are. `notices` say what was taken for certain, and `questions`
-    what a person has to settle; `left_out` are rows that are none of the table, once the rows have
-    been read.
+    Attributes:
+        kind: Format. tsv is any text with tabs as delimiter.
+        headings: Headings of the input. A report (`is_report`) has the headings of its table.
+        digest: SHA-256 of the file, in hexadecimal digits.
+        sheet: Name of a workbook's sheet.
+        merged: First ranges of merged cells; only the first cell of a range has a value.
+        hidden: Headings of hidden columns.
+        encoding: Encoding of a text.
+        is_encoding_guessed: True if the encoding was not given, marked or proven.
+        samples: Cells of a text with letters beyond ASCII.
+        delimiter: Delimiter of a text (one character).
+        place: Position of the headings.
+        notices: Sentences on what was assumed.
+        questions: Questions that the user has to answer.
+        left_out: Rows that do not belong to the table, once the rows have been read.
     """
 
     path: Path
@@ -104,10 +109,10 @@ class Spreadsheet:
     left_out: LeftOutRows = field(default_factory=LeftOutRows, repr=False)
 
     def rows(self) -> Iterator[SheetRow]:
-        """Every row below the headings, in order, blank ones too; may be called again.
+        """Yield every row below the headings, in order, including blank ones; can be called again.
 
-        A text's rows are read one by one; a workbook's sheet is in memory in the meantime. Raises
-        `SpreadsheetChanged` if the file is not the same any more, `DamagedSpreadsheet`.
+        Rows of a text are read one by one; the sheet of a workbook is kept in memory. Raises
+        `SpreadsheetChanged` if the file has changed, or `DamagedSpreadsheet`.
         """
         return self._read()
 
@@ -125,13 +130,20 @@ def open_table(
     delimiter: str | None = None,
     header_row: int | None = None,
 ) -> Spreadsheet:
-    """Open the table in a csv, tsv, txt, xlsx, xls or ods.
+    """Open the table in a csv, tsv, txt, xlsx, xls or ods file.
 
-    `sheet` names a workbook's sheet, without regard to case; without it, the only visible one with
-    a table is meant. `encoding` and `delimiter` (by character or name) are for text; without
-    them they are what fits the whole file. `header_row` is the row of the headings, as spreadsheet
-    programs number it; without it, they are looked for. Raises a `SpreadsheetError` whose message
-    names the file and the place, `UnknownName`, or `Misused` for an option of the other kind.
+    Args:
+        path: File to open.
+        sheet: Sheet of a workbook, ignoring letter case. Default: the only visible sheet with a
+            table.
+        encoding: Encoding of a text. Default: detected in the whole file.
+        delimiter: Delimiter of a text, as a character or a name. Default: detected.
+        header_row: Row of the headings, numbered as in spreadsheet programs. Default: detected.
+
+    Raises:
+        SpreadsheetError: The file cannot be read. The message names the file and the place.
+        UnknownName: The encoding or the delimiter is unknown.
+        Misused: An option does not apply to the format.
     """
     source = open_source(path)
     if not source.size:
@@ -151,7 +163,7 @@ def open_table(
 
 
 class _ErrorContext:
-    """Context in which every error of a reader's library names the file, the sheet and the row."""
+    """Context that adds the file, the sheet and the row to every error of a reader's library."""
 
     def __init__(self, path: Path, sheet: str | None = None) -> None:
         self._where = str(path) if sheet is None else f"{path}, sheet {sheet!r}"
@@ -168,7 +180,7 @@ class _ErrorContext:
     ) -> None:
         if isinstance(error, ConnectorError | MemoryError) or kind is None:
             return
-        # A failed assumption of a library in Rust is not one of Python's exceptions.
+        # A panic of a library in Rust is not a subclass of Exception.
         if issubclass(kind, Exception) or kind.__name__ == "PanicException":
             row = "" if self.row is None else f", row {self.row + 1}"
             raise DamagedSpreadsheet(
@@ -182,7 +194,7 @@ def _refuse_options(path: Path, what: str, options: Mapping[str, str | None]) ->
     for name, value in options.items():
         if value is not None:
             raise Misused(
-                f"{path} is {what}, which {name} does not apply to", action=f"Leave out {name}."
+                f"{path} is {what}, so {name} cannot be used", action=f"Leave out {name}."
             )
 
 
@@ -224,9 +236,9 @@ def _open_text(
 
 
 def _with_split_rows(rows: Iterator[SheetRow]) -> Iterator[SheetRow]:
-    """The rows, with those marked that are beside a line with a single cell.
+    """Yield the rows, and mark rows that are next to a line with a single cell.
 
-    A line end within a row makes two lines of it. If it is in the first or the last cell, one of
+    A line break within a row splits it in two lines. If it is in the first or the last cell, one of
     the lines has all cells of a row, and the other has one.
     """
     before = next(rows, None)
@@ -244,7 +256,7 @@ def _with_split_rows(rows: Iterator[SheetRow]) -> Iterator[SheetRow]:
 
 
 def _is_single(row: SheetRow) -> bool:
-    """Whether the line has one cell of several, and is no total or note outside of the table."""
+    """Return True if the line has one cell of several and is no total or note."""
     return 0 < row.missing == len(row.cells) - 1 and not row.is_left_out
 
 
@@ -300,13 +312,13 @@ def _place_notices(place: TablePlace, columns: Columns) -> Iterator[str]:
     if not place.is_first:
         rows = f"row {place.index + 1}"
         if place.depth > 1:
-            rows = f"rows {place.index + 1} and {place.first_row}, read as one"
+            rows = f"rows {place.index + 1} and {place.first_row}, combined"
         shown = ", ".join(columns.headings[:_HEADINGS_SHOWN])
-        yield f"The headings are read from {rows}: {shown} (--header-row N changes this)."
+        yield f"The headings are read from {rows}: {shown} (change this with --header-row)."
 
 
 def _columns_of(source: SourceFile, sheet: SheetFile | OtherSheet, place: TablePlace) -> Columns:
-    """The columns of a sheet. Raises `NoRows`, and as `read_headings` does."""
+    """Return the columns of a sheet. Raises `NoRows`, and as `read_headings` does."""
     columns = read_headings(source.path, place.headings)
     may_be_wider = sheet.outline.columns > columns.count and not columns.is_report
     is_filled, filled = False, columns.count
@@ -321,17 +333,17 @@ def _columns_of(source: SourceFile, sheet: SheetFile | OtherSheet, place: TableP
     return read_headings(source.path, place.headings, filled) if may_be_wider else columns
 
 
-# -- Form of rows ----------------------------------------------------------------------------------
-# A row has as many cells as there are headings, and each cell is one that can be read. Nothing is
-# dropped here and nothing is put right: a row of another form is a row with problems.
+# -- Shape of rows ---------------------------------------------------------------------------------
+# A row has as many cells as there are headings, and each cell can be read. No cell is dropped or
+# corrected here: a row of another shape is a row with problems.
 
 
 @dataclass(frozen=True, slots=True)
 class RowForm:
-    """The form that a table's rows should have.
+    """Expected shape of a table's rows.
 
-    `full_width` is how many cells a row may have where those behind the last heading are empty.
-    `outside` finds the rows that are none of the table.
+    `full_width` is the maximum number of cells of a row if the cells after the last heading are
+    empty. `outside` finds the rows that do not belong to the table.
     """
 
     columns: Columns
@@ -345,13 +357,13 @@ class RowForm:
         flaws: Mapping[int, Flaw] | None,
         damage: QuoteDamage | None = None,
     ) -> SheetRow:
-        """The row of these cells.
+        """Return the row of these cells.
 
         Args:
-            number: Its number in the file.
-            cells: Its cells.
-            flaws: Flaws that a workbook shows, by column.
-            damage: A wrong quote, because of which the cells may be those of other columns.
+            number: Row number in the file.
+            cells: Cells of the row.
+            flaws: Flaws of a workbook's cells, by column.
+            damage: Wrong quote, because of which the cells may belong to other columns.
         """
         row = self._well_formed_row(number, cells, flaws)
         if damage is not None and not is_blank(row.cells):
@@ -366,7 +378,7 @@ class RowForm:
         if self.columns.is_report and len(cells) >= count:
             record = unescape_cell(text_of(cells[count - 1])).strip()
         if len(cells) == count and not flaws:
-            # The plain case comes first: there may be a million of them.
+            # The plain case comes first: there may be a million rows.
             found: dict[int, Flaw] = {}
             kept = tuple(
                 self._originals([*cells[:own]], found) if self.columns.is_report else cells
@@ -392,7 +404,7 @@ class RowForm:
         return SheetRow(number, tuple(mine), problems, kinds, missing, record=record)
 
     def _originals(self, cells: list[Cell], flaws: dict[int, Flaw]) -> list[Cell]:
-        """A report's cells as they were before it was written."""
+        """Return the cells of a report as they were in the input."""
         while cells and cells[-1] == MISSING:
             cells.pop()
         own = len(self.columns.headings)
@@ -435,7 +447,7 @@ class RowForm:
         )
 
     def _heading(self, index: int) -> str | None:
-        """The heading above the cell; None for a cell behind the last."""
+        """Return the heading above the cell; None for a cell after the last heading."""
         headings = self.columns.headings
         return headings[index] if index < len(headings) else None
 
@@ -461,7 +473,7 @@ def _quote_problem(number: int, damage: QuoteDamage) -> Problem:
 
 
 def _length(cells: Sequence[Cell]) -> int:
-    """Number of characters of the longest text."""
+    """Return the number of characters of the longest text."""
     try:
         return max(map(len, cells))  # type: ignore[arg-type] # most rows have texts alone
     except TypeError:

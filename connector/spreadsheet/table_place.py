@@ -1,8 +1,9 @@
-"""Place of a table in a file: its headings, and the rows that are none of it.
+"""Position of a table in a file: its headings, and rows that do not belong to it.
 
-Above the headings may stand a title, notes, or a second row that groups them; below, the headings
-again, totals, or another table. The row whose cells are known as headings is taken for them, in
-the languages of the catalog; where none is known, the first row that is as wide as the table.
+Above the headings there may be a title, notes, or a second row that groups them. Below the headings
+there may be repeated headings, totals, or another table. The row with the most known headings, in
+the languages of the catalog, is the heading row. If no heading is known, it is the first row that
+is as wide as the table.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from connector.spreadsheet.problems import Cell, SheetRow
 from connector.spreadsheet.word_lists import TOTALS, TOTALS_INITIALS
 
 LOOKED_AT = 40
-"""Rows at the start of a file in which the headings are looked for."""
+"""Number of rows at the start of a file in which the headings are searched."""
 
 _KNOWN_MIN = 2
 _FIGURE = re.compile(r"[\d\s.,:/+€£$%()'-]*\d[\d\s.,:/+€£$%()'-]*").fullmatch
@@ -26,9 +27,10 @@ _FIGURE = re.compile(r"[\d\s.,:/+€£$%()'-]*\d[\d\s.,:/+€£$%()'-]*").fullma
 
 @dataclass(frozen=True, slots=True)
 class TablePlace:
-    """Place of the headings: their texts, their first row's index, their depth.
+    """Position of the headings: their texts, the index of their first row, and their number of
+    rows.
 
-    `known` counts the headings that are known as such.
+    `known` is the number of known headings.
     """
 
     headings: tuple[str, ...]
@@ -43,7 +45,7 @@ class TablePlace:
 
     @property
     def is_first(self) -> bool:
-        """Whether it is the first row alone, as in a plain table."""
+        """Return True if the headings are only the first row, as in a plain table."""
         return self.first_row == 1
 
 
@@ -62,7 +64,7 @@ def _words() -> frozenset[str]:
 
 
 def is_known_heading(heading: str) -> bool:
-    """Whether some resource has a field that is called so."""
+    """Return True if a resource has a field with this heading."""
     return normalized_heading(heading) in _words()
 
 
@@ -88,7 +90,7 @@ def _email_words() -> frozenset[str]:
 
 
 def has_emails(heading: str) -> bool:
-    """Return True if some field with this heading is an email address."""
+    """Return True if a field with this heading is an email address."""
     return normalized_heading(heading) in _email_words()
 
 
@@ -104,7 +106,7 @@ def _count_known(cells: Iterable[str]) -> int:
 
 
 def find_place(rows: Sequence[Sequence[str]], wanted: int | None = None) -> TablePlace:
-    """The headings among a file's first rows; `wanted` is their row, from 1."""
+    """Return the headings among a file's first rows; `wanted` is their row, from 1."""
     if wanted is not None:
         cells = rows[wanted - 1] if wanted <= len(rows) else ()
         return TablePlace(tuple(cells), wanted - 1, known=_count_known(cells))
@@ -124,7 +126,7 @@ def find_place(rows: Sequence[Sequence[str]], wanted: int | None = None) -> Tabl
 
 
 def _can_be_headings(singles: Sequence[TablePlace], place: TablePlace) -> bool:
-    """Whether nothing above is lost: it is narrower, or groups the columns."""
+    """Return True if the rows above are no table: they are narrower, or group the columns."""
     above = singles[: place.index]
     wide = [each for each in above if _filled(each) >= _filled(place)]
     is_grouped = wide == [above[-1]] and place.known * 2 > _filled(place) if wide else True
@@ -136,7 +138,7 @@ def _filled(place: TablePlace) -> int:
 
 
 def _place_by_width(singles: Sequence[TablePlace]) -> TablePlace:
-    """The first row, unless one cell stands alone in it above a table."""
+    """Return the first row, unless it has a single cell above a table."""
     widths = list(map(_filled, singles))
     filled = [width for width in widths if width]
     if not filled or widths[0] > 1 or max(filled) < _KNOWN_MIN + 1:
@@ -148,7 +150,7 @@ def _place_by_width(singles: Sequence[TablePlace]) -> TablePlace:
 
 
 def _two_row_headings(rows: Sequence[Sequence[str]], index: int) -> TablePlace | None:
-    """Two rows of headings as one, the upper grouping the lower; None where not."""
+    """Return two heading rows as one, if the upper groups the lower; else None."""
     if index < 0 or index + 1 >= len(rows):
         return None
     upper, lower = rows[index], rows[index + 1]
@@ -159,7 +161,7 @@ def _two_row_headings(rows: Sequence[Sequence[str]], index: int) -> TablePlace |
     for above, below in zip(_padded(upper, width), _padded(lower, width), strict=True):
         group = above.strip() or (group if below.strip() else "")
         texts = [each for each in (group, below.strip()) if each]
-        # A title above a column that has its own name says nothing more.
+        # A title above a column that has its own name is redundant.
         choices = [" ".join(texts), " ".join(reversed(texts)), below.strip()]
         joined.append(
             next((each for each in choices if each and is_known_heading(each)), choices[0])
@@ -176,10 +178,10 @@ _TOLD_MAX = 5
 
 @dataclass(slots=True)
 class LeftOutRows:
-    """Rows of a file that are none of its table, once its rows have been read.
+    """Rows of a file that do not belong to its table, once its rows have been read.
 
-    `second` is the number of the row at which another table begins. `rows` are the first others,
-    by number with the text that each begins with, and `last` is the last of them.
+    `second` is the number of the row at which another table begins. `rows` are the first other
+    rows, by number, each with its first text. `last` is the number of the last one.
     """
 
     second: int | None = None
@@ -187,13 +189,13 @@ class LeftOutRows:
     last: int = 0
 
     def note_row(self, number: int, text: str) -> None:
-        """Note a row, whether or not an earlier reading has."""
+        """Record a row. Recording it twice has no effect."""
         self.last = max(self.last, number)
         if len(self.rows) < _TOLD_MAX:
             self.rows[number] = text
 
     def notices(self) -> Iterator[str]:
-        """Notices about the rows that were left out."""
+        """Yield notices about the rows that were left out."""
         if self.rows:
             shown = ", ".join(f"{number} ({text})" for number, text in self.rows.items())
             more = "" if self.last in self.rows else f", … and {self.last}"
@@ -201,9 +203,9 @@ class LeftOutRows:
 
 
 class NonTableRows:
-    """Finds the rows below the headings that are none of the table, in one reading.
+    """Finder of rows below the headings that do not belong to the table, for one reading.
 
-    What it finds is also noted in `found`.
+    The rows are also recorded in `found`.
     """
 
     def __init__(self, headings: Sequence[str], found: LeftOutRows) -> None:
@@ -215,11 +217,11 @@ class NonTableRows:
         self._other_initials: set[str] = set()
 
     def mark(self, row: SheetRow) -> SheetRow:
-        """The row, outside of the table if it is."""
+        """Return the row, marked if it does not belong to the table."""
         if self._is_in_second:
             return replace(row, is_outside=True, problems=())
         first: Cell = row.cells[0]
-        # Most rows begin with neither letter: there may be a million of them.
+        # Most rows begin with another letter: there may be a million of them.
         is_text = isinstance(first, str)
         if not self._is_after_blank and is_text and str(first)[:1] in self._other_initials:
             return row
@@ -247,7 +249,7 @@ class NonTableRows:
         return replace(row, is_outside=True, problems=()) if is_outside else row
 
     def _is_total(self, cells: Sequence[Cell]) -> bool:
-        """Whether nothing but figures stands next to the word."""
+        """Return True if there are only numbers next to the word."""
         filled = [each for each in cells if str(each).strip()]
         texts = [each for each in filled[1:] if isinstance(each, str)]
         is_short = len(filled) < len(self._headings)

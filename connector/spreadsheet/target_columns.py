@@ -1,7 +1,7 @@
-"""Target columns: the places of a request body that a column can fill.
+"""Target columns: the positions in a request body that a column can fill.
 
-A resource's own fields, another way to say each reference (`company_name` for `company_id`), and
-the fields of a content type. Mapping, reading, checking and templates all start from these.
+These are a resource's own fields, other ways to name a reference (`company_name` for `company_id`),
+and the fields of a content type. Mapping, reading, checking and templates use them.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from connector.ledger.push_states import LandedRecord, Mode
 
 
 class Lookups(Protocol):
-    """Answers from the landing, in bulk: each question costs a look into the file.
+    """Bulk queries of the local copy.
 
-    Every method raises a `WarehouseError` where the file cannot be read.
+    Every method raises a `WarehouseError` if the file cannot be read.
     """
 
     def ids(
@@ -34,30 +34,28 @@ class Lookups(Protocol):
         values: Sequence[tuple[Any, ...]],
         parent: str | None = None,
     ) -> Sequence[tuple[str, ...]]:
-        """For each tuple of values, ids of the live records whose `fields` have them.
+        """Return, for each tuple of values, the ids of live records whose `fields` equal them.
 
-        Where they are very many, only some are returned.
-
-        Values are as a body has them, and texts are compared as `folded` gives them. `parent` is
-        the slug or id of a content type.
+        If there are very many, only some are returned. Values are as in a request body; texts are
+        compared by `comparison_text`. `parent` is the slug or id of a content type.
         """
 
     def landed(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedRecord]:
-        """The landed state of these ids' records, deleted ones among them."""
+        """Return the loaded state of the records with these ids, including deleted ones."""
 
     def has_records(self, resource: str) -> bool:
-        """Whether any record of the resource was ever landed."""
+        """Return True if any record of the resource was ever loaded."""
 
     def content_fields(self, content_type: str) -> Sequence[ContentTypeField] | None:
-        """The fields of the content type of that slug or id; None where none is landed."""
+        """Return the fields of the content type with that slug or id; None if it is not loaded."""
 
 
 # -- Identity --------------------------------------------------------------------------------------
-# Two records that share a natural key are taken for one thing, and a person is asked.
+# Two records with the same natural key are considered one, and the user is asked.
 
 
 def natural_key(resource: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that identify the record, by field; empty where none do."""
+    """Return the values that identify the record, by field; empty if none do."""
     for fields in CATALOG[resource].natural_keys:
         key = {name: values.get(name) for name in fields}
         if None not in key.values() and "" not in key.values():
@@ -66,9 +64,9 @@ def natural_key(resource: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def comparison_text(value: Any) -> str:
-    """The value as text under which it equals others that mean the same.
+    """Return the value as text that is equal for values with the same meaning.
 
-    Letter case, outer blanks and the composition of accents are aside.
+    Letter case, outer blanks and the composition of accents are ignored.
     """
     text = value if isinstance(value, str) else str(value)
     if not text.isascii():
@@ -80,7 +78,7 @@ def comparison_text(value: Any) -> str:
 
 
 CONTENT_PREFIX = "fields."
-"""Stands before a content type's own keys: an item holds their values below `fields` (API 2.7)."""
+"""Prefix of a content type's own keys: an item has their values below `fields` (API 2.7)."""
 
 _CONTENT_KINDS: dict[str, tuple[Kind, Format | None]] = {
     "number": (Kind.NUMBER, None),
@@ -92,15 +90,15 @@ _CONTENT_KINDS: dict[str, tuple[Kind, Format | None]] = {
     "url": (Kind.STRING, "url"),
     "email": (Kind.STRING, "email"),
 }
-"""Kind and form of each `field_type`; those left out hold text (API 2.6)."""
+"""Kind and format of each `field_type`; other types contain text (API 2.6)."""
 
 _MANY_LINES = frozenset((None, "textarea", "rich_text"))
-"""Each `field_type` whose text may have several lines."""
+"""Values of `field_type` whose text may have several lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Way to name a record of another resource: by its field `by`, None for its id."""
+    """Way to refer to a record of another resource: by its field `by`, or None for its id."""
 
     resource: str
     by: str | None = None
@@ -108,13 +106,15 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class TargetColumn:
-    """A place that a column can fill.
+    """Position in a request body that a column can fill.
 
-    `name` is its name as a heading. `key` says where the value goes: the field's name in the
-    body, with `fields.` before it where it is a content type's. `labels` are other names under
-    which people know it in this workspace, `aliases` those that they use everywhere. `many` says
-    that a cell holds several values. `keeps_digits` says that leading zeros and a plus belong to
-    the value: telephone numbers and codes.
+    Attributes:
+        name: Name as a heading.
+        key: Name of the field in the body, with the prefix `fields.` for fields of a content type.
+        labels: Other names of the field in this workspace.
+        aliases: Other names of the field everywhere.
+        many: True if a cell has several values.
+        keeps_digits: True if leading zeros and a plus belong to the value, as in telephone numbers.
     """
 
     name: str
@@ -130,22 +130,22 @@ class TargetColumn:
 
     @property
     def is_content(self) -> bool:
-        """Whether it belongs to a content type, and not to every item."""
+        """Return True if it belongs to a content type, and not to every item."""
         return self.key.startswith(CONTENT_PREFIX)
 
     @property
     def is_phone(self) -> bool:
-        """Whether it holds telephone numbers."""
+        """Return True if it contains telephone numbers."""
         return self.keeps_digits and self.name.split("_")[-1] in _PHONE_WORDS
 
     @property
     def is_percentage(self) -> bool:
-        """Whether its number is a percentage."""
+        """Return True if its number is a percentage."""
         return "percent" in self.name.lower()
 
     @property
     def period(self) -> str | None:
-        """The length of time that its number is for, or counts; None where there is none."""
+        """Return the time unit that its number is for or counts; None if there is none."""
         words = self.name.split("_")
         if "salary" in words or "years" in words:
             return "year"
@@ -153,14 +153,14 @@ class TargetColumn:
 
     @property
     def can_be_cleared(self) -> bool:
-        """Whether the value may be null: what create requires, update cannot clear."""
+        """Return True if the value may be null: an update cannot clear what a create requires."""
         return self.field.nullable and not self.create.required
 
     def accepts(self, mode: Mode) -> tuple[str, ...]:
-        """The values of a choice that the mode can bring about, empty for any value.
+        """Return the values of a choice that the mode can set; empty for any value.
 
-        What create refuses and update accepts is brought about by a create and an update after
-        it, unless create cannot do without a value of its own.
+        A value that only updates accept is set by a create and an update after it, unless a create
+        requires a value of its own.
         """
         known = self.field.values
         by_create = (self.create.values or known) if self.create.accepted else ()
@@ -180,10 +180,10 @@ _KEEPING_WORDS = _PHONE_WORDS | {"code", "postcode", "number"}
 def target_columns(
     declared: Declaration, mode: Mode, content_fields: Sequence[ContentTypeField] = ()
 ) -> tuple[TargetColumn, ...]:
-    """Every place that a column can fill in this mode, in the declaration's order.
+    """Return every position that a column can fill in this mode, in the order of the declaration.
 
-    An update and a conversion begin with the record's `id`. `content_fields` are those of the
-    content type, where the resource is of one.
+    An update and a conversion begin with the record's `id`. `content_fields` are the fields of the
+    content type, if the resource has one.
     """
     made: list[TargetColumn] = []
     if mode in ("update", "convert"):
@@ -218,13 +218,13 @@ def _column_of(declared: Declaration, field: Field) -> TargetColumn:
 
 
 def _by_other_names(declared: Declaration, field: Field) -> Iterator[TargetColumn]:
-    """Other columns for a reference: the singular, and a field that people know it by."""
+    """Yield other columns for a reference: the singular, and fields that identify the record."""
     resource = REFERENCES.get(field.name)
     if resource is None:
         return
     for by, aliases in CATALOG[resource].found_by.items():
         name = f"{CATALOG[resource].singular}_{by}"
-        # A field of that very name is the resource's own: a lead's `company_name` is no reference.
+        # A field with that name is the resource's own: a lead's `company_name` is no reference.
         if name not in declared.fields:
             yield replace(
                 _column_of(declared, field),
@@ -273,7 +273,7 @@ def _content_column(declared: ContentTypeField, taken: set[str]) -> TargetColumn
 
 
 def _options(declared: ContentTypeField) -> tuple[str, ...]:
-    """The choices of a select; what its `config` may hold is not shown (API 2.6)."""
+    """Return the choices of a select; the API does not document `config` (API 2.6)."""
     if declared.field_type not in ("select", "multi_select"):
         return ()
     try:
@@ -294,11 +294,13 @@ _MATCHABLE = (Kind.STRING, Kind.UUID, Kind.INTEGER, Kind.DATE, Kind.DATETIME)
 
 @dataclass(frozen=True, slots=True)
 class PushTarget:
-    """Target of a push: resource, mode, and how rows find their records.
+    """Target of a push: the resource, the mode, and how rows find their records.
 
-    `match` are the fields by which a row finds its record, empty where a column `id` does.
-    `clear` is the text that empties a field. `parent` is the content type's slug or id, as given,
-    and `columns` are the places that columns can fill.
+    Attributes:
+        match: Fields by which a row finds its record; empty if a column `id` does.
+        clear: Text that empties a field.
+        parent: Slug or id of the content type, as given.
+        columns: Positions that columns can fill.
     """
 
     resource: Declaration
@@ -318,10 +320,10 @@ def push_target(
     clear: str | None = None,
     parent: str | None = None,
 ) -> PushTarget:
-    """The push target, once it is known to make sense.
+    """Return the push target after checking the options.
 
-    Raises `UnknownName` for a resource, mode, field or content type that is not there, and
-    `Misused` where the resource does not take the mode or the mode needs another option.
+    Raises `UnknownName` for a resource, mode, field or content type that does not exist, and
+    `Misused` if the resource does not support the mode or the mode needs another option.
     """
     declared = declaration(resource)
     if mode not in get_args(Mode):

@@ -1,8 +1,8 @@
-"""Templates: an empty table of every column that is taken, to be filled in.
+"""Templates: an empty table with every accepted column, to be filled in.
 
 A csv has the headings and an example row. A workbook also explains each column at its heading,
-offers the allowed values as a list to choose from, and has all columns formatted as text, so that
-`00123` and `+44...` stay what was typed.
+offers the allowed values as a list, and formats all columns as text, so that `00123` and `+44...`
+stay unchanged.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from connector.spreadsheet.texts import is_hazard
 
 @dataclass(frozen=True, slots=True)
 class TemplateColumn:
-    """A column of a template.
+    """Column of a template.
 
-    `rule` says in sentences what the field is and what is expected of a cell. `allowed` are the
-    only values, none where any will do. `example` is a cell of the example row, empty where that
-    row has none.
+    Attributes:
+        rule: Sentences on the field and on the expected value.
+        allowed: Allowed values; empty if any value is allowed.
+        example: Cell of the example row, or empty.
     """
 
     heading: str
@@ -39,16 +40,17 @@ class TemplateColumn:
 
 
 def write_template(path: Path, columns: Sequence[TemplateColumn]) -> None:
-    """Write the template, csv or xlsx by its name, whole or not at all.
+    """Write the template, as csv or xlsx by its name. The file appears when it is complete.
 
-    Raises `HeadingsRefused` where the headings do not tell the columns apart or hold what a program
-    would obey, as only keys of content fields can, and as `new_table` does.
+    Raises `HeadingsRefused` if headings are not distinct or look like a formula (only keys of
+    content fields can), and the errors of `new_table`.
     """
     headings = [column.heading for column in columns]
     for each in headings:
         if is_hazard(each) or UNSAFE.search(each):
             raise HeadingsRefused(
-                f"{path}: a spreadsheet program or a terminal would obey the heading {each!r}",
+                f"{path}: a spreadsheet program or a terminal would run the heading as a command: "
+                f"{each!r}",
                 action=(
                     "Rename the key of this field in the content type, then pull content_types."
                 ),
@@ -66,12 +68,12 @@ def write_template(path: Path, columns: Sequence[TemplateColumn]) -> None:
 
 
 # -- Columns of a push target ----------------------------------------------------------------------
-# One column for each field: where a field can be named in several ways, the one that people know
-# best, with the others named. A file made of these headings maps by name alone.
+# One column for each field. If a field can be named in several ways, the best known name is used
+# and the others are explained. A file with these headings maps by name alone.
 
 
 def template_columns(target: PushTarget) -> tuple[TemplateColumn, ...]:
-    """Every column that the target's mode takes, in the declaration's order."""
+    """Return every column that the target's mode accepts, in the order of the declaration."""
     by_key: dict[str, list[TargetColumn]] = {}
     for column in target.columns:
         by_key.setdefault(column.key, []).append(column)
@@ -79,7 +81,7 @@ def template_columns(target: PushTarget) -> tuple[TemplateColumn, ...]:
 
 
 def _template_column(target: PushTarget, group: list[TargetColumn]) -> TemplateColumn:
-    # The second way to name a record is the one that people know best; the first is its id.
+    # The second way to name a record is the best known one; the first is its id.
     column = group[1] if len(group) > 1 else group[0]
     others = [each.name for each in group if each is not column]
     rule = [column.field.about, *_sentences(target, column)]
@@ -106,7 +108,7 @@ def _is_required(target: PushTarget, column: TargetColumn) -> bool:
 
 def _sentences(target: PushTarget, column: TargetColumn) -> Iterator[str]:
     if target.mode == "convert":
-        yield "Give one of id and email."
+        yield "Fill in id or email."
     elif _is_required(target, column):
         yield "Required."
     if column.reference is not None and column.reference.by is not None:
@@ -124,7 +126,7 @@ def _sentences(target: PushTarget, column: TargetColumn) -> Iterator[str]:
             case AtLeastOneOf(fields) if column.key in fields and _creates(target):
                 yield f"At least one of {', '.join(fields)} is required."
             case AcceptedWhen(field, on, values) if field == column.key:
-                yield f"Only when {on} is {', '.join(values)}."
+                yield f"Allowed only if {on} is {', '.join(values)}."
 
 
 def _creates(target: PushTarget) -> bool:
@@ -164,7 +166,7 @@ _EXAMPLES: Mapping[str, str] = {
     "founded_year": "1998",
     "end_datetime": "2025-04-03T10:30:00Z",
 }
-"""Cells of the example row by a field's name, or the last word of it."""
+"""Cells of the example row, by the name of a field or the last word of the name."""
 
 _EXAMPLES_OF: Mapping[str, str] = {
     Kind.NUMBER: "45000",
@@ -178,7 +180,7 @@ _EXAMPLES_OF: Mapping[str, str] = {
     "timezone": "Europe/London",
     "json": "{}",
 }
-"""Cells of the example row by a field's kind or form."""
+"""Cells of the example row, by the kind or format of a field."""
 
 
 def _example(column: TargetColumn, target: PushTarget) -> str:
@@ -186,11 +188,11 @@ def _example(column: TargetColumn, target: PushTarget) -> str:
     if column.reference is not None and column.reference.by is not None:
         return _EXAMPLES_OF.get(column.reference.by) or _EXAMPLES[column.reference.by]
     if field.kind is Kind.UUID:
-        # Ids differ from one workspace to the next: one is shown where no row can do without.
+        # Ids differ between workspaces, so an example is only shown if every row needs an id.
         return _ID if _is_required(target, column) else ""
     allowed = column.accepts(target.mode)
     if allowed:
-        # A content field's choices are the platform's own, and may be anything.
+        # The platform defines the choices of a content field; they may be any values.
         return next((e for e in allowed if not is_hazard(e) and not UNSAFE.search(e)), "")
     if any(isinstance(r, AcceptedWhen) and r.field == column.key for r in target.resource.rules):
         return ""

@@ -1,7 +1,7 @@
-"""Texts in cells: as they are written, unless a program or a paste damaged them.
+"""Reading of texts in cells, and refusal of damaged texts.
 
-`00123`, `+44...`, `NA` and `TRUE` stay what they are. Nothing is repaired by itself: what looks
-damaged is refused, with a fix.
+`00123`, `+44...`, `NA` and `TRUE` are not changed. A text that looks damaged is refused, with a
+fix.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _CURRENCY = re.compile(r"[A-Za-z]{3}").fullmatch
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}").fullmatch
 
 _DIGITS_SAFE = 15
-"""As many digits of a whole number as a spreadsheet program keeps."""
+"""Number of digits of a whole number that a spreadsheet program keeps."""
 
 
 def read_text(text: str) -> str | NotedValue:
-    """Any text, as it is."""
+    """Return any text unchanged."""
     if may_be_cut(text):
         return with_note(_read_text(text), "maybe_cut", _cut_warning(text))
     return _read_text(text)
@@ -56,7 +56,7 @@ def _read_text(text: str) -> str:
         return text
     _refuse_damage(text)
     if "\u202d" in text or "\u202e" in text:
-        # What stands behind such a mark is shown in another order than it is sent.
+        # Text after such a mark is displayed in another order than it is sent.
         _refuse_hidden(text)
     for character in text:
         if unicodedata.category(character) in ("Cc", "Cs") and character not in "\t\n\r":
@@ -68,14 +68,14 @@ def _read_text(text: str) -> str:
 
 
 def read_digits(text: str) -> str:
-    """A code: all of its digits, and nothing invisible."""
+    """Return a code: all of its digits, without invisible characters."""
     _refuse_damage(text)
     _refuse_hidden(text)
     return without_text_marks(text)
 
 
 def read_code(text: str) -> str | NotedValue:
-    """A code, which may have been cut as any text may."""
+    """Return a code, with a warning if it may have been cut."""
     code = read_digits(text)
     return with_note(code, "maybe_cut", _cut_warning(code)) if may_be_cut(code) else code
 
@@ -92,7 +92,7 @@ def _refuse_damage(text: str) -> None:
 
 
 def _refuse_hidden(text: str) -> None:
-    """Refuse characters that cannot be seen: of no width, of direction, of control."""
+    """Refuse invisible characters: zero-width, directional and control characters."""
     if text.isprintable():
         return
     hidden = dict.fromkeys(c for c in text if not c.isprintable())
@@ -104,17 +104,17 @@ def _refuse_hidden(text: str) -> None:
     )
 
 
-# -- Tidy text -------------------------------------------------------------------------------------
-# What a person does not see in a cell is taken out, and they are told: signs of no width, blanks
-# of another kind, and letters that a wrong encoding has broken. Marks that turn the direction of
-# writing stay, and are refused where they could deceive.
+# -- Clean text ------------------------------------------------------------------------------------
+# Invisible damage in a cell is removed, and the user is informed: zero-width characters, special
+# blanks, and letters broken by a wrong encoding. Directional marks are kept, and refused if they
+# could deceive.
 
 
 _UNSEEN_SIGNS = re.compile("[\u00ad\u200b\u2060\ufeff]")
 _JOINERS = re.compile("[\u200c\u200d]")
 _ODD_BLANKS = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 _JOINED = re.compile("[^\u0000-\u024f\u2000-\u206f]")
-# The first of two bytes of UTF-8, as an old encoding shows it, before another such letter.
+# First of two bytes of UTF-8, as an old encoding shows it, before another such letter.
 _BROKEN = re.compile("[ÂÃÄÅÐÑâĂĹĐŃ¬√ƒ≈┬├─┼╨╤ðВГДЕРС][^\x00-\x7f]")
 _SHOWN_IN = ("cp1252", "cp1250", "cp437", "cp850", "cp1251", "mac-roman")
 _ENTITY = re.compile(r"&(?:#[0-9]{2,5}|#x[0-9a-f]{2,5}|[a-z]{2,8});", re.IGNORECASE)
@@ -136,7 +136,7 @@ _CUT_LENGTHS = frozenset((255, 32_767))
 
 
 CODED = "_x00"
-"""Begins a control character, as workbooks write it: _x000D_ is a carriage return."""
+"""Beginning of an escaped control character in a workbook: _x000D_ is a carriage return."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ ANY_FORM = TextForm()
 
 
 def clean_text(text: str, form: TextForm = ANY_FORM) -> str | NotedValue:
-    """The text as a person reads it, with notes on what was done for that."""
+    """Return the text as the user sees it, with notes on the changes."""
     text = without_formula_quotes(text)
     notes: list[tuple[str, str | None]] = []
     if CODED in text and _CONTROL.search(text):
@@ -180,12 +180,12 @@ def clean_text(text: str, form: TextForm = ANY_FORM) -> str | NotedValue:
         notes.append(("odd_letters", None))
     elif _has_stray_quote(repaired):
         notes.append(("odd_letters", _STRAY_QUOTE_TOLD))
-    # Signs without a width join letters in some scripts, and pictures of several.
+    # Zero-width characters join letters in some scripts, and emojis.
     seen = _UNSEEN_SIGNS.sub("", repaired)
     seen = seen if _JOINED.search(seen) else _JOINERS.sub("", seen)
     if seen != repaired:
         notes.append(("invisible", None))
-    # Another kind of blank is read as a blank: what is left out has to be told.
+    # A special blank is read as a blank; removed characters are reported.
     tidy = _ODD_BLANKS.sub(" ", seen).strip()
     return NotedValue(tidy, tuple(notes)) if notes else tidy
 
@@ -214,12 +214,12 @@ def _repair_text(text: str) -> str:
 
 
 def may_be_cut(text: str) -> bool:
-    """Whether a program seems to have cut the text."""
+    """Return True if a program seems to have cut the text."""
     return len(text) in _CUT_LENGTHS or text.endswith(_CUT_ENDS)
 
 
 def _cut_warning(text: str) -> str:
-    """The sentence on a text that may be cut off: its end, or its length."""
+    """Return the sentence on a text that may be cut off, because of its end or its length."""
     end = next((each for each in _CUT_ENDS if text.endswith(each)), None)
     told = f'ends in "{end}"' if end else f"has exactly {len(text):,} characters"
     return f"The text {told} and may be cut off."
@@ -251,10 +251,10 @@ def _read_currency(text: str) -> str:
 
 @lru_cache(maxsize=1024)
 def is_timezone(name: str) -> bool:
-    """Whether this is the name of a time zone."""
+    """Return True if this is the name of a time zone."""
     try:
         ZoneInfo(name)
-    # The library answers names of folders and odd characters with errors of its own.
+    # The library raises various errors for names of folders and odd characters.
     except (KeyError, ValueError, OSError):
         return False
     return True
@@ -275,7 +275,7 @@ def _read_json(text: str) -> str:
 
 
 def read_id(text: str) -> str:
-    """An id. Its form is not shown (API, conventions), but it is one word."""
+    """Return an id. Its format is not documented (API, conventions), but it is one word."""
     if _ID(text) is not None:
         return text
     _refuse_hidden(text)
@@ -289,14 +289,14 @@ FORMATS: Mapping[Format, ReadText] = {
     "timezone": _read_timezone,
     "json": _read_json,
 }
-"""Readers of texts that have a form."""
+"""Readers of texts that have a format."""
 
 
 def typed_text(keeps_digits: bool, whole_numbers: bool) -> ReadTyped:
-    """Reader of typed cells where text belongs.
+    """Return the reader of typed cells in a text column.
 
-    A whole number of at most 15 digits is its digits; but where leading zeros and a plus belong
-    to the value, only if a person declared so with `whole_numbers`, since typing took them away.
+    A whole number of at most 15 digits becomes its digits. If leading zeros and a plus belong to
+    the value, this requires `whole_numbers`, because typing has removed them.
     """
 
     def read(cell: Any) -> str:
@@ -329,35 +329,35 @@ def _kind_of(cell: Any) -> str:
 
 
 # -- Inert text ------------------------------------------------------------------------------------
-# Text that a spreadsheet program would run: how a report keeps it inert, and gives it back.
+# Text that a spreadsheet program would run as a formula, and how a report makes it inert and
+# restores it.
 #
-# A cell that begins with `=`, `+`, `-` or `@` is a formula to spreadsheet programs, whatever the
-# quotes of the csv around it. Some take the full-width forms of these signs for the signs, some
-# drop blanks that stand before them, and a tab, a line break or a NUL at the start can end up the
-# same way. All of these are *hazards* here. An apostrophe before one makes the cell text.
+# A cell that begins with `=`, `+`, `-` or `@` is a formula to spreadsheet programs, even if it is
+# quoted in the csv. Some programs treat the full-width forms of these signs like the signs, some
+# drop blanks before them, and a tab, a line break or a NUL at the start can have the same effect.
+# All of these are called *hazards* here. An apostrophe before a hazard makes the cell text.
 #
-# Marking and unmarking are inverse, whatever the cell holds: a cell is marked if it is a hazard
-# behind any number of apostrophes, none included, and unmarked if it is one behind at least one. So
-# what was marked always has one apostrophe to lose, and what was not marked has none before a
-# hazard.
+# Marking and unmarking are inverse for every cell: a cell is marked if it is a hazard after any
+# number of apostrophes, including zero, and unmarked if it is a hazard after at least one. A marked
+# cell therefore always has an apostrophe to remove, and an unmarked cell has none before a hazard.
 #
-# A workbook says in each cell's type that it is text, so a hazard needs no mark there. A cell that
-# has apostrophes of its own before a hazard gets one more all the same: then one rule reads reports
-# of both kinds, even after a person saved one as the other.
+# The cells of a workbook have a type, so a hazard needs no mark in a text cell. A cell with its own
+# apostrophes before a hazard still gets one more. The same rule then reads reports of both formats,
+# even after a user saved one as the other.
 
 
 MISSING = "(missing)"
-"""Stands in a report where a row had no cell at all, which is not the same as an empty cell."""
+"""Marks a cell that was missing in a row, unlike an empty cell."""
 
 EMPTY = "(empty)"
-"""Stands in a report for an empty cell behind the last heading: a row that is too wide by cells
-that cannot be seen is too wide all the same.
+"""Marks an empty cell after the last heading: a row that is too wide by invisible cells is still
+too wide.
 """
 
 NOT_CALCULATED = "(not calculated) "
-"""Stands in a report before a formula whose value the workbook does not hold."""
+"""Precedes a formula whose value the workbook does not contain."""
 
-# Blanks and invisible marks before the sign are not dropped by all programs, but by some.
+# Some programs drop blanks and invisible marks before the sign.
 _UNSEEN = r"[\s\u200b-\u200f\u2060\ufeff]*"
 # The full-width forms of the four signs follow them, by number.
 _SIGN = r"[=+\-@\uff1d\uff0b\uff0d\uff20]"
@@ -369,22 +369,22 @@ _HAZARDOUS = re.compile(_HAZARD)
 
 
 def escape_cell(text: str) -> str:
-    """The cell as a csv report holds it: inert, and none of our own tokens."""
+    """Return the cell for a csv report: inert, and distinct from the report's own marks."""
     return f"'{text}" if _PERHAPS_MARKED.match(text) else text
 
 
 def escape_text_cell(text: str) -> str:
-    """The cell as a workbook's report holds it, in a cell whose type is text."""
+    """Return the cell for a report in a workbook, in a cell of type text."""
     if _MARKED.match(text) or text in (MISSING, EMPTY) or text.startswith(NOT_CALCULATED):
         return f"'{text}"
     return text
 
 
 def unescape_cell(text: str) -> str:
-    """The original cell, from a report of either kind."""
+    """Return the original cell from a report of either format."""
     return text[1:] if _MARKED.match(text) else text
 
 
 def is_hazard(text: str) -> bool:
-    """Whether a program might run the text, or it stands for something in a report."""
+    """Return True if a program might run the text, or if it is one of the report's marks."""
     return _HAZARDOUS.match(text) is not None

@@ -1,7 +1,7 @@
 """Words in cells, in English, German, French, Spanish, Dutch and Italian.
 
-Each word here means one thing wherever it stands alone in a cell. A person can say otherwise in a
-mapping file, whose `values` go before all of this.
+Each word has one meaning wherever it is the only word of a cell. `values` in a mapping file take
+precedence.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _EMPTY_WORDS = """
     non applicabile|niente
     undefined|object object|invalid date|not set|false
 """
-# What programs write for nothing. A word in brackets is none that a person might be called.
+# Words that programs write for an empty value. Words in brackets cannot be names of people.
 _BRACKETED = re.compile(
     r"[(\[{<]\s*(?:blank|empty|missing|null|none|nil|undefined|no value|leer|vide|vac[ií]o|leeg)?"
     r"\s*[)\]}>]",
@@ -68,13 +68,13 @@ _CHOICE_WORDS = {
 CHOICES: Mapping[str, tuple[str, ...]] = {
     value: tuple(words.split("|")) for value, words in _CHOICE_WORDS.items()
 }
-"""By a value of the API, other words for it that are certain."""
+"""By value of the API, other words with certainly the same meaning."""
 
 TRUTHS: Mapping[str, bool] = {
     **dict.fromkeys(("true", "yes", "y", "1", "ja", "oui", "si", "vrai", "wahr", "waar"), True),
     **dict.fromkeys(("false", "no", "n", "0", "nein", "non", "nee", "faux", "falsch"), False),
 }
-"""Truth values as people write them."""
+"""Words for True and False."""
 
 _IMMEDIATE_WORDS = (
     "sofort|ab sofort|per sofort|umgehend|immediate|immediately|asap|as soon as possible|at once"
@@ -112,7 +112,7 @@ _MONTH_NAMES = (
 MONTHS: Mapping[str, int] = {
     name: number for number, names in enumerate(_MONTH_NAMES, 1) for name in names.split()
 }
-"""The number of a month by its name or what it is cut to, in small letters without accents."""
+"""Number of a month by its name or abbreviation, in lower case without accents."""
 
 _NAME_WORDS = (
     "mr mrs ms miss mx dr prof herr hr frau monsieur mme mlle madame sr sra srta dhr mevr mw sig"
@@ -121,21 +121,21 @@ _NAME_WORDS = (
     "van von der den de del della di da dos du la le el al bin ten ter zu zur st mc",
 )
 TITLES, DEGREES, PARTICLES = (frozenset(each.split()) for each in _NAME_WORDS)
-"""Words before a name, behind it, and before the last word of a last name."""
+"""Words before a name, after it, and before the last word of a last name."""
 
 TOTALS = re.compile(
     r"(?:grand |sub)?total[es]?\b|sum\b|summe\b|gesamt|zwischensumme|somme\b|suma\b|totaal\b|"
     r"totale\b|anzahl\b|count\b|average\b|durchschnitt\b|moyenne\b|gemiddelde\b",
     re.IGNORECASE,
 ).match
-"""Whether a cell begins a line of totals."""
+"""Return a match if a cell begins a line of totals."""
 
 TOTALS_INITIALS = "acdgmstz"
-"""The letters that these words begin with."""
+"""Letters with which these words begin."""
 
 
 def normalized_words(text: str) -> str:
-    """The text in small letters, without accents, one blank between its words."""
+    """Return the text in lower case, without accents, with one blank between words."""
     plain = text.casefold()
     if not text.isascii():
         plain = unicodedata.normalize("NFKD", text).casefold()
@@ -144,26 +144,26 @@ def normalized_words(text: str) -> str:
 
 
 def means_empty(text: str) -> bool:
-    """Whether the cell says, in a word or a sign, that there is nothing to say."""
+    """Return True if the cell is a word or a sign for an empty value."""
     if len(text) > _EMPTY_CHARACTERS_MAX:
         return False
     if text[:1] in _BEGINNINGS and (_BRACKETED(text) or _OF_PROGRAMS(text)):
         return True
-    # No other such word has a figure or one of a few signs.
+    # No other word for an empty value contains a digit or one of these signs.
     if _IN_NO_EMPTY(text) is not None:
         return False
     return _MARKS(text) is not None or normalized_words(text) in _EMPTY
 
 
 def period_of(text: str) -> str | None:
-    """The length of time that the words behind a number name, as in 350 per day."""
+    """Return the time unit that the words after a number name, as in 350 per day."""
     plain = normalized_words(text)
     found = _PERIOD_OF.get(plain)
     return found or (_PERIOD_OF.get(plain.partition(" ")[2]) if _PER(plain) else None)
 
 
 def means_immediately(text: str) -> bool:
-    """Return True if the cell says that something begins immediately."""
+    """Return True if the cell is a word for "immediately"."""
     return len(text) <= _EMPTY_CHARACTERS_MAX and normalized_words(text) in _IMMEDIATE
 
 
@@ -171,7 +171,7 @@ _DITTO = re.compile(r"(?:[\"\u2033\u3003\u201c-\u201f]|''|,,|ditto|dito|idem)[.]
 
 
 def means_ditto(text: str) -> bool:
-    """Whether the cell says that it is as the one above."""
+    """Return True if the cell is a word for "same as above"."""
     return _DITTO.fullmatch(text) is not None
 
 
@@ -179,5 +179,5 @@ _CHOICE_OF = {word: value for value, words in CHOICES.items() for word in words}
 
 
 def choice_of(text: str) -> str | None:
-    """The value of the API that the word stands for."""
+    """Return the value of the API that the word means."""
     return _CHOICE_OF.get(normalized_words(text))

@@ -1,4 +1,4 @@
-"""Workbooks: xlsx, measured first, and read as their cells were typed."""
+"""Workbooks (xlsx): measured first, and read with the types of their cells."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from connector.spreadsheet.source_file import (
 from connector.spreadsheet.table_place import LOOKED_AT, find_place
 
 # -- Outline ---------------------------------------------------------------------------------------
-# A sheet's XML shows what its values do not: where cells are, errors, and lost formulas.
+# The XML of a sheet shows data that its values do not: cells outside, errors, and lost formulas.
 #
-# The reader of values keeps a place in memory for each cell between the first and the last; two
-# cells in opposite corners would take more than any machine has. It also gives an empty text for an
-# error, and for a formula that was never calculated, and the later of two cells that claim one
-# place. So the XML is scanned first, in pieces, without keeping it.
+# The reader of values allocates memory for each cell between the first and the last one, so two
+# cells in opposite corners would exceed any memory. It also returns an empty text for an error and
+# for a formula that was never calculated, and the later one of two cells with the same reference.
+# Therefore the XML is scanned first, in pieces.
 
 
 AREA_MAX = 5_000_000
-"""Cells between the first and the last of a sheet. A csv may have any number."""
+"""Maximum number of cells between the first and the last of a sheet; a csv has no limit."""
 
 _ROWS_MAX, COLUMNS_MAX = 1_048_576, 16_384
 _TRUE = ("1", "true")
 
 _MERGED_MAX = 20
-"""As many ranges of merged cells are named."""
+"""Maximum number of ranges of merged cells that are named."""
 
 _REFERENCE = re.compile(r"\$?([A-Z]{1,3})\$?([1-9][0-9]{0,6})\Z")
 _FORMULA_CHARACTERS_MAX = 200
@@ -52,12 +52,16 @@ _RANGE_CHARACTERS_MAX = 21
 
 @dataclass(slots=True)
 class SheetOutline:
-    """A sheet as its XML shows it: its reach, and cells that have no value to read.
+    """Extent and special cells of a sheet, by its XML.
 
-    `rows` and `columns` count from the sheet's corner. `flaws` are by row and then by column, from
-    0. `merged` are the first of the ranges whose cells are merged, as B2:B5. `forms` are number
-    formats that are part of what a person reads, as stretches of rows by column: first and last
-    row, and the format. `hidden` and `hidden_columns` are what no one sees.
+    Attributes:
+        rows: Number of rows, from the top of the sheet.
+        columns: Number of columns, from the left of the sheet.
+        forms: Number formats that are part of the value, by column: first and last row, and format.
+        hidden: Hidden rows.
+        hidden_columns: Hidden columns.
+        flaws: Cells that have no value, by row and column, from 0.
+        merged: First ranges of merged cells, such as B2:B5.
     """
 
     rows: int = 0
@@ -70,8 +74,10 @@ class SheetOutline:
 
 
 def _outline(source: SourceFile, opened: zipfile.ZipFile, part: str, sheet: str) -> SheetOutline:
-    """The sheet's outline. Raises `UnsafeWorkbook` for one that reaches too far,
-    `DamagedSpreadsheet` for XML that is broken or has two cells in one place.
+    """Return the sheet's outline.
+
+    Raises `UnsafeWorkbook` for a sheet that is too large, and `DamagedSpreadsheet` for XML that is
+    broken or has two cells with the same reference.
     """
     telling = _shown_forms(source, opened)
     scan = _SheetScan(source, part, sheet, telling)
@@ -83,7 +89,7 @@ def _outline(source: SourceFile, opened: zipfile.ZipFile, part: str, sheet: str)
 
 
 def _is_filled(source: SourceFile, opened: zipfile.ZipFile, part: str, sheet: str) -> bool:
-    """Whether any cell of the sheet holds anything; reads on only until one does."""
+    """Return True if any cell of the sheet has a value; stops reading at the first one."""
     scan = _SheetScan(source, part, sheet)
     return any(scan.outline.rows for _ in parse_member(source, opened, part, scan.parser))
 
@@ -92,7 +98,7 @@ _NO_FORMS: Mapping[str, str] = {}
 
 
 class _SheetScan:
-    """One scan of a sheet's XML."""
+    """Scan of a sheet's XML."""
 
     def __init__(
         self, source: SourceFile, part: str, sheet: str, telling: Mapping[str, str] = _NO_FORMS
@@ -110,7 +116,7 @@ class _SheetScan:
         self._value: list[str] = []
 
     def _on_start_tag(self, tag: str, attributes: Mapping[str, str]) -> None:
-        # Two elements of each cell are handled here, so the usual ones are looked for first.
+        # Called for two elements of each cell, so the usual ones are checked first.
         name = tag if tag in ("c", "v", "is", "t") else tag.rpartition(":")[2]
         if name == "c":
             if self._is_watched:
@@ -157,7 +163,7 @@ class _SheetScan:
         self._row, self._column, self._row_digits = row, -1, str(row + 1)
 
     def _note_form(self, form: str | None) -> None:
-        """Note a number format: the stretch of the row above grows, where it is the same."""
+        """Record a number format; a range of rows with the same format above is extended."""
         if form is None:
             return
         stretches = self.outline.forms.setdefault(self._column, [])
@@ -167,7 +173,7 @@ class _SheetScan:
         stretches.append((first, self._row, form))
 
     def _column_of(self, reference: str) -> int:
-        """The column of the next cell, from 0, which is in this row and behind all."""
+        """Return the column of the next cell, from 0, which must be after the last cell."""
         letters = reference.removesuffix(self._row_digits)
         column = self._columns.get(letters)
         if column is None or len(letters) + len(self._row_digits) != len(reference):
@@ -180,10 +186,10 @@ class _SheetScan:
         return column
 
     def _out_of_order(self, reference: str) -> DamagedSpreadsheet:
-        return DamagedSpreadsheet(f"{self._where}: {reference} is there twice or out of order")
+        return DamagedSpreadsheet(f"{self._where}: {reference} occurs twice or out of order")
 
     def _place(self, reference: str) -> tuple[int, int]:
-        """The row and column of a reference such as B12, from 0."""
+        """Return the row and column of a reference such as B12, from 0."""
         found = _REFERENCE.match(reference)
         if not found:
             raise DamagedSpreadsheet(f"{self._where}: {reference[:20]!r} is not a cell reference")
@@ -193,7 +199,7 @@ class _SheetScan:
         return int(found.group(2)) - 1, column - 1
 
     def _reach(self) -> None:
-        """The present cell holds something: the sheet reaches as far as here."""
+        """Extend the sheet to the current cell, which has a value."""
         reach = self.outline
         reach.rows = self._row + 1
         reach.columns = max(reach.columns, self._column + 1)
@@ -202,7 +208,7 @@ class _SheetScan:
             raise _sheet_too_large(f"{self._where}: the table reaches to {place}")
 
     def leave_cell(self) -> None:
-        """Note the flaw of the cell that was scanned last, if it has one."""
+        """Record the flaw of the last cell, if it has one."""
         if not self._is_watched:
             return
         self.parser.CharacterDataHandler = None
@@ -227,9 +233,9 @@ def _sheet_too_large(what: str) -> UnsafeWorkbook:
 
 
 # -- Plain rows ------------------------------------------------------------------------------------
-# Nearly all rows of nearly all files are plain: cells in order, each with a value or a text and
-# nothing else. All that the scan learns from such a row is where its last filled cell is. So that
-# cell alone is left of it, and the scan is spared the others; any other row is left as it is.
+# Nearly all rows of nearly all files are plain: cells in order, each with only a value or a text.
+# The scan only needs the last filled cell of such a row, so the other cells are removed before the
+# scan. Other rows are not changed.
 
 
 _PLAIN_TEXT = rb"(?:[^<>&\0-\x08\x0b\x0c\x0e-\x1f]++|&(?:amp|lt|gt|quot|apos);)*+"
@@ -248,21 +254,21 @@ _ORDERS_REMEMBERED = 1_000
 def _without_plain_rows(
     pieces: Iterator[bytes], keeps: re.Pattern[bytes] | None
 ) -> Iterator[bytes]:
-    """A sheet's XML without what the scan does not need of plain rows.
+    """Yield a sheet's XML without the cells of plain rows that the scan does not need.
 
-    Cells that it `keeps` stay.
+    Cells that match `keeps` are kept.
     """
     rest = b""
     replaced = partial(_last_filled, keeps=keeps)
     for piece in pieces:
         rows, end, rest = (rest + piece).rpartition(b"</row>")
         if not end:
-            # No row ends here: what there is need not be kept until one does.
+            # No row ends here, so the text need not be kept until one does.
             rows, rest = rest, b""
         try:
             (rows + end).decode()
         except UnicodeDecodeError:
-            # The scan refuses it, or knows its encoding.
+            # The scan refuses it or detects its encoding.
             yield rows + end
         else:
             yield _PLAIN_ROW.sub(replaced, rows + end)
@@ -270,7 +276,7 @@ def _without_plain_rows(
 
 
 def _last_filled(row: re.Match[bytes], keeps: re.Pattern[bytes] | None) -> bytes:
-    """A plain row with its last filled cell and those kept, if it is in order."""
+    """Return a plain row with its last filled cell and the cells that match, if it is in order."""
     start, cells = row["start"], row["cells"]
     if not _are_in_order(tuple(_COLUMN.findall(cells))):
         return row[0]
@@ -283,12 +289,12 @@ def _last_filled(row: re.Match[bytes], keeps: re.Pattern[bytes] | None) -> bytes
 
 @lru_cache(_ORDERS_REMEMBERED)
 def _are_in_order(columns: tuple[bytes, ...]) -> bool:
-    """Whether each column is further right than the one before it."""
+    """Return True if each column is to the right of the previous one."""
     return all((len(left), left) < (len(right), right) for left, right in pairwise(columns))
 
 
 # -- Number formats --------------------------------------------------------------------------------
-# A format is part of the value where it shows more than the number, or less.
+# A format is part of the value if it shows more or less than the number.
 
 
 _STYLES = "xl/styles.xml"
@@ -297,11 +303,11 @@ _USUAL = (
     "|19=h:mm:ss AM/PM|20=h:mm|21=h:mm:ss|37=#,##0|38=#,##0|39=#,##0.00|40=#,##0.00"
 )
 _BUILT_IN = dict(each.split("=", 1) for each in _USUAL.split("|"))
-"""Formats that no file spells out, and that can be part of a value."""
+"""Built-in formats, which no file defines, that can be part of a value."""
 
 
 def _shown_forms(source: SourceFile, opened: zipfile.ZipFile) -> dict[str, str]:
-    """The formats of styles, by the style's number, that are part of a value."""
+    """Return the formats that are part of a value, by the number of the style."""
     if _STYLES not in opened.NameToInfo:
         return {}
     forms, styles, inside = dict(_BUILT_IN), [], []
@@ -324,7 +330,7 @@ def _shown_forms(source: SourceFile, opened: zipfile.ZipFile) -> dict[str, str]:
 
 
 def _cells_of_styles(telling: Mapping[str, str]) -> re.Pattern[bytes] | None:
-    """Matches the cells of these styles in a plain row; None where there are none."""
+    """Return a pattern for cells with these styles in a plain row; None without styles."""
     if not telling:
         return None
     numbers = "|".join(telling).encode()
@@ -338,24 +344,24 @@ _WORKBOOK = "xl/workbook.xml"
 _RELATIONS = "xl/_rels/workbook.xml.rels"
 
 ReadRow = tuple[int, list[Cell], Mapping[int, Flaw]]
-"""A row's index from 0, its cells from the sheet's first column, and its flaws by column."""
+"""Index of a row from 0, its cells from the first column of the sheet, and its flaws by column."""
 
 
 @dataclass(frozen=True, slots=True)
 class SheetFile:
-    """One sheet of a workbook that was measured."""
+    """Sheet of a workbook that was measured."""
 
     source: SourceFile
     name: str
     outline: SheetOutline
 
     def rows(self) -> Iterator[ReadRow]:
-        """All rows, blank ones too; they have the same width.
+        """Yield all rows, including blank ones; they have the same width.
 
-        A cell with a flaw holds what can be shown of it. Raises `DamagedSpreadsheet`,
+        A cell with a flaw contains its visible part. Raises `DamagedSpreadsheet`,
         `SpreadsheetChanged`.
         """
-        # The whole sheet is in memory from here; the outline says that it fits.
+        # The whole sheet is in memory from here; the outline ensures that it fits.
         sheet = _read(self.source, self.name)
         self.source.check()
         first, last = sheet.start or (0, 0), sheet.end or (-1, -1)
@@ -363,12 +369,12 @@ class SheetFile:
         if last[0] >= self.outline.rows or last[1] >= width:
             raise DamagedSpreadsheet(f"{self.source.path} can be read in two ways")
         values = sheet.iter_rows()
-        # Formats of empty cells may reach further to the right than the table.
+        # Formats of empty cells may extend further to the right than the table.
         within = {column: each for column, each in self.outline.forms.items() if column < width}
         forms = {column: iter(each) for column, each in within.items()}
         stretches = {column: next(each) for column, each in forms.items()}
         for index in range(self.outline.rows):
-            # The plain case needs to be fast: there may be a million rows.
+            # The plain case must be fast: there may be a million rows.
             cells: list[Any] = [
                 _as_typed_value(v) if v.__class__ in _RETYPED else v for v in next(values, ())
             ]
@@ -387,7 +393,7 @@ class SheetFile:
 
 
 def find_sheet(source: SourceFile, name: str | None) -> SheetFile:
-    """The sheet of that name, else the only one that is visible and holds anything.
+    """Return the sheet with that name, else the only visible one that is not empty.
 
     Raises `SheetUnknown`, `NoRows` for a workbook without any cell, `UnsafeWorkbook`,
     `NotASpreadsheet`, `DamagedSpreadsheet`.
@@ -403,9 +409,9 @@ def find_sheet(source: SourceFile, name: str | None) -> SheetFile:
 
 
 def _sheets(source: SourceFile, opened: zipfile.ZipFile) -> tuple[dict[str, str], list[str]]:
-    """The worksheets' members by name, and the names of those that people see.
+    """Return the members of the worksheets by name, and the names of visible worksheets.
 
-    Raises `UnsafeWorkbook` where the workbook reaches out of itself.
+    Raises `UnsafeWorkbook` if the workbook refers to external files.
     """
     members = {}
     for name in opened.namelist():
@@ -420,9 +426,9 @@ def _sheets(source: SourceFile, opened: zipfile.ZipFile) -> tuple[dict[str, str]
         identity = next((v for k, v in attributes.items() if k.endswith(":id")), "")
         part, name = members.get(identity), attributes.get("name", "")
         if part is None:
-            continue  # A sheet that is a chart.
+            continue  # The sheet is a chart.
         if name in parts or part not in opened.NameToInfo:
-            raise DamagedSpreadsheet(f"{source.path}: sheet {name!r} is missing or there twice")
+            raise DamagedSpreadsheet(f"{source.path}: sheet {name!r} is missing or occurs twice")
         parts[name] = part
         if attributes.get("state", "visible") == "visible":
             visible.append(name)
@@ -430,7 +436,7 @@ def _sheets(source: SourceFile, opened: zipfile.ZipFile) -> tuple[dict[str, str]
 
 
 def _member(target: str) -> str:
-    """The member that a relation of the workbook means."""
+    """Return the member that a relation of the workbook refers to."""
     if target.startswith("/"):
         return target[1:]
     return target if target.startswith("xl/") else posixpath.normpath(f"xl/{target}")
@@ -446,7 +452,7 @@ def _refuse_outside(source: SourceFile, relation: Mapping[str, str]) -> None:
 def _elements(
     source: SourceFile, opened: zipfile.ZipFile, part: str, wanted: str
 ) -> list[dict[str, str]]:
-    """The attributes of each element of that name in a member."""
+    """Return the attributes of each element of that name in a member."""
     found: list[dict[str, str]] = []
 
     def start(tag: str, attributes: dict[str, str]) -> None:
@@ -461,11 +467,11 @@ def _elements(
 
 
 def _only_filled(source: SourceFile, opened: zipfile.ZipFile, parts: Mapping[str, str]) -> str:
-    """The only one of these sheets that holds a table."""
+    """Return the only one of these sheets that contains a table."""
     filled = [name for name, part in parts.items() if _is_filled(source, opened, part, name)]
 
     def first_rows(name: str) -> list[list[str]]:
-        # Its outline says that the sheet fits into memory.
+        # The outline ensures that the sheet fits into memory.
         _outline(source, opened, parts[name], name)
         rows = islice(_read(source, name).iter_rows(), LOOKED_AT)
         return [[str(cell) for cell in row] for row in rows]
@@ -476,7 +482,7 @@ def _only_filled(source: SourceFile, opened: zipfile.ZipFile, parts: Mapping[str
 def choose_sheet(
     source: SourceFile, filled: Sequence[str], first_rows: Callable[[str], list[list[str]]]
 ) -> str:
-    """The only sheet that holds anything, or the only one with known headings."""
+    """Return the only sheet that is not empty, or the only one with known headings."""
     if not filled:
         raise NoRows(f"{source.path} has no visible sheet with rows")
     if len(filled) == 1:
@@ -497,7 +503,7 @@ def choose_sheet(
 
 
 def find_similar_name(source: SourceFile, names: Iterable[str], wanted: str) -> str:
-    """The one name that differs from the wanted one in letter case or blanks alone."""
+    """Return the only name that differs from `wanted` just in letter case or blanks."""
     alike = [name for name in names if appearance(name) == appearance(wanted)]
     if len(alike) != 1:
         raise SheetUnknown(
@@ -510,7 +516,7 @@ def find_similar_name(source: SourceFile, names: Iterable[str], wanted: str) -> 
 
 @lru_cache(maxsize=1)
 def _read(source: SourceFile, name: str) -> CalamineSheet:
-    """The sheet's values, kept since they are read up to three times."""
+    """Return the sheet's values, cached because they are read up to three times."""
     with source.open() as file:
         try:
             return CalamineWorkbook.from_filelike(file).get_sheet_by_name(name)
@@ -526,18 +532,18 @@ def forget_sheet() -> None:
 
 
 _RETYPED = frozenset((float, timedelta))
-"""Types of values that are not the cell as it was typed."""
+"""Types of values that differ from the typed cell."""
 
 
 def _as_typed_value(value: Any) -> Cell:
-    """The number as it was typed, or a length of time as text."""
+    """Return the number as it was typed, or a duration as text."""
     if isinstance(value, float):
         return as_typed(value)
     return length_of_time(value.total_seconds())
 
 
 def length_of_time(total: float) -> str:
-    """Hours, minutes and seconds, as a spreadsheet shows so many seconds."""
+    """Return hours, minutes and seconds, as a spreadsheet shows this number of seconds."""
     seconds = round(total)
     sign, seconds = ("-", -seconds) if seconds < 0 else ("", seconds)
     return f"{sign}{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"

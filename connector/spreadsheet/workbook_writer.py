@@ -1,4 +1,4 @@
-"""Workbooks as they are written: reports, and templates to be filled in."""
+"""Writer of workbooks: reports, and templates to be filled in."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ from connector.spreadsheet.template_sheet import TemplateColumn
 from connector.spreadsheet.texts import escape_text_cell, is_hazard
 
 # -- Reports ---------------------------------------------------------------------------------------
-# Text is written as text, in cells that say so, and so no cell has a formula; where a text looks
-# like one, the cell also says that it was typed behind an apostrophe, so that it stays text when
-# a person edits it.
+# Text is written in cells of type text, so no cell is a formula. If a text looks like a formula,
+# the cell is also marked as typed after an apostrophe, so that it stays text when the user edits
+# it.
 #
-# The library writes the workbook without its rows: styles, widths, comments. The rows are put in as
-# XML here, since an object for each cell takes ten times as long as reading the file does.
+# The library writes the workbook without its rows: styles, widths, comments. The rows are added as
+# XML here, because an object for each cell takes ten times as long as reading the file.
 
 
-_TEXT_CHARACTERS_MAX = 32_767
-"""As much text as a workbook's cell holds."""
+TEXT_CHARACTERS_MAX = 32_767
+"""Maximum number of characters in a cell of a workbook."""
 
 _COMMENTS_MAX = 10_000
-"""Beyond so many comments workbooks open slowly; the further problems have their colour alone, and
-all of them stand in `_problem`.
+"""Maximum number of comments, because more make workbooks open slowly. Further problems only have a
+color. `_problem` contains all of them.
 """
 
 _AUTHOR = "connector"
@@ -70,30 +70,30 @@ _COLORS: Mapping[str, tuple[PreviewOutcome, ...]] = {
     "FFEB9C": ("duplicate", "conflict", "held"),
     _WRONG: ("invalid", "rejected", "not_applied"),
 }
-_DATE_FORMATS: Mapping[type, str] = {
+DATE_FORMATS: Mapping[type, str] = {
     date: "yyyy-mm-dd",
     time: "hh:mm:ss",
     datetime: "yyyy-mm-dd h:mm:ss",
 }
 _COLOR_OF = {outcome: color for color, outcomes in _COLORS.items() for outcome in outcomes}
-# XML cannot hold some characters, and changes others when it is read: they are written by number,
+# XML cannot contain some characters and changes others when it is read. They are written by number,
 # as workbooks do, and so is text that looks like such a number.
 _NOT_IN_XML = re.compile("[\0-\x08\x0b-\x1f\ufffe\uffff]")
 _BY_NUMBER = re.compile(rf"{_NOT_IN_XML.pattern}|_(?=x[0-9A-Fa-f]{{4}}_)")
 _ANY = re.compile(".", re.DOTALL)
-# The first sheet sums up, and the second has the rows.
+# The first sheet is the summary, and the second has the rows.
 _SHEET_PART = "xl/worksheets/sheet2.xml"
 _SUMMARY_WIDTHS = (8, 18, 24, 80, 60)
-_ROWS = re.compile(rb"<sheetData\s*/>|<sheetData>.*</sheetData>", re.DOTALL)
-# Of the rows that the library knows, which are those with comments.
+ROWS = re.compile(rb"<sheetData\s*/>|<sheetData>.*</sheetData>", re.DOTALL)
+# The library knows only the rows with comments.
 _SIZE = re.compile(rb"<dimension [^>]*/>")
-_PACKING = 1
-"""Level of compression: the next ones take twice the time and save a fifth of the bytes."""
+PACKING = 1
+"""Compression level. Higher levels take twice the time and save a fifth of the bytes."""
 
 _CELLS_REMEMBERED, _TEXTS_REMEMBERED = 10_000, 1_000
 _PIECE_BYTES = 256 * 1024
 _LARGE_BYTES = 32 * 1024 * 1024
-"""The sheet of a larger input may pass 2 GiB, which a zip must announce before it is written."""
+"""Size of the input above which the sheet may exceed 2 GiB, which a zip must declare beforehand."""
 
 
 def write_sheet(
@@ -105,41 +105,41 @@ def write_sheet(
     words: ReportWords,
     summary: Summary | None = None,
 ) -> None:
-    """Write the rows and the sheet that sums them up.
+    """Write the rows and the sheet with the summary.
 
-    With a `summary` of the whole table, the rows are some of its rows: they follow each other.
-    Without one, they are all rows, and each keeps its number.
+    With a `summary` of the whole table, the rows are some of its rows and are written
+    consecutively. Without one, they are all rows, and each keeps its number.
 
     Raises:
         ReportRefused: A text is longer than a cell may be.
     """
     sheet = _ReportSheet(path, table.headings, words, summary)
     is_large = table.path.stat().st_size > _LARGE_BYTES
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=_PACKING) as archive:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=PACKING) as archive:
         packed = archive.open(_SHEET_PART, "w", force_zip64=is_large)
-        # Rows are packed many at a time.
+        # Many rows are compressed together.
         with io.BufferedWriter(cast("io.RawIOBase", packed), _PIECE_BYTES) as part:
-            before, _ = _ROWS.split(sheet.parts()[_SHEET_PART])
+            before, _ = ROWS.split(sheet.parts()[_SHEET_PART])
             part.write(_SIZE.sub(b"", before) + b"<sheetData>")
             part.write(sheet.heading_row().encode())
             for row, result in pairs:
                 part.write(sheet.row(row, result).encode())
             sheet.sum_up()
             parts = sheet.parts()
-            _, behind = _ROWS.split(parts.pop(_SHEET_PART))
+            _, behind = ROWS.split(parts.pop(_SHEET_PART))
             part.write(b"</sheetData>" + behind)
         for name, content in parts.items():
             archive.writestr(name, content)
 
 
-class _TextTooLong(Exception):
-    """A text that no cell of a workbook can hold."""
+class TextTooLong(Exception):
+    """Error for a text that no cell of a workbook can hold."""
 
 
 class _ReportSheet:
-    """One workbook's report: its rows as XML, and the parts around them.
+    """Report in one workbook: its rows as XML, and the other parts.
 
-    A cell is the XML behind its place, so that a text that comes again is made once.
+    A cell is cached as the XML after its reference, so that repeated texts are converted once.
     """
 
     def __init__(
@@ -166,18 +166,18 @@ class _ReportSheet:
         self._comments = 0
         self._style = cache(self._new_style)
         self._text = lru_cache(_TEXTS_REMEMBERED)(self._new_text)
-        # A truth value is no number, though Python calls them equal.
+        # Python considers True and 1 equal, so the type is part of the key.
         self._cell = lru_cache(_CELLS_REMEMBERED, typed=True)(self._new_cell)
 
     def parts(self) -> dict[str, bytes]:
-        """The workbook's parts as the library writes them, without the rows."""
+        """Return the workbook's parts as the library writes them, without the rows."""
         written = io.BytesIO()
         self._book.save(written)
         with zipfile.ZipFile(written) as archive:
             return {name: archive.read(name) for name in archive.namelist()}
 
     def sum_up(self) -> None:
-        """Fill the first sheet: the rows by outcome, and the problems by kind."""
+        """Fill the first sheet: rows by outcome, and problems by kind."""
         words, summary = self._words, self._summary
         sheet = self._book[words.sheets[0]]
         lines: list[tuple[object, ...]] = [words.summary]
@@ -200,7 +200,7 @@ class _ReportSheet:
                 if isinstance(value, int):
                     cell.value = value
                 else:
-                    # Whatever it begins with, it is text.
+                    # It is text even if it begins like a formula.
                     text = _NOT_IN_XML.sub(
                         "\N{REPLACEMENT CHARACTER}", escape_text_cell(str(value))
                     )
@@ -212,12 +212,12 @@ class _ReportSheet:
         self._sheet.auto_filter.ref = f"A1:{self._letters[self._width - 1]}{self._last}"
 
     def heading_row(self) -> str:
-        """The first row."""
+        """Return the row of the headings."""
         texts = (*self._headings, *self._words.headings)
         return self._row(1, [self._text(escape_text_cell(each), is_bold=True) for each in texts])
 
     def row(self, row: SheetRow, result: RowResult | None) -> str:
-        """A row: its own cells, its result, and those that no heading stands above."""
+        """Return a row: its own cells, its result, and cells without a heading."""
         self._last = place = row.number if self._has_all_rows else self._last + 1
         if result is None:
             return self._row(place, self._own_cells(row) if row.is_outside else ())
@@ -233,7 +233,7 @@ class _ReportSheet:
         width = len(self._headings)
         cells = [
             *own[:width],
-            _value("n", number),
+            value_cell("n", number),
             self._text(outcome, _COLOR_OF[result.outcome]),
             *(self._text(escape_text_cell(each), wraps=True) if each else "" for each in rest),
             *own[width:],
@@ -248,69 +248,59 @@ class _ReportSheet:
         return f'<row r="{number}">{joined}</row>'
 
     def _own_cells(self, row: SheetRow) -> list[str]:
-        """The input's cells."""
+        """Return the cells of the input."""
         if not (row.flaws or row.missing or len(row.cells) != len(self._headings)):
-            # The plain case needs to be fast: there may be a million of them.
-            with suppress(_TextTooLong):
+            # The plain case must be fast: there may be a million rows.
+            with suppress(TextTooLong):
                 return list(map(self._cell, row.cells))
         return [self._own(row, index) for index in range(len(row.cells))]
 
     def _own(self, row: SheetRow, index: int, color: str | None = None) -> str:
-        """One of the input's cells, or what stands in for it."""
+        """Return one cell of the input, or its placeholder."""
         if (shown := placeholder(row, index, len(self._headings))) is not None:
             return self._text(shown, color)
         if row.flaws.get(index, ("",))[0] == "error":
-            return _value("e", escape(row.flaws[index][1]), self._style(None, color))
+            return value_cell("e", escape(row.flaws[index][1]), self._style(None, color))
         try:
             return self._cell(row.cells[index], color)
-        except _TextTooLong:
+        except TextTooLong:
             cell = f"{column_letter(index)}{row.number}"
             raise ReportRefused(
-                f"{self._path}: cell {cell} of the input has more text than"
-                " a workbook's cell can hold",
+                f"{self._path}: cell {cell} of the input has more text than a cell of a workbook "
+                f"can contain",
                 action="Write the report as csv.",
             ) from None
 
     def _new_cell(self, value: Cell, color: str | None = None) -> str:
-        """A cell of the type that its value has."""
+        """Return a cell with the type of the value."""
         match value:
             case str():
                 return self._new_text(escape_text_cell(value), color)
             case bool():
-                return _value("b", int(value), self._style(None, color))
+                return value_cell("b", int(value), self._style(None, color))
             case int() | float():
-                return _value("n", value, self._style(None, color))
+                return value_cell("n", value, self._style(None, color))
             case Amount():
                 raw = value.value / 100 if value.unit == "%" else value.value
-                return _value("n", raw, self._style(value.form, color))
+                return value_cell("n", raw, self._style(value.form, color))
             case PartlyShown():
                 return self._partly_shown(value, color)
         days = to_excel(value)  # type: ignore[no-untyped-call]
-        return _value("n", days, self._style(_DATE_FORMATS[type(value)], color))
+        return value_cell("n", days, self._style(DATE_FORMATS[type(value)], color))
 
     def _partly_shown(self, cell: PartlyShown, color: str | None) -> str:
-        """A cell that holds the value and shows as little of it as it did."""
+        """Return a cell that contains the value and shows as little of it as the input did."""
         if isinstance(cell.value, str):
             return self._new_cell(cell.value, color)
         is_date = isinstance(cell.value, date)
         number = to_excel(cell.value) if is_date else cell.value  # type: ignore[no-untyped-call]
-        return _value("n", number, self._style(cell.form, color))
+        return value_cell("n", number, self._style(cell.form, color))
 
     def _new_text(
         self, text: str, color: str | None = None, *, is_bold: bool = False, wraps: bool = False
     ) -> str:
-        """A cell of text, which its type keeps from being a formula."""
-        style = self._style("@", color, is_bold, wraps, is_hazard(text))
-        if not text:
-            return f' s="{style}" t="inlineStr"/>'
-        # Blanks that stand alone would be dropped by whoever reads the XML.
-        bare = text.strip()
-        by_number = _BY_NUMBER if bare else _ANY
-        written = by_number.sub(lambda found: f"_x{ord(found.group()):04X}_", text)
-        if len(written) > _TEXT_CHARACTERS_MAX:
-            raise _TextTooLong
-        keeps = ' xml:space="preserve"' if bare != text else ""
-        return f' s="{style}" t="inlineStr"><is><t{keeps}>{escape(written)}</t></is></c>'
+        """Return a cell of type text, which is not a formula."""
+        return text_cell(text, self._style("@", color, is_bold, wraps, is_hazard(text)))
 
     def _new_style(
         self,
@@ -320,7 +310,7 @@ class _ReportSheet:
         wraps: bool = False,
         is_quoted: bool = False,
     ) -> int:
-        """The number of a style, which the library gives to cells that look so."""
+        """Return the number of a style, as the library numbers cells with this style."""
         cell = WriteOnlyCell(self._sheet)
         if number_format is not None:
             cell.number_format = number_format
@@ -335,7 +325,7 @@ class _ReportSheet:
         return int(cell.style_id)
 
     def _comment(self, number: int, index: int, problem: Problem) -> None:
-        """Say at the cell what is wrong with it."""
+        """Add a comment with the problem to the cell."""
         cell = self._sheet.cell(number, index + 1)
         parts = (self._words.text(problem), self._words.fix(problem))
         lines = "\n".join(part for part in parts if part)
@@ -347,8 +337,30 @@ class _ReportSheet:
             cell.comment = Comment(lines, _AUTHOR, height=120, width=320)
 
 
-def _value(kind: str, value: object, style: int = 0) -> str:
-    """A cell that is no text. All digits of a number are written."""
+def text_cell(text: str, style: int = 0) -> str:
+    """Return a cell of type text, which is never a formula.
+
+    Raises:
+        TextTooLong: A cell cannot hold the text.
+    """
+    if not text:
+        return f' s="{style}" t="inlineStr"/>'
+    # Readers of XML would drop a text of blanks.
+    bare = text.strip()
+    by_number = _BY_NUMBER if bare else _ANY
+    written = by_number.sub(lambda found: f"_x{ord(found.group()):04X}_", text)
+    # Excel counts UTF-16 units, of which a character has at most two.
+    units = len(written)
+    if units > TEXT_CHARACTERS_MAX // 2:
+        units = len(written.encode("utf-16-le")) // 2
+    if units > TEXT_CHARACTERS_MAX:
+        raise TextTooLong
+    keeps = ' xml:space="preserve"' if bare != text else ""
+    return f' s="{style}" t="inlineStr"><is><t{keeps}>{escape(written)}</t></is></c>'
+
+
+def value_cell(kind: str, value: object, style: int = 0) -> str:
+    """Return a cell that is no text. All digits of a number are written."""
     return f' s="{style}" t="{kind}"><v>{value}</v></c>'
 
 
@@ -373,13 +385,13 @@ def write_columns(file: IO[bytes], columns: Sequence[TemplateColumn]) -> None:
     sheet.title = "Rows"
     sheet.freeze_panes = "A2"
     lists = book.create_sheet(_LISTS_SHEET)
-    # Hidden, so that the sheet with the rows is the only one to be read.
+    # Hidden, so that only the sheet with the rows is read.
     lists.sheet_state = "hidden"
     for index, column in enumerate(columns, 1):
         letters = get_column_letter(index)
         dimension = sheet.column_dimensions[letters]
         dimension.width = max(_WIDTH, len(column.heading) + 2)
-        # The format of cells that are not there yet; those below have their own.
+        # Format of cells that do not exist yet; the cells below have their own.
         dimension.number_format = "@"
         _write_heading(sheet, index, column)
         _write_text(sheet, 2, index, column.example).font = Font(italic=True, color="7F7F7F")
@@ -404,16 +416,16 @@ def _write_heading(sheet: Worksheet, index: int, column: TemplateColumn) -> None
 def _write_text(sheet: Worksheet, row: int, column: int, text: str) -> BookCell:
     cell = sheet.cell(row, column)
     assert isinstance(cell, BookCell)
-    # The platform may offer values with characters that a workbook cannot hold.
+    # The platform may offer values with characters that a workbook cannot contain.
     cell.value = neutralise(text, keeping="\n")
-    # An example such as =x or #N/A would be taken for something else than text.
+    # An example such as =x or #N/A would not be read as text.
     cell.data_type = "s"
     cell.number_format = "@"
     return cell
 
 
 def _offer(sheet: Worksheet, lists: Worksheet, letters: str, column: TemplateColumn) -> None:
-    """Offer a list to choose from, in every row of the column."""
+    """Add a list of allowed values to every row of the column."""
     inline = ",".join(column.allowed)
     formula = f'"{inline}"'
     if len(inline) > _INLINE_CHARACTERS_MAX or any(set(v) & set(',"\n') for v in column.allowed):
@@ -428,7 +440,7 @@ def _offer(sheet: Worksheet, lists: Worksheet, letters: str, column: TemplateCol
         allow_blank=True,
         showErrorMessage=True,
         errorTitle="Not one of the list",
-        error=f"{column.heading}: choose one of the list."[:_MESSAGE_CHARACTERS_MAX],
+        error=f"{column.heading}: choose a value from the list."[:_MESSAGE_CHARACTERS_MAX],
     )
     choice.add(f"{letters}2:{letters}{_LAST_ROW}")
     sheet.add_data_validation(choice)

@@ -1,5 +1,6 @@
-"""The warehouse: the tables of the loaded rows, and the files that they are in.
+"""Tables of the loaded rows, and the DuckDB files that contain them.
 
-`work.duckdb` belongs to the connector alone. It is opened, committed and closed per batch, and
-never held across a network wait. `recruitment.duckdb` is the copy for analysts, replaced whole.
+Only the connector uses `work.duckdb`. It is opened, committed and closed per batch, and never kept
+open while waiting for the network. `recruitment.duckdb` is the copy for analysts and is replaced as
+a whole.
 """

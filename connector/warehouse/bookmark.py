@@ -1,13 +1,13 @@
-"""Bookmark: up to when a stream is proven, and how the server's clock behaves.
+"""Bookmark of a stream: the time up to which it is verified, and the state of the server clock.
 
-    R   proven_at          server's time up to which everything is landed, or queued to be read
+    R   proven_at          server time up to which everything is loaded or queued to be read
     L   lateness_seconds   a write that becomes visible at t is dated after t - L
-    W   floor_of, R - L    everything dated at or before it is landed as it is, or queued
-    T0  opened_at          server's time before the first list of a pass under way; the next R
+    W   floor_of, R - L    records dated at or before it are loaded unchanged, or queued
+    T0  opened_at          server time before the first list of a running pass; the next R
 
-R is the server's time before a list, and never a value taken from data: a wrong clock may have
-dated a record, and two records may share a date. A bookmark is committed only together with the
-rows that it covers.
+R is the server time before a list and never a value from the data: a wrong clock may have dated a
+record, and two records may have the same date. A bookmark is only committed together with the rows
+that it covers.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from connector.catalog.page import (
 from connector.catalog.resource import Declaration, Resource
 
 CLOCK_SLACK_SECONDS = 5.0
-"""Drift of two clocks between two lists; by more, one of them has been set."""
+"""Maximum drift of two clocks between two lists; a larger one means that a clock was set."""
 
 SECOND = timedelta(seconds=1)
-"""Precision of `Date`."""
+"""Precision of `Date`, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Stream of one bookmark: a resource, or one content type's items (`parent`)."""
+    """Stream with one bookmark: a resource, or the items of one content type (`parent`)."""
 
     resource: Declaration
     parent: str | None = None
 
     @property
     def name(self) -> str:
-        """The resource's name, with the parent's id where there is one."""
+        """Name of the resource, with the id of the parent if there is one."""
         return f"{self.resource.name}/{self.parent}" if self.parent else self.resource.name
 
 
@@ -47,19 +47,23 @@ class Stream:
 class Bookmark:
     """Bookmark of one stream.
 
-    A first load under way: `load_page` counts the pages that its sweep has landed; `verify_page`
-    is not None while the second look is due.
-    The list: `is_sorted` is false once the server was seen not to sort; `alarms` counts the scans
-    in a row that found it out of order; `listed` is its total when the guard last accepted it;
-    `total_offset` is by how many rows it exceeds that total (None: not measured, so that the total
-    proves nothing). `scrubbed_to` is the `created_at` up to which the current round of list
-    verification has come, None at its beginning.
-    The last proven scan: `closed_by` is the clean record that ended it, and `closed_floor` the
-    floor of that scan, or of an earlier one that ended less than L before. A floor without a record
-    means that the scan is not trusted any more: the next one reaches down to that floor.
-
-    `clock_ahead_seconds` is how far the server's clock was ahead of ours when R was set, or when it
-    was last set back; `late_seconds_seen` is the greatest lateness that a write ever had.
+    Attributes:
+        load_page: Number of pages that the sweep of the first load has loaded.
+        verify_page: Page of the second sweep; None if no second sweep is due.
+        is_sorted: False once the server did not sort the list.
+        alarms: Number of consecutive scans that found the list out of order.
+        listed: Total of the list when the guard last accepted it.
+        total_offset: Number of rows by which the list exceeds its total; None if it was not
+            measured, so that the total proves nothing.
+        scrubbed_to: `created_at` up to which the current round of list verification has compared;
+            None at its beginning.
+        closed_by: Id of the clean record that ended the last verified scan.
+        closed_floor: Floor of that scan, or of an earlier one that ended less than L before. A
+            floor without a record means that the scan is not trusted: the next one reaches down to
+            it.
+        clock_ahead_seconds: Seconds by which the server clock was ahead of the local clock when R
+            was set, or when the server clock was last set back.
+        late_seconds_seen: Greatest lateness of any write so far.
     """
 
     proven_at: datetime | None = None
@@ -79,7 +83,7 @@ class Bookmark:
 
 
 def floor_of(bookmark: Bookmark) -> datetime:
-    """W: everything dated at or before it is landed, or queued."""
+    """Return W: records dated at or before it are loaded or queued."""
     assert bookmark.proven_at is not None
     floor = bookmark.proven_at - timedelta(seconds=bookmark.lateness_seconds)
     if bookmark.closed_by is None and bookmark.closed_floor is not None:
@@ -88,21 +92,21 @@ def floor_of(bookmark: Bookmark) -> datetime:
 
 
 def future_of(now: datetime, bookmark: Bookmark) -> datetime:
-    """Time after which a date counts as in the future; clocks may be a little ahead."""
+    """Return the time after which a date is in the future; clocks may be slightly ahead."""
     return now + timedelta(seconds=bookmark.lateness_seconds + LATENESS_UNTIMED_SECONDS)
 
 
-# -- Updates by answers --------------------------------------------------------------------------
+# -- Updates by responses --------------------------------------------------------------------------
 
 
 def pass_start(page: Page[Resource]) -> datetime:
-    """T0 of a pass by its first list: the server's time before it, cut to the second."""
+    """Return T0 of a pass by its first list: the server time before it, truncated to the second."""
     before = page.dated_at - timedelta(seconds=page.round_trip_seconds) - SECOND
     return before.replace(microsecond=0)
 
 
 def with_pass_start(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
-    """Bookmark after a page of a pass: with T0, and with a larger L if it has no date."""
+    """Return the bookmark after a page of a pass: with T0, and with a larger L without a date."""
     if page.served_at is None:
         lateness = max(bookmark.lateness_seconds, LATENESS_UNTIMED_SECONDS)
         bookmark = replace(bookmark, lateness_seconds=lateness)
@@ -110,9 +114,9 @@ def with_pass_start(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
 
 
 def with_lateness(bookmark: Bookmark, seconds: float) -> Bookmark:
-    """Bookmark with a lateness that covers a write `seconds` late, within the bound.
+    """Return the bookmark with a lateness that covers a write `seconds` late, up to the limit.
 
-    The floor moves down with it: a lower floor claims less, and so it is never wrong.
+    The floor moves down as well, which is always safe.
     """
     lateness = max(bookmark.lateness_seconds, min(LATENESS_SECONDS_MAX, 2 * seconds))
     seen = max(bookmark.late_seconds_seen, seconds)
@@ -120,10 +124,10 @@ def with_lateness(bookmark: Bookmark, seconds: float) -> Bookmark:
 
 
 def with_clock_change(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
-    """Bookmark with a lower floor if the server's clock was set back, by our clock.
+    """Return the bookmark with a lower floor if the server clock was set back.
 
-    Records written since then may have dates before R, by as much as it was set back. So the next
-    scan reaches down that far.
+    Records written since then may be dated before R by the same amount, so the next scan reaches
+    down that far.
     """
     before, ahead = bookmark.clock_ahead_seconds, page.ahead_seconds
     if ahead is None:
@@ -139,9 +143,9 @@ def with_clock_change(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
 
 
 def with_measured_total(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
-    """Bookmark after a page that may show both the list's end and its total.
+    """Return the bookmark after a page that may show both the list's end and its total.
 
-    If they agree, the offset is 0. If not, the total may be of another instant: the offset is
+    If they agree, the offset is 0. If not, the total may belong to another time, so the offset is
     unknown until every page was compared.
     """
     bookmark = with_clock_change(page, bookmark)

@@ -1,6 +1,6 @@
-"""Opening a DuckDB file, and naming what can go wrong with it.
+"""Opening of a DuckDB file, and conversion of its errors.
 
-Every error of the file system or of DuckDB leaves here as a `WarehouseError` that says what to do.
+Every error of the file system or of DuckDB is raised as a `WarehouseError` with the next step.
 """
 
 from __future__ import annotations
@@ -40,51 +40,53 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 # -- Quoting ---------------------------------------------------------------------------------------
-# Names and texts as SQL has them, for statements that are put together.
+# Quoted names and texts for SQL statements.
 #
-# A text could be a parameter instead, but with its first one DuckDB imports pandas, to see whether
-# it is a frame: 35 MB, for a process that has no other use of it.
+# A text could be a parameter, but with its first parameter DuckDB imports pandas to check whether
+# it is a data frame. This takes 35 MB.
 
 
 def quoted(name: str) -> str:
-    """An SQL identifier, quoted."""
+    """Return a quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """An SQL string, quoted."""
+    """Return a quoted SQL string."""
     return "'" + text.replace("'", "''") + "'"
 
 
 # -- File ------------------------------------------------------------------------------------------
-# A file is attached to a database in memory, since only then can the size of its row groups be set.
-# DuckDB's own size, 122,880 rows, made a first load take three times as long and twice as much
-# memory: a row group that is not full yet is compressed again with every checkpoint.
+# A file is attached to a database in memory, because only then its row group size can be set. With
+# DuckDB's default of 122,880 rows a first load took three times as long and twice the memory: an
+# incomplete row group is compressed again at every checkpoint.
 
 
 STORAGE_VERSION = "v1.2.0"
-"""File format, old enough for the tools that analysts use."""
+"""File format that older tools of analysts can read."""
 
 BLOCK_BYTES = 16_384
-"""Size of a new file's blocks: columns of small row groups fill no larger."""
+"""Block size of a new file; columns of small row groups do not fill larger blocks."""
 
 ROW_GROUP_ROWS = 8_192
-"""Rows that are written and compressed together."""
+"""Number of rows that are written and compressed together."""
 
 MEMORY_MAX = "160MB"
-"""Memory of DuckDB; what needs more spills to a folder next to the file."""
+"""Memory limit of DuckDB; larger data spills to a folder next to the file."""
 
 SESSION = "SET TimeZone = 'UTC'; SET enable_progress_bar = false"
-"""Settings of every session: in a program that is no file, such as `python -c` and a notebook,
-DuckDB would draw its progress among what is printed."""
+"""Settings of every session. Without a script file, as in `python -c` and notebooks, DuckDB would
+print a progress bar.
+"""
 
 KEEP_METADATA = "SET GLOBAL experimental_metadata_reuse"
-"""Whether checkpoints keep the metadata of what has not changed. While a pull lasts they do, since
-in a large file they would else write little but metadata, and its last one writes all again.
+"""Setting that keeps the metadata of unchanged parts at checkpoints. It is on during a pull,
+because otherwise checkpoints of a large file would mostly write metadata. The last checkpoint
+writes all.
 """
 
 LOCK_WAIT_SECONDS = 30.0
-"""How long to wait for another process to close the file."""
+"""Seconds to wait for another process to close the file."""
 
 _LOCK_RETRY_SECONDS = 0.05
 
@@ -92,25 +94,25 @@ _FOLDER_MODE = 0o700
 
 
 def make_folder(folder: Path) -> None:
-    """Make the folder, open to its owner alone. Raises `WarehouseError`."""
+    """Create the folder, accessible only to its owner. Raises `WarehouseError`."""
     with naming_errors(folder):
-        # One by one: those above would else be as open as the umask lets them be.
+        # One by one: otherwise the umask would determine the permissions of the parents.
         missing = [each for each in (folder, *folder.parents) if not each.exists()]
         for each in reversed(missing):
             each.mkdir(mode=_FOLDER_MODE, exist_ok=True)
         if not folder.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
-        # A folder that can be made and not be written to would fail much later, with less to say.
+        # A folder without write permission would fail much later, with a less helpful error.
         if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
 
 
 LOG_ENDINGS = (".wal", ".wal.checkpoint", ".wal.recovery")
-"""What DuckDB makes beside a file. A log that is left is put into the next file of the name."""
+"""Suffixes of files that DuckDB creates next to a file. A leftover log is applied to a new file."""
 
 
 def log_of(path: Path) -> Path:
-    """Path of DuckDB's log, which holds the commits that are not in the file yet."""
+    """Return the path of DuckDB's log, which contains commits that are not in the file yet."""
     return path.with_name(path.name + ".wal")
 
 
@@ -134,11 +136,11 @@ def open_file(
     memory: str = MEMORY_MAX,
     queues: bool = False,
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection to the file, which no other process has in the meantime, in UTC.
+    """Open a connection to the file, in UTC. No other process can open it at the same time.
 
-    Parts of one process share an instance of DuckDB, whose `memory` is that of the first opening.
-    With `queues` a process that waits for the file already has it first. Raises `WarehouseBusy`
-    with the holder's process after `wait_seconds`, `NotAWarehouse`, `DiskFull` or another
+    Parts of one process share an instance of DuckDB, with the `memory` of the first opening. With
+    `queues` a process that is already waiting for the file gets it first. Raises `WarehouseBusy`
+    with the process id of the holder after `wait_seconds`, `NotAWarehouse`, `DiskFull` or another
     `WarehouseError`.
     """
     opening, name = _openings[path.absolute()], path.name.partition(".")[0]
@@ -157,7 +159,7 @@ def open_file(
                 opening.users -= 1
                 if not opening.users:
                     instance, opening.instance = opening.instance, None
-                    # A checkpoint fails where the disk is full; the log has all commits.
+                    # A checkpoint fails if the disk is full; the log contains all commits.
                     with suppress(duckdb.Error):
                         instance.execute(f"DETACH {quoted(name)}")
                     instance.close()
@@ -166,26 +168,26 @@ def open_file(
 def _attached(
     path: Path, name: str, wait_seconds: float, memory: str, queues: bool
 ) -> duckdb.DuckDBPyConnection:
-    """A new instance of DuckDB to which the file is attached."""
+    """Return a new instance of DuckDB with the file attached."""
     is_new = not path.exists()
     instance = duckdb.connect(
         ":memory:",
         config={
             "storage_compatibility_version": STORAGE_VERSION,
             "default_block_size": str(BLOCK_BYTES),
-            # Whoever writes much closes the file after so many rows: commits need no checkpoint.
+            # Large writers close the file after some rows, so commits need no checkpoint.
             "checkpoint_threshold": "1GB",
-            # Commits are small: a second thread costs them more than it does for them.
+            # Commits are small: a second thread would slow them down.
             "threads": "1",
             "allocator_background_threads": "true",
-            # DuckDB joins row groups again and again while most of their rows are being replaced:
-            # 9 of the 45 s of a first load. `compact` joins them, once in a while.
+            # DuckDB merges row groups repeatedly while most of their rows are replaced: 9 of the 45
+            # s of a first load. `compact` merges them from time to time.
             "max_vacuum_tasks": "0",
-            # Metadata that a checkpoint keeps from the one before may point to blocks that are free
-            # by now; a DuckDB before 1.4.2 follows such a pointer, and fails to load the table.
+            # Metadata kept by a checkpoint may point to blocks that are free now. DuckDB before
+            # 1.4.2 follows such a pointer and fails to load the table.
             "experimental_metadata_reuse": "false",
             "memory_limit": memory,
-            # DuckDB would else spill to wherever the process was started.
+            # Otherwise DuckDB would spill to the current directory of the process.
             "temp_directory": f"{path.absolute()}.tmp",
         },
     )
@@ -214,13 +216,13 @@ def _attached(
 
 
 # -- Turns -----------------------------------------------------------------------------------------
-# A pull keeps the file open as long as no one else wants it. Whoever does holds the lock of the
-# folder while it waits, which the pull looks for between its steps. The system takes the lock back
-# from a process that dies.
+# A pull keeps the file open until another process requests it. A process that waits holds the lock
+# of the folder, which the pull checks between its steps. The system releases the lock of a process
+# that dies.
 
 
 def is_requested(path: Path) -> bool:
-    """Whether another process waits for the file."""
+    """Return True if another process waits for the file."""
     try:
         with hold_lock(path.parent, until=0.0):
             return False
@@ -231,7 +233,7 @@ def is_requested(path: Path) -> bool:
 def _attach_queued(
     instance: duckdb.DuckDBPyConnection, attach: str, path: Path, until: float
 ) -> None:
-    """Attach the file once this process is the first that waits, and no one has it."""
+    """Attach the file once this process is the first that waits and the file is free."""
     held = "Could not set lock: others wait as well"
     with suppress(TimeoutError), hold_lock(path.parent, until):
         while True:
@@ -246,15 +248,15 @@ def _attach_queued(
             if time.monotonic() >= until:
                 break
             time.sleep(_LOCK_RETRY_SECONDS)
-    # For what another part of this process has attached by itself, DuckDB has another error.
+    # DuckDB raises a different error if another part of this process has attached the file.
     raise duckdb.IOException(held)
 
 
 @contextmanager
 def hold_lock(path: Path, until: float = inf) -> Iterator[None]:
-    """Hold the lock of a folder or file, for which threads wait as well.
+    """Hold the lock of a folder or file. Threads wait for it as well.
 
-    Raises `TimeoutError` if it is not free by then, and `NoFileLocks`.
+    Raises `TimeoutError` if it is not free in time, and `NoFileLocks`.
     """
     handle = os.open(path, os.O_RDONLY)
     try:
@@ -275,13 +277,13 @@ def hold_lock(path: Path, until: float = inf) -> Iterator[None]:
 
 @contextmanager
 def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Commit what is done inside, or roll all of it back and raise."""
+    """Commit the changes at the end, or roll them back after an error."""
     connection.execute("BEGIN")
     try:
         yield
         connection.execute("COMMIT")
     except BaseException:
-        # After a failed commit there may be nothing left to roll back.
+        # After a failed commit there may be no transaction to roll back.
         with suppress(duckdb.Error):
             connection.execute("ROLLBACK")
         raise
@@ -289,11 +291,11 @@ def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
 @contextmanager
 def naming_errors(path: Path) -> Iterator[None]:
-    """Turn errors of DuckDB and of the file system into the tree of `errors.py`."""
+    """Convert errors of DuckDB and of the file system to the errors of `errors.py`."""
     try:
         yield
     except (ConnectorError, duckdb.ProgrammingError, duckdb.DataError):
-        raise  # A statement that is wrong is our own mistake, and none of the file's.
+        raise  # A wrong statement is a bug, not an error of the file.
     except duckdb.Error as error:
         raise _named(path, str(error)) from error
     except OSError as error:
@@ -301,13 +303,13 @@ def naming_errors(path: Path) -> Iterator[None]:
 
 
 def _is_held(message: str) -> bool:
-    """Whether DuckDB says that another process, or part of this one, has the file."""
+    """Return True if the message means that another process or part of this one has the file."""
     is_locked = "Could not set lock" in message and not _is_lockless(message)
     return is_locked or "Unique file handle conflict" in message
 
 
 def _is_lockless(message: str) -> bool:
-    """Whether DuckDB says that the file system has no locks."""
+    """Return True if the message means that the file system has no locks."""
     lowered = message.lower()
     return any(each in lowered for each in _LOCKLESS)
 
@@ -319,7 +321,7 @@ _LOCKLESS = (
 
 
 def _named(path: Path, message: str) -> WarehouseError:
-    """The error that DuckDB's message stands for."""
+    """Return the error for a message of DuckDB."""
     text = message.split("\n", maxsplit=1)[0]
     lowered = text.lower()
     if "no space left" in lowered or "file too large" in lowered or "disk full" in lowered:
@@ -336,7 +338,7 @@ def _named(path: Path, message: str) -> WarehouseError:
 
 
 def _named_lock(path: Path, text: str) -> WarehouseError:
-    """The error of a lock that DuckDB did not get."""
+    """Return the error for a lock that DuckDB could not get."""
     if _is_lockless(text):
         return no_locks(path)
     holder = re.search(r"PID (\d+)", text)
@@ -345,23 +347,24 @@ def _named_lock(path: Path, text: str) -> WarehouseError:
 
 
 # -- Repair ----------------------------------------------------------------------------------------
-# Setting a damaged log aside, so that the file opens again as of its last checkpoint.
+# Moves a damaged log away, so that the file opens in the state of its last checkpoint.
 #
-# DuckDB keeps the latest commits in a log next to the file. A disk that filled up or lost power can
-# leave a log that it refuses to read, and then it refuses the file as well. The file alone is
-# whole: it is as the last checkpoint left it. Bookmarks and rows are committed together, so an
-# older file is only older, and the next pull reads again what has changed since.
+# DuckDB keeps the latest commits in a log next to the file. After a full disk or a power failure it
+# may refuse to read the log and therefore the file. The file alone is valid. Bookmarks and rows are
+# committed together, so an older file is only outdated, and the next pull reads later changes
+# again.
 
 
 def set_logs_aside(work: Path, now: datetime) -> tuple[Path, ...]:
-    """Give every log of the file a name that DuckDB does not know.
+    """Rename every log of the file to a name that DuckDB does not use.
 
-    Nothing is deleted. Returns the new names. Raises `WarehouseBusy` while another process holds
-    the file.
+    Deletes no files. Returns the new names. Raises `WarehouseBusy` while another process holds the
+    file.
     """
     with naming_errors(work), work.open("r+b") as held:
         try:
-            # The same kind of lock as DuckDB's own: no one opens the file while its log moves.
+            # The same kind of lock as DuckDB's own, so no process opens the file while its log
+            # moves.
             fcntl.lockf(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             if error.errno in (errno.EACCES, errno.EAGAIN):
@@ -373,7 +376,7 @@ def set_logs_aside(work: Path, now: datetime) -> tuple[Path, ...]:
 
 
 def move_logs(work: Path, now: datetime) -> tuple[Path, ...]:
-    """As `set_logs_aside`, for a file that is gone or that no one else can open now."""
+    """Rename the logs of a file that is missing or that no other process can open now."""
     moved = []
     with naming_errors(work):
         for ending in LOG_ENDINGS:
@@ -386,39 +389,37 @@ def move_logs(work: Path, now: datetime) -> tuple[Path, ...]:
 
 
 def _free_name(work: Path, stamp: str, ending: str) -> Path:
-    """A name that nothing has yet: what was set aside in the same second is not lost."""
+    """Return an unused name, so that a file moved in the same second is not overwritten."""
     names = (f"{work.name}.damaged-{stamp}-{number}{ending}" for number in count(1))
     return next(path for name in names if not (path := work.with_name(name)).exists())
 
 
 # -- Time ------------------------------------------------------------------------------------------
-# Times across DuckDB's border, as microseconds since 1970.
-#
-# Exact both ways, and independent of the time zone package that DuckDB wants for its own
-# conversion.
+# Timestamps are exchanged with DuckDB as microseconds since 1970. This is exact, and does not need
+# the time zone package that DuckDB's own conversion requires.
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def from_microseconds(value: int | None) -> datetime | None:
-    """The time, aware and in UTC."""
+    """Return the timestamp, aware and in UTC."""
     return None if value is None else _EPOCH + timedelta(microseconds=value)
 
 
 def to_microseconds(moment: datetime | None) -> int | None:
-    """Microseconds since 1970."""
+    """Return the microseconds since 1970."""
     return None if moment is None else (moment - _EPOCH) // timedelta(microseconds=1)
 
 
 def iso(moment: datetime | None) -> str | None:
-    """The time as text that DuckDB casts."""
+    """Return the timestamp as text that DuckDB can cast."""
     return None if moment is None else moment.isoformat()
 
 
 @contextmanager
 def staged_table(connection: duckdb.DuckDBPyConnection, table: pa.Table) -> Iterator[None]:
-    """The table, readable as `stage`."""
+    """Make the table readable as `stage`."""
     connection.register("stage", table)
     try:
         yield

@@ -1,12 +1,11 @@
 """History: one row for every observed version of every record.
 
-`history` has a table of the same name for each landing table of records. Its rows are written in
-the transaction that writes the landing, a batch at a time. `versions.py` says what an answer does
-to a record's versions, and when one began and ended, `rows.py` what counts as a change, the
-columns' comments in `schema.py` what each time means.
+`history` has a table for each landing table of records, with the same name. Its rows are written in
+the transaction that writes the landing rows. `versions.py` defines how a response changes the
+versions of a record and when they begin and end, `rows.py` defines what counts as a change, and the
+comments of the columns in `schema.py` describe each timestamp.
 
-The landing row shows what the open version shows, unless that was seen in lists alone after a
-detail had landed.
+The landing row shows the open version, unless only lists showed that version after a detail.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from connector.warehouse.versions import HistoryEdits, RecordState, Version, Ver
 
 
 class History:
-    """One stream's versions, over an open connection in a transaction."""
+    """Versions of one stream's records, over an open connection in a transaction."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, stream: Stream) -> None:
         self._connection, self._stream = connection, stream
@@ -46,12 +45,12 @@ class History:
         shared = [c.name for c in self._columns if c.name not in own]
         self._shared = [n for n in shared if n not in ("_hydrated_at", "_seen_at", "_deleted_at")]
 
-    # -- what answers mean ------------------------------------------------------------------------
+    # -- Responses ---------------------------------------------------------------------------------
 
     def add_listed(
         self, items: Mapping[str, Resource], stored: Mapping[str, ExistingRow], at: datetime
     ) -> HistoryEdits:
-        """Add versions from list items; `at` dates those without a time."""
+        """Add versions from list items; `at` is the time of items without a server time."""
         edits = HistoryEdits(self._stream.resource)
         last = self._last_versions(
             {
@@ -71,7 +70,7 @@ class History:
     def add_read(
         self, found: Mapping[str, Found], stored: Mapping[str, ExistingRow], same: Set[str]
     ) -> HistoryEdits:
-        """Add versions from details; those of `same` are for `confirm`."""
+        """Add versions from details, except for unchanged ones in `same` (see `confirm`)."""
         edits = HistoryEdits(self._stream.resource)
         last = self._last_versions(
             {id: row for id, row in stored.items() if id not in same or row.is_listed_since}
@@ -85,7 +84,7 @@ class History:
     def add_deleted(
         self, gone: Mapping[str, Gone], stored: Mapping[str, ExistingRow]
     ) -> HistoryEdits:
-        """The end of these live records."""
+        """End the versions of these live records."""
         edits = HistoryEdits(self._stream.resource)
         for id, last in self._last_versions({id: stored[id] for id in gone}).items():
             edits.gone(id, gone[id].served_at, last)
@@ -94,17 +93,17 @@ class History:
     # -- rows -------------------------------------------------------------------------------------
 
     def _last_versions(self, stored: Mapping[str, ExistingRow]) -> dict[str, Version]:
-        """The last version of each of these landed records."""
+        """Return the last version of each of these loaded records."""
         found: list[tuple[Any, ...]] = []
         places = [row.open_place for row in stored.values() if row.open_place is not None]
         if places:
             found += self._versions(places_table(places), "SELECT place FROM stage")
         ended = [id for id, row in stored.items() if row.open_place is None]
         if ended:
-            # Found by their ids first: the records of all other rows are not read then.
+            # The ids are filtered first, so that other rows' records are not read.
             wanted = f"SELECT rowid FROM {self._name} WHERE id IN (SELECT id FROM stage)"
             found += self._versions(ids_table(ended), f"{wanted} AND _ended_by = 'deletion'")
-        # Where a record was deleted more than once, the last one is what remains.
+        # If a record was deleted more than once, the last version counts.
         return {row[0]: _version(row) for row in sorted(found, key=lambda row: int(row[1]))}
 
     def _versions(self, stage: pa.Table, places: str) -> list[tuple[Any, ...]]:
@@ -118,9 +117,9 @@ class History:
             ).fetchall()
 
     def confirm(self, read: Mapping[str, datetime], stored: Mapping[str, ExistingRow]) -> None:
-        """Extend the open versions of records that were read as landed, at these times.
+        """Extend the open versions of records that were read unchanged, at these times.
 
-        Those that lists have shown otherwise since are left alone.
+        Versions that lists have since shown differently are skipped.
         """
         self._observe({id: at for id, at in read.items() if not stored[id].is_listed_since}, stored)
 
@@ -131,10 +130,10 @@ class History:
         landed: pa.Table | None,
         run_id: str,
     ) -> None:
-        """Carry the edits out, on versions of rows that were `stored` before.
+        """Write the edits; `stored` are the rows before them.
 
-        `landed` holds rows that were landed with the same batch, whose values are taken over rather
-        than read again.
+        `landed` contains rows loaded with the same batch. Their values are used instead of being
+        read again.
         """
         self._end(edits.endings, stored)
         self._move_beginnings(edits.moved)
@@ -157,7 +156,7 @@ class History:
                 self._insert(table, opened)
 
     def _insert(self, table: pa.Table, opened: Mapping[str, tuple[Version, Resource]]) -> None:
-        """Insert the versions among `opened` whose values the table holds."""
+        """Insert the versions in `opened` whose values the table contains."""
         ids = table["id"].to_pylist()
         wanted = [id in opened for id in ids]
         if not any(wanted):
@@ -187,8 +186,8 @@ class History:
             before=moments(each.before for each in ends),
             how=pa.array([each.by for each in ends], pa.string()),
         )
-        # The rows are written again, since they lie all over the table: for each place and
-        # column of an update, DuckDB takes half a megabyte until the transaction ends.
+        # The rows are written again because they are spread over the table: an update needs half a
+        # megabyte of memory for each row and column until the transaction ends.
         with staged_table(self._connection, stage):
             self._assert_forward("stored.rowid = stage.place", "stage.valid_to")
             self._connection.execute(
@@ -202,7 +201,7 @@ class History:
             )
 
     def _move_beginnings(self, moved: Mapping[str, Version]) -> None:
-        """End the version before where a completed one is now known to begin."""
+        """Move the end of the previous version to the new beginning of a completed one."""
         moved = {id: each for id, each in moved.items() if each.number > 1}
         if not moved:
             return
@@ -218,7 +217,7 @@ class History:
             )
 
     def _assert_forward(self, is_ended: str, valid_to: str) -> None:
-        """No version that the stage ends may end before it began."""
+        """Check that no version ends before it began."""
         ((backward,),) = self._connection.execute(
             f"SELECT count(*) FROM {self._name} AS stored JOIN stage ON {is_ended} "
             f"WHERE {valid_to} < stored._valid_from"
@@ -226,7 +225,7 @@ class History:
         assert not backward, f"{self._name}: {backward} versions would end before they began"
 
     def _observe(self, seen: Mapping[str, datetime], stored: Mapping[str, ExistingRow]) -> None:
-        """Extend the open versions to these times, at which they were seen again."""
+        """Extend the open versions to the times of a new observation."""
         if not seen:
             return
         stage = places_table(_open_versions(seen, stored), at=moments(seen.values()))
@@ -239,14 +238,14 @@ class History:
 
 
 def _open_versions(ids: Iterable[str], stored: Mapping[str, ExistingRow]) -> list[int]:
-    """Query for the open versions of these records."""
+    """Return the row ids of the open versions of these records."""
     places = [stored[id].open_place for id in ids]
     assert None not in places, "an open version is not one"
     return [each for each in places if each is not None]
 
 
 def _version(row: tuple[Any, ...]) -> Version:
-    """A version as `History._last` selects it."""
+    """Return the version of a row that `History._last` selects."""
     _, number, valid_from, began, seen_from, seen_to, hydrated, ended, changed, record = row
     return Version(
         number=number,

@@ -1,7 +1,7 @@
-"""The connector's own tables, `sync` and `push`: declarations, and their rows.
+"""Declarations and rows of the connector's own tables, `sync` and `push`.
 
-Each table is declared once: its columns with their types, and what they mean to analysts. A new
-column is one line here, and `schema.complete_tables` adds it to existing files.
+Each table is declared once: its columns, their types and their descriptions for analysts. To add a
+column, add one line here; `schema.complete_tables` adds it to existing files.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ _MESSAGE = "Error message if it ended early, else null."
 _BATCH = "The pushed file's batch (`push.batches.batch`)."
 _NUMBER = "Row number in the spreadsheet; the headings are row 1."
 _STEP = "Write of the row: `create`, `update` or `convert`."
-_CHANGE = "Number of the last change in the journal; a greater number is later."
+_CHANGE = "Number of the last change in the journal. A later change has a greater number."
 
 OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "sync.schema_version": (
         "Format of the file: one row.",
         {
             "version BIGINT": (
-                "Version of the format; older versions of the connector refuse a greater one."
+                "Version of the file format. Older versions of the connector cannot open a file "
+                "with a greater number."
             )
         },
     ),
@@ -80,7 +81,7 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "unchanged BIGINT": "Records that were read and had not changed.",
             "deleted BIGINT": "Records that were found deleted.",
             "live BIGINT": "Loaded records that are not deleted, after the run.",
-            "total BIGINT": "Number of records in the API by its last list; null if no list "
+            "total BIGINT": "Number of records that the API's last list reported. Null if no list "
             "was read.",
             "pending BIGINT": "Records that must still be read.",
             "bookmark_before TIMESTAMPTZ": "Server time until which the resource was "
@@ -125,18 +126,18 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "is no first load.",
             "is_sorted BOOLEAN": "True if the API always sorted lists as requested.",
             "run_id VARCHAR": "Run that wrote the row (`sync.runs.run_id`).",
-            "scrubbed_to TIMESTAMPTZ": "The `created_at` until which the current round of "
-            "re-verification has come; null at the start of a "
-            "round.",
-            "total_offset BIGINT DEFAULT 0": "Number of listed records beyond the list's own "
-            "total; null if not measured.",
+            "scrubbed_to TIMESTAMPTZ": "The current round of re-verification has read the records "
+            "up to this `created_at`. Null at the start of a round.",
+            "total_offset BIGINT DEFAULT 0": "Number of listed records minus the total that the "
+            "list reports. Null if not measured.",
             "alarms BIGINT DEFAULT 0": ("Number of pulls in a row that found the list unsorted."),
             "late_seconds_seen DOUBLE DEFAULT 0": "Longest observed time until a change "
             "became visible.",
             "listed BIGINT": "Last accepted total of the list.",
-            "closed_by VARCHAR": "Record that ended the last verified reading of the list.",
-            "closed_floor TIMESTAMPTZ": "The `updated_at` down to which the last verified "
-            "reading went.",
+            "closed_by VARCHAR": "Id of the record at which the last verified reading of the list "
+            "ended.",
+            "closed_floor TIMESTAMPTZ": "Smallest `updated_at` of the last verified reading of the "
+            "list.",
             "clock_ahead_seconds DOUBLE": "Difference of the server's clock to this "
             "machine's clock at the last verification.",
         },
@@ -158,7 +159,7 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         },
     ),
     "sync.events": (
-        "Events of pulls: deletions, unknown fields and values, and other findings.",
+        "Unusual findings of pulls, such as deletions and unknown fields or values.",
         {
             "run_id VARCHAR": _RUN,
             "seen_at TIMESTAMPTZ": "Time of the event.",
@@ -176,8 +177,8 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "cycle_begins DATE": "The first day of the billing cycle that the day belongs to.",
             "day DATE": "The day, in UTC.",
             "command VARCHAR": "Command: `pull`, `push` and so on.",
-            "kind VARCHAR": "Operation; `unsettled` requests were reserved by a running or "
-            "interrupted run.",
+            "kind VARCHAR": "Kind of request. `unsettled`: requests that a running or interrupted "
+            "run has reserved.",
             "requests BIGINT": "Number of requests.",
         },
     ),
@@ -205,6 +206,7 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "count as failed.",
             "unfilled_rows BIGINT[]": "Number of values that each of these seeds lacks.",
             "personal VARCHAR": "Personal fields: keep, drop or hash.",
+            "left_out VARCHAR[]": "Schemas and columns that are left out of the file.",
             "time_zone VARCHAR": "Time zone of the account, used for days in the models.",
             "error_code VARCHAR": _CODE,
             "message VARCHAR": "Error message if it was refused or failed, else null.",
@@ -254,17 +256,17 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "digest VARCHAR": "SHA-256 of the file.",
             "terms JSON": "Options of the push.",
             "run_id VARCHAR": "Last run of the batch.",
-            "begun_at TIMESTAMPTZ": "Time when its rows were first written to the journal.",
+            "begun_at TIMESTAMPTZ": "Time at which the push wrote its first rows to the journal.",
             "ended_at TIMESTAMPTZ": "End of its last run; null while it is running.",
             "outcome VARCHAR": "Outcome of its last run.",
             "error_code VARCHAR": _CODE,
             "message VARCHAR": _MESSAGE,
             "requests BIGINT": "Number of requests of all runs.",
-            "seconds DOUBLE": "Duration of all runs.",
+            "seconds DOUBLE": "Duration of all runs in seconds.",
             "change BIGINT": "Number of the last change in the journal; a greater number is "
             "later, in all tables.",
             "prepared_by VARCHAR": (
-                "User who prepared the import on the import page for approval."
+                "User who prepared an import that another user approved on the import page."
             ),
             "sent_by VARCHAR": "User who sent the import on the import page, else null.",
             "undone_by VARCHAR": "User who last undid the import on the import page.",
@@ -282,8 +284,10 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "code VARCHAR": "Code of the problem (docs/PUSH.md, docs/ERRORS.md), or null.",
             "record_id VARCHAR": "Created or changed record.",
             "updated_at TIMESTAMPTZ": "The record's `updated_at` after the row's last write.",
-            "same_batch VARCHAR": "With same_number: the row that this one repeats, or ends as.",
-            "same_number BIGINT": "With same_batch: the row that this one repeats, or ends as.",
+            "same_batch VARCHAR": "Batch of the row whose values this row repeats (see "
+            "same_number).",
+            "same_number BIGINT": "Number of the row whose values this row repeats (see "
+            "same_batch).",
             "undone_at TIMESTAMPTZ": "Time of the undo, or null.",
             "moved_at TIMESTAMPTZ": "Time of the last change of state.",
             "change BIGINT": _CHANGE,
@@ -300,10 +304,11 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "path VARCHAR": "Path of the request.",
             "body JSON": "Body of the request, with personal data; the ledger keeps its "
             "exact bytes.",
-            "intended_at TIMESTAMPTZ": ("Time when the attempt was on disk, before it was sent."),
-            "sent_after TIMESTAMPTZ": "Server time before it was sent.",
+            "intended_at TIMESTAMPTZ": ("Time at which the attempt was saved, before it was sent."),
+            "sent_after TIMESTAMPTZ": "Server time shortly before the request was sent.",
             "ended_at TIMESTAMPTZ": "Time when the result was recorded; null if it is unknown.",
-            "fate VARCHAR": "accepted, refused, limited or unsent (no effect), or lost (unknown).",
+            "fate VARCHAR": "Result of the request: `accepted`; `refused`, `limited` or `unsent` "
+            "(no effect); or `lost` (unknown).",
             "reason VARCHAR": "Code of the reason if it was refused or lost, else null.",
             "change BIGINT": _CHANGE,
         },
@@ -325,7 +330,7 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         },
     ),
     "push.before_images": (
-        "Records before an update, or as created.",
+        "Records before an update, or after they were created.",
         {
             "batch VARCHAR": _BATCH,
             "number BIGINT": _NUMBER,
@@ -336,11 +341,11 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         },
     ),
 }
-"""By table: what it holds, and for each column, named with its type, what it means."""
+"""By table: its description and, by column with type, the description of each column."""
 
 
 def column_types(table: str) -> dict[str, str]:
-    """The types of a table's columns, by name."""
+    """Return the types of a table's columns, by name."""
     return _types(OWN_TABLES[table][1])
 
 
@@ -349,9 +354,9 @@ def _types(texts: Mapping[str, str]) -> dict[str, str]:
 
 
 class TableRows(Generic[T]):
-    """The rows of one table as values of a dataclass, whose fields are columns of it.
+    """Rows of one table as values of a dataclass whose fields are columns.
 
-    `texts` are the table's columns, as in `OWN_TABLES`, for a table that is not there.
+    `texts` are the columns, as in `OWN_TABLES`, for a table that is not declared there.
     """
 
     def __init__(self, kind: type[T], table: str, texts: Mapping[str, str] | None = None) -> None:
@@ -362,19 +367,19 @@ class TableRows(Generic[T]):
 
     @property
     def selected(self) -> str:
-        """The columns as what follows SELECT; `read` takes a row of these."""
+        """The columns for a SELECT; `read` parses a row of them."""
         return ", ".join(
             f"epoch_us({quoted(name)})" if type == "TIMESTAMPTZ" else quoted(name)
             for name, type in self._types.items()
         )
 
     def read(self, row: Sequence[Any]) -> T:
-        """The value that a selected row stands for."""
+        """Return the value of a selected row."""
         pairs = zip(self._types.items(), row, strict=True)
         return self._kind(**{name: _read(value, type) for (name, type), value in pairs})
 
     def insert(self, connection: duckdb.DuckDBPyConnection, value: T, **more: object) -> None:
-        """Insert the value as a row; `more` are columns that are no fields of it."""
+        """Insert the value as a row; `more` are columns that are not fields of it."""
         values = {**more, **{name: getattr(value, name) for name in self._types}}
         connection.execute(
             f"INSERT INTO {self._table} ({', '.join(map(quoted, values))}) "

@@ -1,6 +1,6 @@
-"""Landing: list items and records as rows, tombstones and the queue.
+"""Landing: loads list items and records as rows, and writes tombstones and the queue.
 
-They use an open connection, for one stream; the caller begins and ends the transaction.
+All functions use an open connection, for one stream; the caller begins and ends the transaction.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from connector.warehouse.schema import PARTS_TABLE, columns, part_columns
 
 @dataclass(frozen=True, slots=True)
 class LandedCounts:
-    """Rows of one commit by fate: `listed` by lists alone, the others by details."""
+    """Number of rows of one commit: `listed` by lists only, the others by details."""
 
     listed: int = 0
     new: int = 0
@@ -50,7 +50,7 @@ class LandedCounts:
 
 
 class LandingTable:
-    """One stream's rows in its landing table, over an open connection."""
+    """Rows of one stream in its landing table, over an open connection."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, stream: Stream) -> None:
         self._connection = connection
@@ -65,7 +65,7 @@ class LandingTable:
     def land(
         self, what: Commit, run_id: str, at: datetime
     ) -> tuple[LandedCounts, tuple[Event, ...]]:
-        """Carry out a commit except its bookmark; returns the rows' fates and events."""
+        """Write a commit except its bookmark; return the row counts and the events."""
         listed, events = self._land_items(what.items, run_id, at)
         records, more = self._land_records(what.records, run_id)
         deleted, tombstones = self._mark_deleted(what.gone, run_id)
@@ -77,19 +77,19 @@ class LandingTable:
     def _land_items(
         self, items: tuple[Resource, ...], run_id: str, at: datetime
     ) -> tuple[int, tuple[Event, ...]]:
-        """Insert and queue rows for ids that are new.
+        """Insert and queue rows for new ids.
 
-        A list item never changes a row that a detail filled; the history keeps the difference.
+        A list item never changes a row with a detail; the history stores the difference.
         """
         if not items:
             return 0, ()
-        # A page can show an id twice if records moved while it was made; the last item counts.
+        # A page can show an id twice if records moved during the request; the last item counts.
         distinct: dict[str, Resource] = {item.id: item for item in items}
         created = [item.created_at for item in distinct.values()]
         stored = stored_rows(self._connection, self._stream.resource, distinct, created)
         edits = self._history.add_listed(distinct, stored, at)
         rows = RowBatch(self._columns)
-        # A newer list item replaces an older one, and never a detail.
+        # A newer list item replaces an older one, but never a detail.
         unread = [id for id in edits.begun if id not in stored or not stored[id].is_hydrated]
         for id in unread:
             own = self._own_columns(run_id, seen_at=distinct[id].served_at or at)
@@ -106,14 +106,14 @@ class LandingTable:
         table = rows.table()
         self._insert(table)
         self._history.write(edits, stored, table, run_id)
-        # A list that shows a deleted record again is accepted only after a detail read.
+        # A deleted record that a list shows again is only restored after a detail.
         reappeared = {id: "reappeared" for id, row in stored.items() if row.is_deleted}
         listed = {id: "listed" for id in distinct if id not in stored}
         self._enqueue(listed | reappeared, created)
         return len(distinct) - len(stored), _events(rows)
 
     def _set_moments(self, what: str, moments_at: Mapping[int, datetime]) -> None:
-        """Set columns of the rows at these places, to the `stage.at` of each."""
+        """Set a timestamp column of the rows with these row ids."""
         if not moments_at:
             return
         stage = places_table(moments_at, at=moments(moments_at.values()))
@@ -126,7 +126,7 @@ class LandingTable:
     def _land_records(
         self, records: tuple[Found, ...], run_id: str
     ) -> tuple[LandedCounts, tuple[Event, ...]]:
-        """Replace rows of records that were read; unchanged ones get new times only."""
+        """Replace the rows of records that were read; unchanged rows only get new timestamps."""
         if not records:
             return LandedCounts(), ()
         distinct: dict[str, Found] = {each.record.id: each for each in records}
@@ -156,7 +156,7 @@ class LandingTable:
         return fates, _events(rows)
 
     def _land_parts(self, records: list[Found], run_id: str) -> None:
-        """Replace the parts that details hold: the fields of content types (API 2.6)."""
+        """Replace the parts of details: the fields of content types (API 2.6)."""
         parts = [f for f in self._stream.resource.detail_fields if f.kind is Kind.PARTS]
         for declared in parts:
             rows = RowBatch(part_columns())
@@ -172,7 +172,7 @@ class LandingTable:
             self._insert(rows.table(), name)
 
     def _mark_deleted(self, gone: Mapping[str, Gone], run_id: str) -> tuple[int, tuple[Event, ...]]:
-        """Mark rows as deleted, with an event for each; rows marked before stay."""
+        """Mark rows as deleted, with an event for each, unless they are already marked."""
         if not gone:
             return 0, ()
         stored = stored_rows(self._connection, self._stream.resource, gone)
@@ -204,7 +204,7 @@ class LandingTable:
             )
 
     def _note_unread(self, unread: Mapping[str, Unread], run_id: str, at: datetime) -> None:
-        """Note at queued ids that reading them failed: why, and in how many runs so far."""
+        """Store with queued ids why they could not be read, and in how many runs."""
         if not unread:
             return
         stage = ids_table(
@@ -255,7 +255,7 @@ class LandingTable:
     def _own_columns(
         self, run_id: str, *, seen_at: datetime, hydrated_at: datetime | None = None
     ) -> dict[str, Any]:
-        """The connector's own columns of a row."""
+        """Return the connector's own columns of a row."""
         return {
             "_content_type_id": self._stream.parent,
             "_hydrated_at": hydrated_at,
@@ -276,22 +276,20 @@ def _events(rows: RowBatch) -> tuple[Event, ...]:
 
 
 # -- Erased people ---------------------------------------------------------------------------------
-# Personal data of people who were erased is removed from an answer before it lands.
-#
-# It is also removed before an answer is compared with its row: otherwise an unchanged answer would
-# look like a change.
+# Personal data of erased people is removed from a response before it is loaded, and before it is
+# compared with its row. Otherwise an unchanged response would look like a change.
 
 
 SUPPRESSED = "suppressed"
-"""Kind of the event of such a removal."""
+"""Kind of the event for such a removal."""
 
 
 def without_erased(
     connection: duckdb.DuckDBPyConnection, stream: Stream, what: Commit, folder: Path
 ) -> Commit:
-    """Commit without the personal data of people who were erased.
+    """Return the commit without the personal data of erased people.
 
-    It gets an event for each such record that is new or changed. Raises a `WarehouseError`.
+    Adds an event for each such record that is new or changed. Raises a `WarehouseError`.
     """
     if not what.items and not what.records:
         return what
@@ -328,7 +326,7 @@ def _suppressions(
 def query_without_erased(
     wanted: pull_commands.Query[Any], folder: Path
 ) -> pull_commands.Query[Any]:
-    """Query whose answers are as they would land. Raises a `WarehouseError`."""
+    """Return the query with its responses as they would be loaded. Raises a `WarehouseError`."""
     if not isinstance(wanted, pull_commands.DifferingFields):
         return wanted
     suppressed = SuppressionList.of(folder)

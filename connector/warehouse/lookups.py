@@ -1,8 +1,8 @@
-"""Lookups of a spreadsheet's checks in the landing, answered from the work file.
+"""Lookups in the work file for the checks of a spreadsheet.
 
-The file is kept open from one question to the next until another process waits for it. Values are
-written into the statements, and results are taken as Arrow: a table that is lent to DuckDB, as a
-parameter, would make it import pandas.
+The file stays open between queries until another process waits for it. Values are written into the
+statements, and results are read as Arrow: passing a table as a parameter would make DuckDB import
+pandas.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from connector.warehouse.schema import PARTS_TABLE
 from connector.warehouse.warehouse import Warehouse
 
 IDS_MAX = 20
-"""As many ids as are returned of records that all have the same values."""
+"""Maximum number of ids that are returned for the same values."""
 
 _ROWS_AT_ONCE = 5_000
 
 
 class WarehouseLookups:
-    """Questions to one account's landing; a context, at whose end the file is let go.
+    """Lookups in one account's landing tables. A context manager that releases the file at its end.
 
-    `fold` brings texts that mean the same into one form. `seen_at` is the time as of which landed
-    records are `seen`. Every method raises a `WarehouseError` where the file cannot be read.
+    `fold` converts texts with the same meaning to one form. `seen_at` is the time at which the user
+    saw the records. Every method raises a `WarehouseError` if the file cannot be read.
     """
 
     def __init__(
         self, warehouse: Warehouse, fold: Callable[[str], str], seen_at: datetime | None = None
     ) -> None:
-        # One of its own: how long it is kept open is no one else's affair.
+        # A separate instance, so that other parts can close the file independently.
         self._warehouse, self._fold = Warehouse(warehouse.folder), fold
         self._seen_at = seen_at
         self._open = ExitStack()
@@ -60,7 +60,7 @@ class WarehouseLookups:
         self._open.close()
 
     def release(self) -> None:
-        """Close the file, if it is open; the next question opens it again."""
+        """Close the file if it is open; the next query opens it again."""
         self._warehouse.release()
 
     def ids(
@@ -70,18 +70,18 @@ class WarehouseLookups:
         values: Sequence[tuple[Any, ...]],
         parent: str | None = None,
     ) -> Sequence[tuple[str, ...]]:
-        """For each tuple of values, ids of the live records whose `fields` have them.
+        """Return, for each tuple of values, the ids of the live records whose `fields` equal them.
 
-        They are at most `IDS_MAX`, as of when these fields were first asked for. Values are as a
-        body has them; `parent` is the slug or id of a content type. Raises `UnknownName` for a
-        resource or a field that is not there.
+        At most `IDS_MAX` ids are returned, as of the first query for these fields. Values are as in
+        a request body; `parent` is the slug or id of a content type. Raises `UnknownName` for an
+        unknown resource or field.
         """
         index = self._index(resource, tuple(fields), parent)
         self._warehouse.release_if_requested()
         return [index.ids(each) for each in values]
 
     def landed(self, resource: str, ids: Collection[str]) -> dict[str, LandedRecord]:
-        """Return the loaded records with these ids, deleted ones included."""
+        """Return the loaded records with these ids, including deleted ones."""
         name, wanted = quoted(declaration(resource).name), ", ".join(map(literal, ids))
         if not wanted:
             return {}
@@ -89,7 +89,7 @@ class WarehouseLookups:
             rows = connection.execute(
                 "SELECT id, _record::VARCHAR, _hydrated_at IS NOT NULL, _deleted_at IS NOT NULL "
                 f"FROM landing.{name} WHERE rowid IN "
-                # Found by their ids first: the records of all other rows are not read then.
+                # The ids are filtered first, so that other rows' records are not read.
                 f"(SELECT rowid FROM landing.{name} WHERE id IN ({wanted}))"
             ).fetchall()
             seen = dict(self._find_landed(connection, name, wanted))
@@ -104,7 +104,7 @@ class WarehouseLookups:
         if self._seen_at is None:
             return
         at = f"make_timestamptz({to_microseconds(self._seen_at)})"
-        # Our own clock: the server's times are of whole seconds, and its clock may be off.
+        # The local clock: server times are whole seconds, and the server clock may be wrong.
         rows = connection.execute(
             f"SELECT id, arg_max(_record::VARCHAR, _version) FROM history.{name} "
             f"WHERE id IN ({wanted}) AND _hydrated_at IS NOT NULL "
@@ -114,7 +114,7 @@ class WarehouseLookups:
             yield id, json.loads(record)
 
     def has_records(self, resource: str) -> bool:
-        """Whether any record of the resource was ever landed."""
+        """Return True if any record of the resource was ever loaded."""
         if not self._held.get(resource):
             name = quoted(declaration(resource).name)
             with self._reading() as connection:
@@ -123,7 +123,7 @@ class WarehouseLookups:
         return self._held[resource]
 
     def proven_at(self, resource: str) -> datetime | None:
-        """The time up to which the resource is proven; None where it is not."""
+        """Return the time up to which the resource is verified; None if it is not."""
         with self._reading() as connection:
             ((moment,),) = connection.execute(
                 f"SELECT {PROVEN_AT} FROM sync.bookmarks WHERE resource = {literal(resource)}"
@@ -131,7 +131,7 @@ class WarehouseLookups:
         return from_microseconds(moment)
 
     def content_fields(self, content_type: str) -> tuple[ContentTypeField, ...] | None:
-        """The fields of the content type of that slug or id; None if none is landed."""
+        """Return the fields of the content type with that slug or id; None if it is not loaded."""
         ids = _type_ids(content_type)
         with self._reading() as connection:
             types = connection.execute(ids).fetchall()
@@ -173,7 +173,7 @@ class WarehouseLookups:
 
 
 def _type_ids(content_type: str) -> str:
-    """A query: the ids of the content type of that slug or id."""
+    """Return a query for the ids of the content type with that slug or id."""
     given = literal(content_type)
     return (
         "SELECT id FROM landing.content_types WHERE _deleted_at IS NULL"
@@ -184,21 +184,21 @@ def _type_ids(content_type: str) -> str:
 class _ValueIndex:
     """Ids by the values of some fields: sorted digests, in flat arrays.
 
-    A million records take some 60 MB. Two values with one digest of 64 bits would be taken for
-    one; among a million that happens once in some thirty million times.
+    A million records take about 60 MB. Among a million values, two have the same 64-bit digest in
+    one of about thirty million cases.
     """
 
     def __init__(self, fields: tuple[Field, ...], fold: Callable[[str], str]) -> None:
         self._fold = fold
         self._texts = [_moment_text if f.kind is Kind.DATETIME else str for f in fields]
         self._digests = array("q")
-        # With nothing at all to put together, Arrow would import pandas.
+        # Without any array, Arrow would import pandas.
         self._parts: list[pa.Array] = [pa.nulls(0, pa.string())]
         self._sorted: Any = None
         self._ids: Any = None
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Take in rows of an id and texts, all of them there."""
+        """Add rows of an id and texts, without nulls."""
         fold = self._fold
         ids, *columns = rows.columns
         texts = [column.to_pylist() for column in columns]
@@ -208,7 +208,7 @@ class _ValueIndex:
         self._parts.append(ids)
 
     def close(self) -> None:
-        """Take in no more, and be ready to be asked."""
+        """Sort the index for queries; no rows can be added afterwards."""
         digests = pa.Array.from_buffers(
             pa.int64(), len(self._digests), [None, pa.py_buffer(self._digests)]
         )
@@ -219,7 +219,7 @@ class _ValueIndex:
         self._digests, self._parts = array("q"), []
 
     def ids(self, values: Sequence[Any]) -> tuple[str, ...]:
-        """The ids of the records that have these values, as a body has them."""
+        """Return the ids of the records with these values, as in a request body."""
         fold, held = self._fold, self._sorted
         pairs = zip(self._texts, values, strict=True)
         digest = hash("\x1f".join([fold(text(value)) for text, value in pairs]))
@@ -236,7 +236,7 @@ def _moment_text(value: Any) -> str:
 
 
 def _as_text(field: Field) -> str:
-    """An SQL expression: the column as text."""
+    """Return an SQL expression for the column as text."""
     if field.kind is Kind.DATETIME:
         return f"epoch_us({quoted(field.name)})::VARCHAR"
     return f"{quoted(field.name)}::VARCHAR"

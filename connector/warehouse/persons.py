@@ -1,9 +1,9 @@
-"""Persons in the work file: rows that describe them, and what remains of these.
+"""Personal data in the work file: finds and removes the rows of a person.
 
-They use an open connection; the caller begins and ends the transaction. A row stays where it
-is, with its ids, states, dates and sources, so that counts stay as they were; fields that describe
-the person become null, `_record` loses them, and `sync.erased` names the row. Texts of other
-people's records stay, and are listed.
+All functions use an open connection; the caller begins and ends the transaction. A removed row
+stays as an anonymous row, with its ids, statuses, dates and sources, so that counts do not change.
+Fields that describe the person become null and are removed from `_record`, and `sync.erased` names
+the row. Texts in other people's records stay and are listed.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from connector.warehouse.rows import as_json
 _SCHEMAS = ("landing", "history")
 _BATCH = 1000
 _SIGNS = "' -()./'"
-"""Signs between the digits of a telephone number, as an SQL literal."""
+"""Separators between the digits of a telephone number, as an SQL literal."""
 
 Record = tuple[str, dict[str, Any]]
-"""A version of a record, with its resource."""
+"""Version of a record, with its resource."""
 
 
 @dataclass(frozen=True, slots=True)
 class CurrentErasure:
-    """Name and time of the erasure under way."""
+    """Name and time of the erasure in progress."""
 
     erasure: str
     at: datetime
@@ -55,10 +55,10 @@ class CurrentErasure:
 
 @dataclass(slots=True)
 class PersonRows:
-    """Rows of each table that hold a person.
+    """Rows of each table that describe a person.
 
-    `fields` are the fields of each record that an erasure removes, by resource and id, and
-    `mentions` the texts that name the person and stay.
+    `fields` are the fields of each record that an erasure removes, by resource and id. `mentions`
+    are texts that name the person and stay.
     """
 
     rows: Counter[str] = field(default_factory=Counter)
@@ -67,7 +67,7 @@ class PersonRows:
 
 
 def find_versions(connection: duckdb.DuckDBPyConnection, person: Person) -> Iterator[Record]:
-    """Every version of every record with an identifier of the person in a declared field."""
+    """Yield every version of every record with an identifier of the person in a declared field."""
     for resource in CATALOG.values():
         for schema in _SCHEMAS:
             where = _known_by(resource, person)
@@ -76,7 +76,7 @@ def find_versions(connection: duckdb.DuckDBPyConnection, person: Person) -> Iter
 
 
 def find_by_name(connection: duckdb.DuckDBPyConnection, name: str) -> Iterator[Record]:
-    """Every version of every record of a person with this first, last or full name."""
+    """Yield every version of every record of a person with this first, last or full name."""
     words = [literal(each) for each in name.lower().split()]
     for resource in CATALOG.values():
         parts = [each for group in resource.subjects if group.is_whole for each in group.names]
@@ -93,7 +93,10 @@ def find_by_name(connection: duckdb.DuckDBPyConnection, name: str) -> Iterator[R
 
 
 def known_rows(path: Path, person: Person) -> Counter[str]:
-    """Rows with an identifier of the person, by published table. Raises a `WarehouseError`."""
+    """Count the rows with an identifier of the person, by published table.
+
+    Raises a `WarehouseError`.
+    """
     found: Counter[str] = Counter()
     with open_snapshot(path) as ask:
         columns: dict[str, list[str]] = {}
@@ -112,7 +115,7 @@ def known_rows(path: Path, person: Person) -> Counter[str]:
 
 
 def is_identifier(column: str, person: Person) -> Iterator[str]:
-    """Conditions under which a text column is an address or a number of the person."""
+    """Yield conditions under which a text column is an address or number of the person."""
     name = quoted(column)
     yield from _is_one_of(f"lower(trim({name}))", person.emails)
     yield from _is_one_of(_profile(name), person.profiles)
@@ -124,7 +127,7 @@ def is_identifier(column: str, person: Person) -> Iterator[str]:
 def remove_listed_persons(
     connection: duckdb.DuckDBPyConnection, suppressed: SuppressionList, erasure: str, at: datetime
 ) -> bool:
-    """Take everybody on the list of erased people out of every table; True if the file changed."""
+    """Remove all people on the list of erased people; return True if the file changed."""
     noticing = SuppressionFilter(suppressed)
     for resource, record in every_version(connection):
         without_person(CATALOG[resource], record, noticing)
@@ -134,7 +137,7 @@ def remove_listed_persons(
 
 
 def every_version(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every version of every record that the file holds, with its resource."""
+    """Yield every version of every record in the file, with its resource."""
     for resource in CATALOG.values():
         for schema in _SCHEMAS:
             name = f"{schema}.{quoted(resource.name)}"
@@ -148,7 +151,7 @@ def every_version(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, 
 def remove_person(
     connection: duckdb.DuckDBPyConnection, person: Person, erasing: CurrentErasure | None
 ) -> PersonRows:
-    """Take the person out of every table; without `erasing` nothing is written."""
+    """Remove the person from every table; without `erasing`, only search."""
     found = PersonRows()
     for resource in CATALOG.values():
         for schema in _SCHEMAS:
@@ -168,7 +171,7 @@ def remove_person(
                     if schema == "landing" and owned_groups(resource.name, record, person):
                         _mark_redacted(connection, resource.name, record["id"], erasing)
             found.mentions.update(_mentions(connection, schema, resource, person))
-    # A text that is still there is listed once.
+    # Each remaining text is listed once.
     now = {(each.row, each.field) for each in found.mentions if not each.is_past}
     found.mentions = {e for e in found.mentions if not e.is_past or (e.row, e.field) not in now}
     for table, column in _own_texts(connection):
@@ -180,7 +183,7 @@ def remove_person(
 def _rows(
     connection: duckdb.DuckDBPyConnection, schema: str, resource: Declaration, where: Iterable[str]
 ) -> list[tuple[int, dict[str, Any]]]:
-    """Rows that any of the conditions selects: their numbers and records."""
+    """Return the row ids and records of rows that any of the conditions selects."""
     conditions = " OR ".join(where)
     if not conditions:
         return []
@@ -192,9 +195,9 @@ def _rows(
 
 
 def _known_by(resource: Declaration, person: Person) -> Iterator[str]:
-    """Conditions on the declared fields that hold identifiers of people."""
+    """Yield conditions on the declared fields that identify people."""
     subjects = subjects_of(resource.name)
-    # The API takes some fields in requests alone, and never shows them.
+    # The API accepts some fields only in requests and never shows them.
     shown = {each.name: each for each in resource.detail_fields}
     urls = {name for name, each in shown.items() if subjects and each.format == "url"}
     columns: tuple[tuple[str, set[str], frozenset[str]], ...] = (
@@ -222,7 +225,7 @@ def _profile(name: str) -> str:
 
 
 def _may_name(column: str, person: Person) -> Iterator[str]:
-    """Conditions under which a text may name the person; the text is checked afterwards."""
+    """Yield conditions under which a text may name the person; the text is checked later."""
     text = f"lower(CAST({quoted(column)} AS VARCHAR))"
     words = {max(each.split(), key=len) for each in person.names if each}
     for each in sorted({*person.emails, *person.profiles, *words}):
@@ -234,7 +237,7 @@ def _may_name(column: str, person: Person) -> Iterator[str]:
 def _mentions(
     connection: duckdb.DuckDBPyConnection, schema: str, resource: Declaration, person: Person
 ) -> Iterator[Mention]:
-    """Texts that name the person and that no erasure removes."""
+    """Yield texts that name the person and that an erasure does not remove."""
     table = f"{schema}.{resource.name}"
     for _, record in _rows(connection, schema, resource, _may_name("_record", person)):
         gone = removed_fields(resource, record, person)
@@ -260,7 +263,7 @@ def _replace(
 def _mark_redacted(
     connection: duckdb.DuckDBPyConnection, resource: str, id: str, erasing: CurrentErasure
 ) -> None:
-    """Say of a row that it is what remains."""
+    """Record that the row was anonymized."""
     values = ", ".join(map(literal, (resource, id, erasing.erasure)))
     known = f"resource = {literal(resource)} AND id = {literal(id)}"
     connection.execute(f"DELETE FROM sync.erased WHERE {known}")
@@ -271,7 +274,7 @@ def _mark_redacted(
 
 
 def _own_texts(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
-    """Text columns of the connector's own tables."""
+    """Return text columns of the connector's own tables."""
     return connection.execute(
         "SELECT schema_name || '.' || table_name, column_name FROM duckdb_columns() "
         "WHERE NOT internal AND database_name = current_database() "
@@ -288,7 +291,7 @@ def _remove_texts(
     *,
     writes: bool,
 ) -> None:
-    """Remove the texts of the connector's own table that name the person."""
+    """Remove texts of the connector's own table that name the person."""
     where = " OR ".join(_may_name(column, person))
     if not where:
         return
@@ -301,11 +304,11 @@ def _remove_texts(
                 _replace(connection, table, rowid, {column: MARK})
 
 
-# -- Overdue ---------------------------------------------------------------------------------------
-# Records whose time is over, by a time of theirs and the values of their choices.
+# -- Overdue records -------------------------------------------------------------------------------
+# Records whose retention period has expired, by a timestamp and the values of choice fields.
 #
-# Who is placed is excepted, whatever a rule says: the placement is still under way, or fees and
-# guarantees hang on it. Functions over an open connection; nothing here writes.
+# A placed candidate is always excluded: the placement continues, or fees and guarantees depend on
+# it. These functions only read.
 
 
 _PLACED = (
@@ -315,12 +318,12 @@ _PLACED = (
     " AND booking_type IN ('contract', 'permanent')"
     " AND coalesce(status, '') NOT IN ('draft', 'cancelled') AND candidate_id IS NOT NULL)",
 )
-"""Signs that a candidate is placed (API 2.2, 2.4)."""
+"""Conditions that show that a candidate is placed (API 2.2, 2.4)."""
 
 
 @dataclass(frozen=True, slots=True)
 class OverdueRecords:
-    """The ids that are due, and how many are not: excepted, or without a date."""
+    """Ids of overdue records, and the numbers of excluded records and records without a date."""
 
     ids: tuple[str, ...]
     excepted: int
@@ -334,9 +337,9 @@ def find_overdue(
     cutoff: datetime,
     conditions: Sequence[tuple[str, tuple[str, ...]]],
 ) -> OverdueRecords:
-    """Records that fulfil the conditions, and whose `field` is not after `cutoff`.
+    """Return records that meet the conditions and whose `field` is not after `cutoff`.
 
-    Those that were erased before are left out.
+    Erased records are not included.
     """
     placed = " OR ".join(f"coalesce({each}, FALSE)" for each in _PLACED)
     is_placed = placed if resource == "candidates" else "FALSE"
@@ -351,7 +354,7 @@ def find_overdue(
     return OverdueRecords(
         ids=tuple(id for id, is_excepted in dated if not is_excepted),
         excepted=sum(is_excepted for _, is_excepted in dated),
-        # A record that was never deleted is not one whose deletion has no date.
+        # A live record is not one whose date of deletion is missing.
         undated=0 if field == "_deleted_at" else len(rows) - len(dated),
     )
 

@@ -1,4 +1,4 @@
-"""Queries of a published file: read-only, and closed before the answer is used."""
+"""Queries of a published file: read-only, and closed before the result is used."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class QueryResult:
 
 @contextmanager
 def reading(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection that reads the file as it is now, in UTC.
+    """Open a connection that reads the current file, in UTC.
 
-    DuckDB gives every `connect` to a path the file that this process has open there already, which
-    may have been replaced since; what is attached to another database is opened again.
+    If this process has the path open, DuckDB's `connect` would return that file, which may have
+    been replaced since. A file attached to another database is opened again.
     """
     with naming_errors(path), duckdb.connect(":memory:") as connection:
         name = quoted(path.name.partition(".")[0])
@@ -64,32 +64,32 @@ def restricted(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def query(path: Path, sql: str) -> QueryResult:
-    """Result of one query. Raises a `WarehouseError` if the file cannot be read."""
+    """Run one query. Raises a `WarehouseError` if the file cannot be read."""
     with reading(path) as connection:
         return _answer(connection, sql)
 
 
 @contextmanager
 def open_snapshot(path: Path) -> Iterator[Callable[[str], QueryResult]]:
-    """Queries of the file, all as of one time: later publications are not seen.
+    """Open a snapshot of the file for several queries; later publications are not visible.
 
-    Raises a `WarehouseError` for a file that is not there or cannot be read.
+    Raises a `WarehouseError` if the file is missing or cannot be read.
     """
     with reading(path) as connection:
         yield lambda sql: _answer(connection, sql)
 
 
 def tables(path: Path) -> tuple[str, ...]:
-    """Tables and views of the file as `schema.table`, those for analysts first.
+    """Return tables and views of the file as `schema.table`, tables for analysts first.
 
     Raises a `WarehouseError`.
     """
     with reading(path) as connection:
-        return _tables(connection)
+        return tables_in(connection)
 
 
 def to_arrow(path: Path, sql: str) -> pa.Table:
-    """Result of one query, in columns.
+    """Return the result of one query as an Arrow table.
 
     Raises `Misused` for a query that DuckDB refuses, and a `WarehouseError`.
     """
@@ -101,19 +101,19 @@ def to_arrow(path: Path, sql: str) -> pa.Table:
 
 
 def read_table(path: Path, table: str) -> pa.Table:
-    """A table or view of the file, whole.
+    """Return a whole table or view of the file.
 
-    Raises `UnknownName` for one that is not there, and a `WarehouseError`.
+    Raises `UnknownName` for an unknown table, and a `WarehouseError`.
     """
     with reading(path) as connection:
-        known = _tables(connection)
+        known = tables_in(connection)
         if table not in known:
             raise UnknownName("table of the published file", table, known)
         return connection.execute(f"SELECT * FROM {_quoted(table)}").to_arrow_table()
 
 
 def write_parquet(path: Path, targets: Mapping[str, Path]) -> None:
-    """Write tables of the file to Parquet files, all as of one time.
+    """Write tables of the file to Parquet files, all from one snapshot.
 
     Raises `DiskFull` or another `WarehouseError`.
     """
@@ -131,7 +131,8 @@ def _answer(connection: duckdb.DuckDBPyConnection, sql: str) -> QueryResult:
     return QueryResult(columns, tuple(cursor.fetchall()))
 
 
-def _tables(connection: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
+def tables_in(connection: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
+    """Tables and views of an open file as `schema.table`, those for analysts first."""
     found = connection.execute(
         "SELECT schema_name, table_name FROM duckdb_tables() WHERE NOT internal UNION ALL "
         "SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal ORDER BY ALL"

@@ -1,15 +1,14 @@
-"""Commands: everything that a pull asks its driver to do, as plain values.
+"""Commands of a pull, as plain values.
 
-A pull is a generator. It decides what is needed and yields a command; its driver performs the
-command and sends the answer back:
+A pull is a generator. It decides what it needs and yields a command; the executor performs the
+command and sends the result back:
 
     page = yield from ListPage(1, "updated_at", "desc")     # a step
-    command = steps.send(answer)                            # its driver
+    command = steps.send(result)                            # the executor
 
-An error that ends the pull is thrown into the steps, which may commit before it ends.
-
-So the same steps run over HTTP and DuckDB (`pulls/pull_executor.py`), and in the simulator over a
-store, a clock and faults. The type of a command's answer is its type parameter.
+An error that ends the pull is thrown into the steps, which may commit before they end. The same
+steps run over HTTP and DuckDB (`pulls/pull_executor.py`), and in a simulator. The type of a
+command's result is its type parameter.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ Purpose = Literal["pull", "sweep", "scrub"]
 
 BATCH_RECORDS_MAX = 1_000
 BATCH_SECONDS_MAX = 3.0
-"""Largest batch of one commit, which bounds what a crash costs of paid requests."""
+"""Maximum size of one commit, which limits the requests that a crash repeats."""
 
 UNREAD_MAX, UNREAD_AMONG = 5, 100
-"""A resource is given up for the run when more than 5 of its last 100 details failed."""
+"""A resource fails for the run if more than 5 of its last 100 details failed."""
 
 
 class EngineCommand(Generic[T_co]):
-    """Command that an executor performs and answers with a `T`."""
+    """Command that an executor performs, with a result of type `T`."""
 
     __slots__ = ()
 
@@ -47,20 +46,20 @@ class EngineCommand(Generic[T_co]):
 
 
 class Query(EngineCommand[T_co]):
-    """Query of the stream's landed rows."""
+    """Query of the stream's loaded rows."""
 
     __slots__ = ()
 
 
 Steps = Generator[EngineCommand[Any], Any, T]
-"""Generator that yields commands and ends with a `T`: steps of a pull."""
+"""Steps of a pull: a generator that yields commands and returns a `T`."""
 
 # -- The API -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The detail of a record, as of `served_at`."""
+    """Detail of a record, as of `served_at`."""
 
     record: Resource
     served_at: datetime
@@ -75,9 +74,9 @@ class Gone:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """The detail could not be read, which proves nothing.
+    """Detail that could not be read, which proves nothing.
 
-    `reason` is an error's code, and `message` is a part of a sentence on it, without personal data.
+    `reason` is an error code, and `message` a part of a sentence without personal data.
     """
 
     reason: str
@@ -98,24 +97,24 @@ class ListPage(EngineCommand[Page[Resource]]):
 
 @dataclass(frozen=True, slots=True)
 class ReadRecords(EngineCommand[dict[str, Outcome]]):
-    """Read details concurrently, at least one; the driver may answer with fewer."""
+    """Read details concurrently, at least one; the executor may return fewer."""
 
     ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SpendFor(EngineCommand[None]):
-    """Count the requests from now on under a purpose."""
+    """Count requests from now on under a purpose."""
 
     purpose: Purpose
 
 
-# -- The landed rows -----------------------------------------------------------------------------
+# -- Loaded rows -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class LandedRow:
-    """State of a landed row; `read_at` is the server's time of its last detail."""
+    """State of a loaded row; `read_at` is the server time of its last detail."""
 
     updated_at: datetime | None
     read_at: datetime | None = None
@@ -125,7 +124,7 @@ class LandedRow:
 
 @dataclass(frozen=True, slots=True)
 class LandedRows(Query[dict[str, LandedRow]]):
-    """Landed rows of these ids; `created`, where given, makes the search faster."""
+    """Loaded rows with these ids; the optional `created` makes the search faster."""
 
     ids: tuple[str, ...]
     created: tuple[datetime | None, ...] = ()
@@ -133,14 +132,14 @@ class LandedRows(Query[dict[str, LandedRow]]):
 
 @dataclass(frozen=True, slots=True)
 class DifferingFields(Query[dict[str, tuple[str, ...]]]):
-    """Names of the fields in which answers differ from landed details, by id."""
+    """Names of the fields in which responses differ from loaded details, by id."""
 
     answers: tuple[Resource, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class CreatedBetween(Query[frozenset[str]]):
-    """Live ids whose `created_at` is strictly between times (None: no bound)."""
+    """Live ids whose `created_at` is strictly between two times (None: no bound)."""
 
     after: datetime | None
     before: datetime | None
@@ -156,7 +155,7 @@ class UpdatedBetween(Query[frozenset[str]]):
 
 @dataclass(frozen=True, slots=True)
 class UndatedIds(Query[tuple[str, ...]]):
-    """Ids of live rows, read before, with no `updated_at` or one after a time."""
+    """Ids of live rows with a detail and without `updated_at`, or with one after a time."""
 
     after: datetime
 
@@ -170,7 +169,7 @@ class LeastRecentlyRead(Query[tuple[str, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class NextQueued(Query[tuple[str, ...]]):
-    """At most `count` ids that wait to be read, newest first, leaving out `skip`."""
+    """At most `count` queued ids, newest first, except `skip`."""
 
     count: int
     skip: frozenset[str] = frozenset()
@@ -178,26 +177,26 @@ class NextQueued(Query[tuple[str, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class CountLive(Query[int]):
-    """Number of rows not known to be deleted, created before a time if given."""
+    """Number of live rows, optionally created before a time."""
 
     before: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TiedPages(Query[frozenset[int]]):
-    """Pages of live rows in order of creation that have one `created_at` throughout."""
+    """Pages of live rows in order of creation on which all rows have one `created_at`."""
 
     per_page: int
 
 
 @dataclass(frozen=True, slots=True)
 class CountQueued(Query[int]):
-    """Number of ids that wait to be read."""
+    """Number of queued ids."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Event for people to look up later; `detail` has no personal data."""
+    """Event to be shown later; `detail` contains no personal data."""
 
     kind: str
     detail: str
@@ -206,13 +205,16 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Commit(EngineCommand[None]):
-    """Commit everything here in one transaction, or nothing.
+    """Commit all of this in one transaction.
 
-    `items` land as rows that were only listed, and are queued, unless a row is there already;
-    `records` replace their rows and leave the queue; `gone` become tombstones and leave the queue;
-    `enqueue` maps ids to reasons; `unread` are noted at their ids in the queue, if they are queued;
-    `bookmark`, where given, replaces the stream's. With `ends_stream` the stream has no bookmark
-    any more.
+    Attributes:
+        items: List items. They are inserted and queued unless there is a row already.
+        records: Records that replace their rows and leave the queue.
+        gone: Records that become tombstones and leave the queue.
+        enqueue: Ids to queue, each with the reason.
+        unread: Errors of queued ids.
+        bookmark: New bookmark of the stream, if any.
+        ends_stream: True to remove the bookmark of the stream.
     """
 
     items: tuple[Resource, ...] = ()

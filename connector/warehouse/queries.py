@@ -1,6 +1,6 @@
-"""What the engines ask of the landing, answered from one stream's rows and queue.
+"""Queries of a pull, answered from one stream's rows and queue.
 
-Functions over an open connection; nothing here writes.
+All functions use an open connection and only read.
 """
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ from connector.warehouse.pull_commands import LandedRow
 from connector.warehouse.rows import as_json, differing_listed_names, differing_names, ids_table
 
 _QUEUED = "SELECT id FROM sync.queue WHERE resource = $resource AND parent = $parent"
-"""The stream's queue, as a statement; takes the parameters `resource` and `parent`."""
+"""Statement for the stream's queue, with the parameters `resource` and `parent`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExistingRow:
-    """A landed row, as a new answer needs it; lists may have shown it since.
+    """Loaded row, as needed to apply a new response.
 
-    `place` is the row's `rowid`, and `open_place` that of its open version, if it has one.
+    Attributes:
+        place: Row id of the row.
+        open_place: Row id of its open version, if it has one.
+        is_listed_since: True if a list has shown other values since the detail.
     """
 
     seen_at: datetime | None
@@ -40,20 +43,20 @@ class ExistingRow:
     is_listed_since: bool
 
     def shows(self, record: str) -> bool:
-        """Whether the row is this very answer, alive and whole, in whatever order of keys."""
+        """Return True if the row is live and its detail equals this record in any key order."""
         if not self.is_hydrated or self.is_deleted:
             return False
         if self.record == record:
             return True
-        # Another order of keys makes a text of the same length; most changes need no closer look.
+        # Another key order results in a text of the same length, so other lengths need no parsing.
         is_as_long = len(self.record) == len(record)
         return is_as_long and not differing_names(json.loads(self.record), json.loads(record))
 
 
 def created_between(created: Iterable[datetime | None]) -> str:
-    """A condition: that a row was created between the first and the last of these.
+    """Return a condition: a row was created between the first and the last of these times.
 
-    What lies beside each other in the table is then found without reading the rest of it.
+    Adjacent rows of the table are then found without reading the rest of it.
     """
     moments = [each for each in created if each is not None]
     if not moments:
@@ -68,10 +71,10 @@ def stored_rows(
     ids: Iterable[str],
     created: Iterable[datetime | None] = (),
 ) -> dict[str, ExistingRow]:
-    """The landed rows that are there under these ids.
+    """Return the loaded rows with these ids.
 
-    They are looked for near the times in `created` first, which is quick in a large table; all
-    that are not found there are looked for everywhere.
+    They are searched near the times in `created` first, which is fast in a large table, and then
+    everywhere.
     """
     name, left = quoted(resource.name), dict.fromkeys(ids)
     stored: dict[str, ExistingRow] = {}
@@ -80,7 +83,7 @@ def stored_rows(
             break
         with staged_table(connection, ids_table(left)):
             rows = connection.execute(
-                # Found by their ids first: the records of all other rows are not read then.
+                # The ids are filtered first, so that other rows' records are not read.
                 f"WITH found AS MATERIALIZED (SELECT id, rowid AS place FROM landing.{name} "
                 f"WHERE id IN (SELECT id FROM stage){where}) "
                 "SELECT id, stored.rowid, open.place, _record::VARCHAR, "
@@ -101,7 +104,7 @@ def stored_rows(
 
 
 def live_ids(connection: duckdb.DuckDBPyConnection, resource: str) -> tuple[str, ...]:
-    """Return ids of the live landed records, in order of creation."""
+    """Return ids of the live loaded records, in order of creation."""
     rows = connection.execute(
         f"SELECT id FROM landing.{quoted(resource)} WHERE _deleted_at IS NULL "
         "ORDER BY created_at, id"
@@ -112,7 +115,7 @@ def live_ids(connection: duckdb.DuckDBPyConnection, resource: str) -> tuple[str,
 def vanished_parents(
     connection: duckdb.DuckDBPyConnection, resource: Declaration
 ) -> tuple[str, ...]:
-    """Ids of parents that are not live and have live records, or a bookmark of their stream."""
+    """Return ids of deleted parents that have live records, or a bookmark of their stream."""
     parents, rows = quoted(resource.parent or ""), quoted(resource.name)
     found = connection.execute(
         f"SELECT parent FROM (SELECT _content_type_id AS parent FROM landing.{rows} "
@@ -125,7 +128,7 @@ def vanished_parents(
 
 
 class StreamQueries:
-    """One stream's rows, to be asked about, over an open connection."""
+    """Queries of one stream's rows, over an open connection."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, stream: Stream) -> None:
         self._connection = connection
@@ -134,7 +137,7 @@ class StreamQueries:
         self._parent = stream.parent or ""
 
     def answer(self, wanted: pull_commands.Query[Any]) -> Any:
-        """Answer a query, as its own docstring describes."""
+        """Run a query, as its docstring describes it."""
         match wanted:
             case pull_commands.LandedRows(ids, created):
                 found: Any = self._recall(ids, created)
@@ -163,14 +166,14 @@ class StreamQueries:
         return found
 
     def count_live(self, before: datetime | None) -> int:
-        """Rows not known to be deleted, created before a time if there is one."""
+        """Return the number of live rows, optionally created before a time."""
         bound = ""
         if before is not None:
             bound = f" AND created_at < make_timestamptz({to_microseconds(before)})"
         return self._count(f"SELECT count(*) FROM {self._live()}{bound}", {"parent": self._parent})
 
     def count_pending(self) -> int:
-        """Ids that wait to be read."""
+        """Return the number of queued ids."""
         return self._count(
             "SELECT count(*) FROM sync.queue WHERE resource = $resource AND parent = $parent",
             self._stream_parameters(),
@@ -211,7 +214,7 @@ class StreamQueries:
     ) -> frozenset[str]:
         statement = f"SELECT id FROM {self._live()}"
         parameters: dict[str, Any] = {"parent": self._parent}
-        # Bounds are written out, so that DuckDB passes over row groups that lie outside of them.
+        # Bounds are literals, so that DuckDB skips row groups outside of them.
         if after is not None:
             statement += f" AND {column} > make_timestamptz({to_microseconds(after)})"
         if before is not None:
@@ -248,7 +251,7 @@ class StreamQueries:
         )
 
     def _live(self) -> str:
-        """The stream's live rows, as what follows FROM; takes the parameter `parent`."""
+        """FROM clause for the stream's live rows, with the parameter `parent`."""
         mine = "_content_type_id = $parent" if self._stream.resource.parent else "$parent = ''"
         return f"{self._name} WHERE _deleted_at IS NULL AND {mine}"
 
@@ -265,7 +268,7 @@ class StreamQueries:
 
 
 def _differing(answer: Resource, landed: str) -> tuple[str, ...]:
-    """Names of fields of which an answer shows another value than the landed record."""
+    """Return the names of fields whose value in a response differs from the loaded record."""
     record = json.loads(landed)
     if not answer.is_item:
         return differing_names(record, json.loads(as_json(answer.raw)))

@@ -1,6 +1,6 @@
-"""Answers as rows: one Arrow table per batch, typed by the declaration.
+"""Conversion of responses to rows: one Arrow table per batch, typed by the declaration.
 
-Nothing that the API sent is lost here: what a column cannot hold stays in `_record`, and is told
+No received data is lost: a value that does not fit its column stays in `_record` and is reported
 once.
 """
 
@@ -29,7 +29,7 @@ ARROW_TYPES = {
     "TIMESTAMPTZ": pa.timestamp("us", tz="UTC"),
 }
 HALF_PAIR_MARK = "\ufffd"
-"""Character in place of half a surrogate pair."""
+"""Replacement of half a surrogate pair."""
 
 _VALUE_CHARACTERS_MAX = 60
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
@@ -38,7 +38,7 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a landing table: `field` is None for the connector's own."""
+    """Column of a landing table. `field` is None for the connector's own columns."""
 
     name: str
     type: str
@@ -48,7 +48,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Oddity:
-    """Something undeclared in an answer; it holds no personal data."""
+    """Undeclared part of a response, without personal data."""
 
     kind: str
     detail: str
@@ -56,7 +56,7 @@ class Oddity:
 
 @dataclass(slots=True)
 class RowBatch:
-    """A batch of rows to stage: column names to values, all of one length."""
+    """Batch of rows to stage: column names with values of equal length."""
 
     columns: tuple[Column, ...]
     values: dict[str, list[Any]] = field(init=False)
@@ -66,7 +66,7 @@ class RowBatch:
         self.values = {column.name: [] for column in self.columns}
 
     def add(self, record: Record, own: Mapping[str, Any]) -> None:
-        """Add a record; `own` are the connector's columns, `_record` where it is known."""
+        """Add a record; `own` are the connector's columns, and `_record` if it is known."""
         for column in self.columns:
             value: Any
             if column.name == "_record":
@@ -87,20 +87,20 @@ class RowBatch:
         return len(next(iter(self.values.values())))
 
     def table(self) -> pa.Table:
-        """The batch as an Arrow table, ready to be staged."""
+        """Return the batch as an Arrow table."""
         types = {column.name: ARROW_TYPES[column.type] for column in self.columns}
         return pa.table({n: pa.array(v, types[n]) for n, v in self.values.items()})
 
     def _note(self, column: Column, value: Any, problem: str) -> None:
         assert column.field is not None
-        # A choice is the platform's word and may be shown; any other value may be a person's.
+        # A choice is a value of the platform and may be shown; other values may be personal.
         shown = f" {value[:_VALUE_CHARACTERS_MAX]!r}" if column.field.values and value else ""
         kind = "unknown_value" if value is not None else "unreadable_value"
         self.oddities[Oddity(kind, f"{column.name}{shown} {problem}")] = None
 
 
 def column_value(field: Field, value: Any) -> tuple[Any, str | None]:
-    """Return what a field's column holds for a value of an answer, and a problem or None."""
+    """Return the column value for a value of a response, and a problem or None."""
     read, problem = field.read(value)
     if field.kind is Kind.VALUES and read is not None:
         return as_json(read), problem
@@ -108,45 +108,44 @@ def column_value(field: Field, value: Any) -> tuple[Any, str | None]:
 
 
 def as_json(value: Any) -> str:
-    """JSON as received: same keys, order and characters, but for half pairs."""
+    """Return the JSON as received: same keys, order and characters, without half surrogates."""
     return without_surrogates(_ENCODER.encode(value))
 
 
 def without_surrogates(text: str) -> str:
-    """The text with half surrogate pairs replaced: no column can hold one."""
+    """Return the text with half surrogate pairs replaced, because no column can store them."""
     return _HALF_PAIR.sub(HALF_PAIR_MARK, text)
 
 
 def ids_table(ids: Iterable[str], **columns: pa.Array) -> pa.Table:
-    """A table of ids, and of what goes with each."""
+    """Return a table of ids and further columns."""
     return pa.table({"id": pa.array(list(ids), pa.string()), **columns})
 
 
 def places_table(places: Iterable[int], **columns: pa.Array) -> pa.Table:
-    """A table of the `rowid` of rows, and of what goes with each."""
+    """Return a table of row ids and further columns."""
     return pa.table({"place": pa.array(list(places), pa.int64()), **columns})
 
 
 def moments(values: Iterable[datetime | None]) -> pa.Array:
-    """A column of timestamps in UTC."""
+    """Return a column of timestamps in UTC."""
     return pa.array(list(values), pa.timestamp("us", tz="UTC"))
 
 
-# -- Difference ------------------------------------------------------------------------------------
-# How two showings of one record differ: the one rule for what counts as a change.
+# -- Differences -----------------------------------------------------------------------------------
+# The rules for what counts as a change between two responses for one record.
 #
-# Two details differ in a field where its JSON differs, whatever the order of keys. A list item and
-# a detail are compared in the fields that both show, by their meaning, since lists may write a
-# value in another form. Lists document fewer values than details for some fields
-# (`Field.item_values`): where the detail has a value that a list cannot show, there is no
-# difference.
+# Two details differ in a field if its JSON differs, ignoring the order of keys. A list item and a
+# detail are compared in the fields that both contain, by their parsed values, because lists may
+# format a value differently. Lists document fewer values than details for some fields
+# (`Field.item_values`). If the detail has a value that a list cannot show, there is no difference.
 
 
 _SCALARS = (str, int, float, bool, type(None))
 
 
 def differing_names(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
-    """Names of fields whose JSON differs, in the order of `after`."""
+    """Return names of fields whose JSON differs, in the order of `after`."""
     names = (*after, *(name for name in before if name not in after))
     return tuple(name for name in names if not _is_same(before, after, name))
 
@@ -154,7 +153,7 @@ def differing_names(before: Mapping[str, Any], after: Mapping[str, Any]) -> tupl
 def differing_listed_names(
     declaration: Declaration, item: Mapping[str, Any], record: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    """Names of listed fields that a list item shows otherwise than the record."""
+    """Return names of listed fields whose value in a list item differs from the record."""
     return tuple(
         field.name
         for field in declaration.item_fields
@@ -167,14 +166,14 @@ def differing_listed_names(
 
 
 def can_list(field: Field, value: Any) -> bool:
-    """Whether a list can show the field with this value."""
+    """Return True if a list can show the field with this value."""
     return field.listed and (not field.item_values or value in field.item_values)
 
 
 def parsed_value(field: Field, value: Any) -> Any:
-    """Parse the value, whatever its form; None if it cannot be read."""
+    """Return the parsed value; None if it cannot be read."""
     read = field.read(value)[0]
-    # The landed side of a comparison went through a column, which holds no half pairs.
+    # The loaded value comes from a column, which contains no half surrogates.
     return without_surrogates(read) if isinstance(read, str) else read
 
 

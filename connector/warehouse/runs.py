@@ -1,7 +1,7 @@
-"""Records of runs and publications: what each did, and what it cost.
+"""Records of runs and publications: their results and costs.
 
-They use an open connection; the caller begins and ends the transaction. Nothing is counted
-here but events: the figures come from the run itself.
+All functions use an open connection; the caller begins and ends the transaction. Only events are
+counted here; other figures come from the run itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from connector.warehouse.schema import complete_tables
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One execution: its end has a name, and its cost is counted."""
+    """Record of one execution of a command: its outcome and its requests."""
 
     run_id: str
     command: str
@@ -43,14 +43,17 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class ResourceRun:
-    """One run's work on one resource: requests by kind, rows by result.
+    """Result of one run for one resource: requests by kind, and rows by result.
 
-    `proven` is whether the landing equals the API up to the new bookmark; `message` says why not.
-    `sweeps` and `scrubs` are those of the `requests` that looked for deletions, and that read
-    again what seems clean. `lateness_seconds` is how late a write may become visible by all that
-    was seen; `oldest_read_at` is when the live row was read whose reading is longest ago.
-    `anomalies` counts the run's events by kind, deletions left out; `month_share` is the part of
-    the month's requests, None where the plan's figure is not known.
+    Attributes:
+        proven: True if the local copy is verified up to the new bookmark.
+        message: Reason why it is not verified.
+        sweeps: Number of requests that searched for deletions.
+        scrubs: Number of requests that verified unchanged records.
+        lateness_seconds: Maximum delay before a write becomes visible, as observed so far.
+        oldest_read_at: Earliest time at which a live row was last read.
+        anomalies: Number of events by kind, except deletions.
+        month_share: Share of the monthly quota; None if the quota is unknown.
     """
 
     resource: str
@@ -84,19 +87,19 @@ _RUNS = TableRows(Run, "sync.runs")
 _RESOURCE_RUNS = TableRows(ResourceRun, "sync.run_resources")
 
 PROVEN_AT = "CASE WHEN bool_and(proven_at IS NOT NULL) THEN epoch_us(min(proven_at)) END"
-"""Of bookmarks: up to when a resource is proven, which is the least of its streams, and null while
+"""SQL for the time up to which a resource is verified: the earliest of its streams, and null while
 one of them was never loaded.
 """
 
 
 def write_run(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
-    """Insert the run, or replace it by how it ended."""
+    """Insert the run, or replace it at its end."""
     connection.execute("DELETE FROM sync.runs WHERE run_id = ?", [run.run_id])
     _RUNS.insert(connection, run)
 
 
 def begin_run(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
-    """Record that a run has begun; earlier ones that never ended are interrupted."""
+    """Record the start of a run; earlier runs without an end become interrupted."""
     connection.execute("UPDATE sync.runs SET outcome = 'interrupted' WHERE outcome IS NULL")
     write_run(connection, run)
 
@@ -104,16 +107,16 @@ def begin_run(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
 def write_resource_run(
     connection: duckdb.DuckDBPyConnection, run_id: str, done: ResourceRun
 ) -> None:
-    """Append what the run did with one resource."""
+    """Append the result of the run for one resource."""
     _RESOURCE_RUNS.insert(connection, done, run_id=run_id)
 
 
 def end_resource(
     connection: duckdb.DuckDBPyConnection, run_id: str, done: ResourceRun
 ) -> ResourceRun:
-    """Record what a run did with one resource; returns it with the run's events by kind.
+    """Store the result of a run for one resource; return it with the number of events by kind.
 
-    Deletions are left out of the events, since they have their own count.
+    Deletions are not among the events because they have their own count.
     """
     rows = connection.execute(
         "SELECT kind, count(*) FROM sync.events WHERE run_id = ? AND resource = ? "
@@ -126,7 +129,7 @@ def end_resource(
 
 
 def changed_since(connection: duckdb.DuckDBPyConnection, kind: str) -> int:
-    """Number of runs that changed a row since the last event of this kind, or ever."""
+    """Return the number of runs that changed a row since the last event of this kind."""
     ((count,),) = connection.execute(
         "SELECT count(DISTINCT run_id) FROM sync.run_resources JOIN sync.runs USING (run_id) "
         "WHERE new + changed + deleted > 0 AND started_at > coalesce((SELECT max(seen_at) "
@@ -136,7 +139,7 @@ def changed_since(connection: duckdb.DuckDBPyConnection, kind: str) -> int:
 
 
 def last_runs(connection: duckdb.DuckDBPyConnection, count: int) -> tuple[Run, ...]:
-    """The latest runs, newest first."""
+    """Return the latest runs, newest first."""
     rows = connection.execute(
         f"SELECT {_RUNS.selected} FROM sync.runs ORDER BY started_at DESC, run_id DESC LIMIT ?",
         [count],
@@ -147,7 +150,7 @@ def last_runs(connection: duckdb.DuckDBPyConnection, count: int) -> tuple[Run, .
 def last_resource_runs(
     connection: duckdb.DuckDBPyConnection, resource: str | None = None
 ) -> dict[str, tuple[str, ResourceRun]]:
-    """Return the latest run of each resource, and its work on it."""
+    """Return, by resource, the latest run id and its result."""
     rows = connection.execute(
         f"SELECT run_id, {_RESOURCE_RUNS.selected} FROM sync.run_resources "
         "JOIN (SELECT run_id, started_at FROM sync.runs) USING (run_id) "
@@ -160,7 +163,7 @@ def last_resource_runs(
 
 
 def not_started(connection: duckdb.DuckDBPyConnection) -> frozenset[str]:
-    """Return the resources that the latest run ended before."""
+    """Return the resources that the latest run did not reach."""
     rows = connection.execute(
         "SELECT resource FROM sync.run_resources WHERE outcome = 'not_started' AND run_id = "
         "(SELECT run_id FROM sync.runs ORDER BY started_at DESC, run_id DESC LIMIT 1)"
@@ -169,13 +172,13 @@ def not_started(connection: duckdb.DuckDBPyConnection) -> frozenset[str]:
 
 
 def last_run_of(connection: duckdb.DuckDBPyConnection, resource: str) -> ResourceRun | None:
-    """Return what the latest run did with the resource; None if no run touched it."""
+    """Return the latest result for the resource; None if there is none."""
     found = last_resource_runs(connection, resource)
     return found[resource][1] if resource in found else None
 
 
 QUOTA_DAYS_AGAIN = 7
-"""Days of the requests spent that are copied again each time."""
+"""Number of days whose request counts are copied again each time."""
 
 
 def copy_quota(
@@ -183,9 +186,9 @@ def copy_quota(
     read: Callable[[date | None], Sequence[RequestUse]],
     billing_day: int,
 ) -> None:
-    """Copy the requests spent for analysts; `read` gives those from a day on, or all.
+    """Copy the request counts for analysts; `read` returns them from a day on, or all.
 
-    Some days are copied again, since a run under way settles its requests late.
+    Recent days are copied again because a running pull stores its requests late.
     """
     ((last,),) = connection.execute("SELECT max(day) FROM sync.quota").fetchall()
     since = None if last is None else last - timedelta(days=QUOTA_DAYS_AGAIN)
@@ -193,7 +196,7 @@ def copy_quota(
     connection.execute(
         "DELETE FROM sync.quota WHERE day >= coalesce(?::DATE, DATE '0001-01-01')", [since]
     )
-    # One statement for all: DuckDB is slow at many small ones.
+    # One statement for all, because DuckDB is slow with many small ones.
     connection.execute(
         "INSERT INTO sync.quota (cycle_begins, day, command, kind, requests) SELECT"
         " unnest(?::DATE[]), unnest(?::DATE[]), unnest(?::VARCHAR[]), unnest(?::VARCHAR[]),"
@@ -209,27 +212,31 @@ def copy_quota(
 
 
 def read_quota(connection: duckdb.DuckDBPyConnection) -> tuple[RequestUse, ...]:
-    """Return the copy of the requests spent."""
+    """Return the copied request counts."""
     rows = connection.execute("SELECT day, command, kind, requests FROM sync.quota").fetchall()
     return tuple(RequestUse(*row) for row in rows)
 
 
 # -- Publications ----------------------------------------------------------------------------------
-# The record of publications: which file analysts were given, and why not where they were not.
+# Records of publications: the published file, or the reason why publishing failed.
 #
-# They use an open connection; the caller begins and ends the transaction. A published file has
-# its own row as well: what it is true of goes with it wherever it is copied.
+# All functions use an open connection; the caller begins and ends the transaction. A published file
+# contains its own record, which stays with copies of the file.
 
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """One attempt to publish; `outcome` is None while it is under way.
+    """Attempt to publish. `outcome` is None while it is running.
 
-    `true_of` is the time that the data is true of. `failed_checks` are those that block and, of
-    a published file, those that only warn, each with the number of rows that it found and the id
-    of one. `unfilled_seeds` are seeds that no one has begun to fill in, each with the number of
-    values that it does not name. `bytes` are not known within the file itself. `fingerprint` is of
-    everything that the file was made of.
+    Attributes:
+        true_of: Time of the data.
+        failed_checks: Failed checks; in a published file, only those that warn.
+        failed_rows: Number of rows that each failed check found.
+        failed_samples: Id of one row that each failed check found.
+        unfilled_seeds: Seeds that the user has not started to fill in.
+        unfilled_rows: Number of values that each unfilled seed lacks.
+        bytes: Size of the file; unknown within the file itself.
+        fingerprint: Fingerprint of everything that the file was made from.
     """
 
     publication: str
@@ -246,6 +253,7 @@ class Publication:
     unfilled_seeds: tuple[str, ...] = ()
     unfilled_rows: tuple[int, ...] = ()
     personal: str = "keep"
+    left_out: tuple[str, ...] = ()
     time_zone: str | None = None
     error_code: str | None = None
     message: str | None = None
@@ -258,10 +266,10 @@ _PUBLICATIONS = TableRows(Publication, "sync.publications")
 
 
 def write_publication(connection: duckdb.DuckDBPyConnection, row: Publication) -> None:
-    """Insert the publication, or replace it by how it ended.
+    """Insert the publication, or replace it at its end.
 
-    Of those that found nothing to publish only the latest is kept: a pull every few minutes would
-    fill the table with them.
+    Only the latest publication without changes is kept, because a pull every few minutes would fill
+    the table with them.
     """
     connection.execute(
         "DELETE FROM sync.publications WHERE publication = $1 OR (outcome = 'unchanged' AND $2)",
@@ -274,10 +282,10 @@ _OPEN = "(outcome IS NULL OR (outcome = 'published' AND bytes IS NULL))"
 
 
 def end_interrupted_publications(connection: duckdb.DuckDBPyConnection, published: Path) -> None:
-    """Name how publications ended that no one lived to record.
+    """Set the outcome of publications that no process recorded.
 
-    What the published file itself shows was published, and any other was interrupted. One that
-    nothing can refuse is called published before it is; its bytes are known after.
+    A publication that the published file contains was published; any other was interrupted. A
+    publication without checks is marked as published beforehand; its size is known afterwards.
     """
     found = connection.execute(f"SELECT publication FROM sync.publications WHERE {_OPEN}")
     open_ones = {name for (name,) in found.fetchall()}
@@ -290,7 +298,7 @@ def end_interrupted_publications(connection: duckdb.DuckDBPyConnection, publishe
 
 
 def last_publications(connection: duckdb.DuckDBPyConnection, count: int) -> tuple[Publication, ...]:
-    """The latest publications, newest first."""
+    """Return the latest publications, newest first."""
     rows = connection.execute(
         f"SELECT {_PUBLICATIONS.selected} FROM sync.publications "
         "ORDER BY started_at DESC, publication DESC LIMIT ?",
@@ -302,11 +310,11 @@ def last_publications(connection: duckdb.DuckDBPyConnection, count: int) -> tupl
 def shown_by(
     connection: duckdb.DuckDBPyConnection, published: Path, fingerprint: str | None
 ) -> Publication | None:
-    """Return the publication of the published file if the file shows what has this fingerprint.
+    """Return the publication of the published file if it has this fingerprint.
 
-    None after a publication that failed, and if the file is missing, damaged or another one. A file
-    without the schema `sync`, or one that another process holds, does not say which it is: its size
-    has to be that of the publication.
+    Returns None after a failed publication, and if the file is missing, damaged or another one. A
+    file without the schema `sync`, or one that another process holds, does not show its
+    publication: its size must equal the size of the publication.
     """
     rows = connection.execute(
         f"SELECT {_PUBLICATIONS.selected} FROM sync.publications WHERE outcome <> 'unchanged' "
@@ -327,13 +335,13 @@ def shown_by(
 
 
 def published_in(path: Path) -> Publication | None:
-    """Return the publication that a published file records; None if there is none."""
+    """Return the publication that a published file contains; None if there is none."""
     if not path.exists():
         return None
     try:
         return _read_publication(path)
     except (WarehouseError, duckdb.Error):
-        # It was published before there was such a record, or without the schema.
+        # It was published by an older version, or without the schema.
         return None
 
 
@@ -345,10 +353,10 @@ def _read_publication(path: Path) -> Publication | None:
 
 
 def data_moment(connection: duckdb.DuckDBPyConnection) -> datetime | None:
-    """The time that the data is true of, which the models take for "now".
+    """Return the time of the data, which the models use as "now".
 
-    It is the newest up to which a resource is proven; before the first proof, when the last run
-    was.
+    It is the latest time up to which a resource is verified, or the time of the last run before
+    the first verification.
     """
     ((moment,),) = connection.execute(
         "SELECT epoch_us(coalesce((SELECT max(proven_at) FROM sync.bookmarks), "
@@ -357,19 +365,18 @@ def data_moment(connection: duckdb.DuckDBPyConnection) -> datetime | None:
     return from_microseconds(moment)
 
 
-# -- Shared ----------------------------------------------------------------------------------------
-# The record of what went to the shared lakehouse, and why not where it did not.
-#
-# It is written after the file was published, so that it is in the next one.
+# -- Shared publications ---------------------------------------------------------------------------
+# Records of publications to the shared lakehouse. They are written after the file was published, so
+# they appear in the next file.
 
 
 ROWS_KEPT = 1_000
-"""How many of the latest attempts are kept."""
+"""Number of attempts that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class SharedPublication:
-    """One attempt to publish to the lakehouse; `snapshot` is the lakehouse's."""
+    """Attempt to publish to the lakehouse. `snapshot` is the id in the lakehouse."""
 
     started_at: datetime
     ended_at: datetime
@@ -387,7 +394,7 @@ _SHARED = TableRows(SharedPublication, "sync.lakehouse")
 
 
 def write_shared(work: Path, row: SharedPublication) -> None:
-    """Record the attempt in the work file, and forget the oldest.
+    """Record the attempt in the work file and delete the oldest.
 
     Raises a `WarehouseError`.
     """
@@ -402,7 +409,7 @@ def write_shared(work: Path, row: SharedPublication) -> None:
 
 
 def last_shared(connection: duckdb.DuckDBPyConnection) -> SharedPublication | None:
-    """The latest attempt; None where there was none."""
+    """Return the latest attempt; None if there was none."""
     rows = connection.execute(
         f"SELECT {_SHARED.selected} FROM sync.lakehouse "
         "ORDER BY started_at DESC, rowid DESC LIMIT 1"
@@ -411,9 +418,8 @@ def last_shared(connection: duckdb.DuckDBPyConnection) -> SharedPublication | No
 
 
 # -- Health ----------------------------------------------------------------------------------------
-# How runs and publications have gone lately: what whoever watches over the account looks at.
-#
-# Functions over an open connection. Nothing is judged here, and no landing table is read.
+# Recent runs and publications, for monitoring. These functions only read, and do not read landing
+# tables.
 
 
 RUNS_READ = 100
@@ -424,10 +430,12 @@ PUBLICATIONS_READ = 10
 class RunHealth:
     """Health of an account: its latest runs and publications, newest first.
 
-    `scrubs` are the requests of each run that only looked again. `resources` are what the latest
-    run that touched a resource did with it, with that run's id; `proven_at` is None where a
-    resource is not proven. `shared` is the latest attempt to publish to the lakehouse;
-    `events` are those of each resource that its latest run noticed, or that are still so.
+    Attributes:
+        scrubs: Number of verification requests of each run.
+        resources: Id and result of the latest run of each resource.
+        proven_at: Time up to which each resource is verified; None if it is not.
+        shared: Latest attempt to publish to the lakehouse.
+        events: Events of each resource that its latest run found, or that still apply.
     """
 
     runs: tuple[Run, ...]
@@ -441,7 +449,7 @@ class RunHealth:
 
 
 def read_run_health(connection: duckdb.DuckDBPyConnection) -> RunHealth:
-    """The health as it is written down at one time."""
+    """Read the health in one snapshot."""
     ((first,),) = connection.execute("SELECT epoch_us(min(started_at)) FROM sync.runs").fetchall()
     scrubs = connection.execute(
         "SELECT run_id, sum(scrubs)::BIGINT FROM sync.run_resources GROUP BY run_id "

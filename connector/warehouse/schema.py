@@ -1,9 +1,9 @@
 """Tables of a work file, created and completed from their declarations.
 
-`landing` has one table per resource: every field that answers show, typed and commented, and then
-the connector's own columns, which begin with an underscore. There is no primary key: staged
-deletes and inserts are faster, and uniqueness is asserted. `history` has a table of the same name
-for each resource, with the same documented columns and one row for every observed version.
+`landing` has one table per resource: every field in responses, typed and commented, followed by the
+connector's own columns, which begin with an underscore. There is no primary key: staged deletes and
+inserts are faster, and uniqueness is asserted. `history` has a table for each resource, with the
+same name, the same documented columns and one row for every observed version.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from connector.warehouse.internal_tables import OWN_TABLES
 from connector.warehouse.rows import ARROW_TYPES, Column, column_value, places_table
 
 SCHEMA_VERSION = 1
-"""Number of the layout of a work file. An older version of the connector refuses a greater one.
+"""Layout version of a work file. An older version of the connector refuses a newer layout.
 
 A new table or column needs no new number: `complete_tables` adds it.
 """
@@ -41,14 +41,14 @@ TYPES = {
     Kind.DATETIME: "TIMESTAMPTZ",
     Kind.VALUES: "JSON",
 }
-"""The column type of each kind; an array of parts has a table of its own."""
+"""Column type of each kind; an array of parts has a separate table."""
 
 PARTS_TABLE = "content_type_fields"
-"""Where the parts of a content type land."""
+"""Table for the parts of a content type."""
 
 
 def _named(texts: Mapping[str, str]) -> tuple[Column, ...]:
-    """Columns of the connector's own, each by its name and type, with its comment."""
+    """Return the connector's own columns from texts with name, type and comment."""
     named = (each.split(" ", maxsplit=1) for each in texts)
     pairs = zip(named, texts.values(), strict=True)
     return tuple(Column(name, type, comment) for (name, type), comment in pairs)
@@ -108,19 +108,19 @@ HISTORY_COLUMNS = _named(
 
 
 def columns(resource: Declaration) -> tuple[Column, ...]:
-    """The columns of a resource's landing table, in their order."""
+    """Return the columns of a resource's landing table, in order."""
     own = (_PARENT, *OWN_COLUMNS) if resource.parent else OWN_COLUMNS
     return (*_columns(resource.detail_fields), *own)
 
 
 def history_columns(resource: Declaration) -> tuple[Column, ...]:
-    """The columns of a resource's history table, in their order."""
+    """Return the columns of a resource's history table, in order."""
     own = (_PARENT, *HISTORY_COLUMNS) if resource.parent else HISTORY_COLUMNS
     return (*_columns(resource.detail_fields), *own)
 
 
 def part_columns() -> tuple[Column, ...]:
-    """The columns of the table of content type fields."""
+    """Return the columns of the table of content type fields."""
     declared = tuple(ContentTypeField.fields_declared.values())
     return (*_columns(declared), _PARENT, *OWN_COLUMNS)
 
@@ -133,7 +133,7 @@ def _columns(fields: tuple[Field, ...]) -> Iterator[Column]:
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
-    """A table as it is, or is to be: its columns in order, and what it is about."""
+    """Definition of a table: its columns in order, and its comment."""
 
     schema: str
     name: str
@@ -145,12 +145,12 @@ class TableSchema:
 
     @property
     def quoted(self) -> str:
-        """The schema and the name as SQL has them."""
+        """Schema and name, quoted for SQL."""
         return f"{quoted(self.schema)}.{quoted(self.name)}"
 
 
 def declared_tables() -> Iterator[TableSchema]:
-    """Every table of a work file: the connector's own, the landing and the history."""
+    """Yield every table of a work file: the connector's own, the landing and the history."""
     for table, (about, texts) in OWN_TABLES.items():
         schema, _, name = table.partition(".")
         yield TableSchema(schema, name, _named(texts), about)
@@ -159,15 +159,15 @@ def declared_tables() -> Iterator[TableSchema]:
         if any(each.kind is Kind.PARTS for each in resource.detail_fields):
             about = "The fields of each content type."
             yield TableSchema("landing", PARTS_TABLE, part_columns(), about)
-        # The parts of a content type are in its `_record` there.
+        # The history of a content type has its parts in `_record`.
         about = f"Every observed version of the {resource.name.replace('_', ' ')}, one row each."
         yield TableSchema("history", resource.name, history_columns(resource), about)
 
 
 def complete_tables(connection: duckdb.DuckDBPyConnection, path: str) -> None:
-    """Create the tables and columns that the file lacks; writes nothing if it has them all.
+    """Create the tables and columns that the file lacks; write nothing if it is complete.
 
-    Raises `NotAWarehouse` if the file is another program's, or was made by a newer version.
+    Raises `NotAWarehouse` if the file belongs to another program or to a newer version.
     """
     held: dict[tuple[str, str], dict[str, str | None]] = {}
     for schema, table, column, comment in connection.execute(
@@ -195,12 +195,12 @@ def complete_tables(connection: duckdb.DuckDBPyConnection, path: str) -> None:
             _complete(connection, table, held.get((table.schema, table.name)))
         if version is None:
             connection.execute(f"INSERT INTO sync.schema_version VALUES ({SCHEMA_VERSION})")
-    # A schema change left in the log has made files unreadable; a checkpoint leaves none there.
+    # Schema changes left in the log have made files unreadable; a checkpoint removes them.
     connection.execute("CHECKPOINT")
 
 
 def schema_version(connection: duckdb.DuckDBPyConnection) -> int | None:
-    """Return the number that the file has; None if no table was created yet."""
+    """Return the layout version of the file; None if no table was created yet."""
     try:
         rows = connection.execute("SELECT max(version) FROM sync.schema_version").fetchall()
     except duckdb.CatalogException:
@@ -212,7 +212,7 @@ def schema_version(connection: duckdb.DuckDBPyConnection) -> int | None:
 def _complete(
     connection: duckdb.DuckDBPyConnection, table: TableSchema, held: Mapping[str, str | None] | None
 ) -> None:
-    """Create the table, or add the columns that it lacks, with all comments."""
+    """Create the table, or add missing columns, with all comments."""
     name = table.quoted
     missing = [] if held is None else [each for each in table.columns if each.name not in held]
     statements = [f"CREATE SCHEMA IF NOT EXISTS {table.schema}"]
@@ -233,7 +233,7 @@ def _complete(
 
 
 def _fill(connection: duckdb.DuckDBPyConnection, table: TableSchema, column: Column) -> None:
-    """Set a new column in the rows whose answer already had the field."""
+    """Set a new column in the rows whose record already contained the field."""
     assert column.field is not None
     name, value = quoted(column.name), f"(_record->{literal(column.name)})"
     rows = connection.execute(

@@ -1,6 +1,6 @@
-"""State next to the rows: bookmarks, events, and where each resource stands.
+"""State other than rows: bookmarks, events, and the state of each resource.
 
-They use an open connection; the caller begins and ends the transaction.
+All functions use an open connection; the caller begins and ends the transaction.
 """
 
 from __future__ import annotations
@@ -30,17 +30,18 @@ from connector.warehouse.runs import (
 )
 
 _ONCE = frozenset({"unknown_field", "unknown_value", "unreadable_value", "unsorted"})
-"""Kinds of event that are told once for a resource, however often they are seen."""
+"""Kinds of event that are only reported once for a resource."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceState:
-    """State of a resource: rows, queue, the oldest bookmark, its last run.
+    """State of a resource: rows, queue, earliest bookmark, last run.
 
-    `is_listing` says that the list of a first load is still being read. `lateness_seconds` is the
-    greatest of its streams' (None: never pulled); `oldest_read_at` is when the live row was read
-    whose reading is longest ago. `broken` are those of the `pending` records that could not be read
-    in several runs.
+    Attributes:
+        is_listing: True while the list of a first load is being read.
+        lateness_seconds: Greatest lateness of its streams; None if it was never pulled.
+        oldest_read_at: Earliest time at which a live row was last read.
+        broken: Number of `pending` records that could not be read in several runs.
     """
 
     resource: str
@@ -58,7 +59,7 @@ class ResourceState:
 
 @dataclass(frozen=True, slots=True)
 class UnreadRecord:
-    """Queued record that could not be read: why, and in how many runs."""
+    """Queued record that could not be read: the error, and the number of runs."""
 
     id: str
     error: str
@@ -66,18 +67,18 @@ class UnreadRecord:
 
     @property
     def is_broken(self) -> bool:
-        """Whether reading it failed in several runs, so that another try will not help."""
+        """Return True if reading it failed in several runs, so that a retry will not help."""
         return self.failed_runs >= BROKEN_RUNS_MIN
 
 
 BROKEN_RUNS_MIN = 2
-"""Number of runs after which a record that cannot be read is not expected to become readable."""
+"""Number of runs after which an unreadable record is not expected to become readable."""
 
 _UNREAD = TableRows(UnreadRecord, "sync.queue")
 
 
 def read_unread(connection: duckdb.DuckDBPyConnection, resource: str) -> tuple[UnreadRecord, ...]:
-    """Return the queued records that could not be read, those that failed longest first."""
+    """Return the queued records that could not be read, oldest failures first."""
     rows = connection.execute(
         f"SELECT {_UNREAD.selected} FROM sync.queue WHERE resource = ? AND failed_runs > 0"
         " ORDER BY failed_runs DESC, id",
@@ -94,7 +95,7 @@ _FOLDER = TableRows(Identity, "sync.folder")
 
 
 def read_identity(connection: duckdb.DuckDBPyConnection) -> Identity | None:
-    """Return the identity of the folder; None in a file that no run has used yet."""
+    """Return the identity of the folder; None if no run has used the file yet."""
     rows = connection.execute(f"SELECT {_FOLDER.selected} FROM sync.folder").fetchall()
     return _FOLDER.read(rows[0]) if rows else None
 
@@ -106,7 +107,7 @@ def write_identity(connection: duckdb.DuckDBPyConnection, identity: Identity) ->
 
 
 def read_bookmark(connection: duckdb.DuckDBPyConnection, stream: Stream) -> Bookmark:
-    """The stream's bookmark; a fresh one where there is none."""
+    """Return the stream's bookmark; a new one if there is none."""
     rows = connection.execute(
         f"SELECT {_BOOKMARKS.selected} FROM sync.bookmarks WHERE resource = ? AND parent = ?",
         [stream.resource.name, stream.parent or ""],
@@ -147,7 +148,7 @@ def write_events(
     run_id: str,
     at: datetime,
 ) -> None:
-    """Append events; what is told once for a resource is not repeated."""
+    """Append events, except those that are only reported once and were reported before."""
     for each in events:
         values = [each.kind, each.detail, stream.resource.name]
         told = connection.execute(
@@ -166,9 +167,9 @@ def write_events(
 def present_events(
     connection: duckdb.DuckDBPyConnection, resource: str, run_id: str
 ) -> tuple[Event, ...]:
-    """Events of a run on a resource, and those that the landing still shows.
+    """Return the events of a run on a resource, and earlier events that still apply.
 
-    Each names a record where there is one; deletions are left out.
+    An event may name an example record. Deletions are not included.
     """
     rows = connection.execute(
         "SELECT DISTINCT ON (kind, detail) kind, detail, id, run_id FROM sync.events"
@@ -187,7 +188,7 @@ def present_events(
 def _still_shown_by(
     connection: duckdb.DuckDBPyConnection, resource: str, kind: str, detail: str
 ) -> str | None:
-    """Id of a live record that shows the oddity, empty for a list; else None."""
+    """Return the id of a live record with the anomaly; empty for a list; None if not found."""
     if kind == "unsorted":
         sql = "SELECT '' FROM sync.bookmarks WHERE resource = ? AND NOT is_sorted LIMIT 1"
         rows = connection.execute(sql, [resource]).fetchall()
@@ -213,7 +214,7 @@ def _still_shown_by(
 def write_notice(
     connection: duckdb.DuckDBPyConnection, event: Event, at: datetime, run_id: str | None = None
 ) -> None:
-    """Append once an event about no resource; without `run_id` a pull reports it."""
+    """Append an event without a resource once; without `run_id` the next pull reports it."""
     connection.execute(
         "INSERT INTO sync.events (kind, detail, seen_at, run_id) "
         "SELECT $1, $2, $3::TIMESTAMPTZ, $4 "
@@ -225,7 +226,7 @@ def write_notice(
 def take_notices(
     connection: duckdb.DuckDBPyConnection, run_id: str, more: Iterable[tuple[Event, datetime]] = ()
 ) -> tuple[str, ...]:
-    """Return the notices that no pull has reported, `more` among them; the run does now."""
+    """Return notices that no pull has reported, and `more`; mark them as reported by the run."""
     for event, at in more:
         write_notice(connection, event, at)
     rows = connection.execute(
@@ -239,7 +240,7 @@ def take_notices(
 
 
 def read_health(connection: duckdb.DuckDBPyConnection) -> RunHealth:
-    """Return the health as it is written down at one time, with events of resources."""
+    """Read the health in one snapshot, with the events of resources."""
     found = read_run_health(connection)
     events = {
         name: present_events(connection, name, run_id)
@@ -249,9 +250,9 @@ def read_health(connection: duckdb.DuckDBPyConnection) -> RunHealth:
 
 
 def read_known_ids(connection: duckdb.DuckDBPyConnection, count: int) -> tuple[RecordKey, ...]:
-    """Return landed records that live longest.
+    """Return the oldest live records, for identification of the workspace.
 
-    Content items are left out: an id alone does not say where they are.
+    Content items are not included because their address needs more than an id.
     """
     selects = (
         f"SELECT '{each.name}' AS resource, id, created_at FROM landing.{quoted(each.name)}"
@@ -269,7 +270,7 @@ def read_known_ids(connection: duckdb.DuckDBPyConnection, count: int) -> tuple[R
 def find_by_slug_or_id(
     connection: duckdb.DuckDBPyConnection, resource: str, name: str
 ) -> tuple[str, ...]:
-    """Return ids of the live landed records whose slug or id is `name`."""
+    """Return ids of the live loaded records whose slug or id is `name`."""
     found = connection.execute(
         f"SELECT id FROM landing.{quoted(resource)} "
         "WHERE (slug = $1 OR id = $1) AND _deleted_at IS NULL",
@@ -281,7 +282,7 @@ def find_by_slug_or_id(
 def read_status(
     connection: duckdb.DuckDBPyConnection, resource: str, *, tells_last: bool = True
 ) -> ResourceState:
-    """State of a resource, over all its streams; with its last run, if wanted."""
+    """Return the state of a resource, over all its streams, optionally with its last run."""
     live, listed_only, deleted, oldest_read_at = connection.execute(
         "SELECT count(*) FILTER (_deleted_at IS NULL), "
         "count(*) FILTER (_deleted_at IS NULL AND _hydrated_at IS NULL), "
@@ -315,18 +316,18 @@ def read_status(
 
 
 # -- Pushes ----------------------------------------------------------------------------------------
-# What was pushed, as analysts see it: a copy of the journal, brought up to date after each push.
+# Pushes for analysts: a copy of the journal, updated after each push.
 #
-# They use an open connection; the caller begins and ends the transaction. What has changed in
-# the journal comes whole, and takes the place of what was copied before.
+# All functions use an open connection; the caller begins and ends the transaction. Changed rows of
+# the journal replace the copied ones.
 
 
 Rows = Sequence[Mapping[str, Any]]
-"""Rows of one table, by the names of its columns; what the table has no column for is left out."""
+"""Rows of one table, by column name. Values without a column are ignored."""
 
 
 PushChanges = Mapping[str, Rows]
-"""Changes of the journal since it was copied, by table; a row has all of its problems."""
+"""Changes of the journal since the last copy, by table; a row includes all of its problems."""
 
 _ROW = ("batch", "number")
 _KEYS: Mapping[str, tuple[str, ...]] = {
@@ -339,9 +340,9 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
 
 
 def last_copied(connection: duckdb.DuckDBPyConnection) -> int:
-    """The number of the latest change of the journal that was copied, or 0.
+    """Return the number of the latest copied change of the journal, or 0.
 
-    Changes are copied as of one time, so that all before it were copied as well.
+    All earlier changes are copied as well, because a copy is a snapshot.
     """
     tables = " UNION ALL ".join(
         f"SELECT max(change) AS change FROM push.{table}"
@@ -382,10 +383,10 @@ def find_push(
 def write_pushes(
     connection: duckdb.DuckDBPyConnection, copied: int, parts: Iterable[PushChanges]
 ) -> bool:
-    """Replace what was copied by everything that changed since `copied`.
+    """Replace the copied rows that changed since `copied`.
 
-    False, and nothing is written, if another process has copied in the meantime, and perhaps
-    something later.
+    Returns False and writes no rows if another process has copied since, because its copy may be
+    newer.
     """
     if last_copied(connection) != copied:
         return False
@@ -415,7 +416,7 @@ def _write(connection: duckdb.DuckDBPyConnection, changes: PushChanges) -> None:
 
 
 def _table(name: str, rows: Rows) -> pa.Table:
-    """The rows as an Arrow table, ready to be staged."""
+    """Return the rows as an Arrow table."""
     return pa.table(
         {
             column: pa.array([_value(each[column], type) for each in rows], ARROW_TYPES[type])
@@ -425,14 +426,14 @@ def _table(name: str, rows: Rows) -> pa.Table:
 
 
 def _value(value: Any, type: str) -> Any:
-    """A value as its column takes it."""
+    """Return the value for its column."""
     if isinstance(value, str):
         return _moment(value) if type == "TIMESTAMPTZ" else without_surrogates(value)
     return as_json(value) if type == "JSON" and value is not None else value
 
 
 def _moment(text: str) -> datetime | None:
-    """A time as the API wrote it; None for what is none."""
+    """Return a timestamp of the API; None if the text is no timestamp."""
     try:
         return read_datetime(text)
     except (ValueError, OverflowError):

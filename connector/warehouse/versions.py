@@ -1,31 +1,31 @@
-"""Versions of a record and the times between them: the rules of history.
+"""Versions of a record and their times: the rules of the history.
 
-The API does not say when a record changed: an answer shows it as before, or changed. So each
-version has the interval in which it began, the interval in which it ended, and the best single
-time of both. All times are the server's, whose clock shows whole seconds: an answer of the
-second s was made between s and s + 1.
+The API does not show when a record changed: a response shows it unchanged or changed. Therefore
+each version has an interval in which it began, an interval in which it ended, and the best single
+time of both. All times are server times in whole seconds: a response of the second s was made
+between s and s + 1.
 
--   `observed_from` and `observed_to` are the seconds of the first and the last answer that showed
-    the version: all of it, or what lists show for one that lists alone have shown.
+-   `observed_from` and `observed_to` are the seconds of the first and the last response that showed
+    the version: all of it, or its listed fields if only lists have shown it.
 -   A version *began* after `began_after`, the second in which the record was last seen with other
     values, and before `began_before`, the end of the second `observed_from`. A first version began
-    no earlier than the record's creation, one that follows another no earlier than that one, and
-    one that follows a deletion no earlier than the deletion was known. A list with the values of
-    the version before counts as an observation of that version only if a changed field is one that
-    the list would have shown.
+    no earlier than the record's creation, a later version no earlier than the previous one, and a
+    version after a deletion no earlier than the deletion was known. A list with the values of the
+    previous version only counts as an observation of it if a changed field is one that the list
+    would have shown.
 -   It *ended* after `observed_to`, and before the end of the second in which the next version was
-    first seen, or the record was known to be gone. A later list does not prove that the fields
-    which it does not show were still the same.
--   `valid_from` is the API's own `updated_at` where that lies within the interval, `began_after`
-    if it is earlier (the write became visible late), and else `observed_from`. If there were
-    several edits between two reads, a field may have changed earlier than `valid_from`, but not
-    before `began_after`.
--   `valid_to` is the next version's `valid_from`. A deletion has no date, and counts as of the
-    time when it was first known.
--   Versions follow one another in the order in which answers were committed, which is the order
-    in which the landing showed them. An answer may be older than the last version (it was committed
-    late, or the server's clock was set back). Then it counts as of that version's last time, so
-    that versions never overlap and none is lost.
+    first seen, or the record was known to be deleted. A later list does not prove that the fields
+    that it does not show were still the same.
+-   `valid_from` is the API's own `updated_at` if it is within the interval, `began_after` if it is
+    earlier (the write became visible late), and otherwise `observed_from`. If there were several
+    edits between two reads, a field may have changed earlier than `valid_from`, but not before
+    `began_after`.
+-   `valid_to` is the next version's `valid_from`. A deletion has no date and counts from the time
+    when it was first known.
+-   Versions follow each other in the order in which responses were committed, which is the order in
+    which the landing showed them. A response may be older than the last version (it was committed
+    late, or the server clock was set back). It then counts as of that version's last time, so that
+    versions never overlap and none is lost.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ from connector.warehouse.rows import (
 )
 
 DELETED_FIELD = "_deleted_at"
-"""What `_changed` names, first of all, where a record had been deleted and is there again."""
+"""First name in `_changed` if a deleted record exists again."""
 
 SECOND = timedelta(seconds=1)
-"""How coarse the times of answers are (`Date`)."""
+"""Precision of the times of responses (`Date`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version: the last of its record, open unless `ended_at` says otherwise.
+    """Version of a record: its last one, open unless `ended_at` is set.
 
-    `shown` is the list item, if only lists have shown the version; otherwise its values are in the
+    `shown` is the list item if only lists have shown the version; otherwise its values are in the
     landing table. `changed` is None for a first version.
     """
 
@@ -73,18 +73,18 @@ class Version:
 
     @property
     def is_whole(self) -> bool:
-        """Whether a detail showed it, rather than lists alone."""
+        """Return True if a detail showed it, not only lists."""
         return self.hydrated_at is not None
 
     @property
     def began_before(self) -> datetime:
-        """The end of the second in which it was first seen."""
+        """End of the second in which it was first seen."""
         return self.observed_from + SECOND
 
     def is_before(self, sighting: Observation) -> bool:
-        """Whether the observation's date lies after the last answer with this version.
+        """Return True if the observation is dated after the last response with this version.
 
-        A date in the observation's own future is wrong, and proves nothing.
+        A date in the future of the observation is wrong and proves nothing.
         """
         at = sighting.updated_at
         return at is not None and self.observed_to + SECOND <= at < sighting.at + SECOND
@@ -92,7 +92,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """An answer that showed a record `at` a time; `updated_at` is the record's."""
+    """Response that showed a record `at` a time; `updated_at` is the record's."""
 
     at: datetime
     updated_at: datetime | None
@@ -101,7 +101,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class VersionEnd:
-    """End of a version: best time, interval's end, by `change` or `deletion`.
+    """End of a version: its best time, the end of the interval, and `change` or `deletion`.
 
     The interval begins with `observed_to`.
     """
@@ -112,7 +112,7 @@ class VersionEnd:
 
 
 def first_version(sighting: Observation, created_at: datetime | None) -> Version:
-    """The first version of a record; `created_at` is the record's own."""
+    """Return the first version of a record; `created_at` is the record's own."""
     if created_at is not None and created_at >= sighting.at + SECOND:
         created_at = sighting.at
     return _begun(1, sighting, sighting.at, created_at, None)
@@ -121,33 +121,33 @@ def first_version(sighting: Observation, created_at: datetime | None) -> Version
 def next_version(
     before: Version, sighting: Observation, changed: Iterable[str], listed_at: datetime | None
 ) -> Version:
-    """The version after an open one.
+    """Return the version after an open one.
 
-    `listed_at` is when a list last showed the version before, if a field changed that a list would
-    have shown.
+    `listed_at` is the time when a list last showed the previous version, if a field changed that a
+    list would have shown.
     """
     at = max(sighting.at, before.observed_to)
     seen = before.observed_to if listed_at is None else max(before.observed_to, listed_at)
-    # No version begins before the one that it follows, whatever a later detail says of it.
+    # No version begins before the previous one, whatever a later detail shows.
     began_after = max(min(seen, at), before.valid_from)
     return _begun(before.number + 1, sighting, at, began_after, tuple(changed))
 
 
 def revived_version(before: Version, sighting: Observation, changed: Iterable[str]) -> Version:
-    """The version with which a deleted record exists again."""
+    """Return the version with which a deleted record exists again."""
     assert before.ended_at is not None, "only a record that was deleted can exist again"
     at = max(sighting.at, before.ended_at)
     version = _begun(before.number + 1, sighting, at, before.ended_at, (DELETED_FIELD, *changed))
     if version.valid_from == before.ended_at:
-        # It was missing then, so a date before that is not the date of its return.
+        # The record was missing then, so an earlier date is not the date of its return.
         version = replace(version, valid_from=at)
     return version
 
 
 def completed_version(listed: Version, sighting: Observation, changed: Iterable[str]) -> Version:
-    """A version seen in lists alone, as the first detail that agrees shows it.
+    """Return a version seen only in lists, completed by the first detail that agrees.
 
-    It is observed since that detail, because lists do not show all of it.
+    It counts as observed since that detail, because lists do not show all of it.
     """
     at = max(sighting.at, listed.observed_to)
     names = None
@@ -196,24 +196,24 @@ def _begun(
 def _best(
     updated_at: datetime | None, began_after: datetime | None, observed_from: datetime
 ) -> datetime:
-    """The best single time of the interval: `updated_at` where it is one of them."""
+    """Return the best single time of the interval: `updated_at` if it is within."""
     is_within = updated_at is not None and updated_at < observed_from + SECOND
     moment = updated_at if updated_at is not None and is_within else observed_from
     return moment if began_after is None else max(moment, began_after)
 
 
 # -- Edits -----------------------------------------------------------------------------------------
-# Rules by which answers change the versions of a stream's records; `history.py` writes them.
+# Rules by which responses change the versions of a stream's records; `history.py` writes them.
 #
-# - For each id, versions are numbered from 1 without a gap, each begins where the one before ended
-#   (later, if the record was deleted in between), and the last one is open while the record lives.
-# - An unchanged answer makes no version: it moves `observed_to`.
-# - A list item that differs from the open version begins a version with the fields of the list
-#   alone, since the others may have changed as well. The first detail that agrees with it completes
-#   it. A detail with other values there, or with a date after that list, begins another version.
-# - A list item is accepted only if it is newer by a second than the answer that it contradicts,
-#   since the server's clock shows whole seconds and pages are committed after they were read. An
-#   item of a deleted record changes nothing: a detail decides.
+# - For each id, versions are numbered from 1 without a gap. Each begins when the previous one ended
+# (later, if the record was deleted in between), and the last one is open while the record exists.
+# - An unchanged response makes no version: it moves `observed_to`.
+# - A list item that differs from the open version begins a version with only the listed fields,
+# because others may have changed as well. The first detail that agrees completes it. A detail with
+# other values there, or with a date after that list, begins another version.
+# - A list item is only accepted if it is newer by a second than the response that it contradicts,
+# because server times are whole seconds and pages are committed after they were read. An item of a
+# deleted record changes nothing: a detail decides.
 # - A deletion ends the last version. A record that exists again continues with the next one.
 
 _DATE = "updated_at"
@@ -221,7 +221,7 @@ _DATE = "updated_at"
 
 @dataclass(frozen=True, slots=True)
 class RecordState:
-    """A record before an answer: its last version, and what its landed row shows."""
+    """Record before a response: its last version, and the values of its loaded row."""
 
     last: Version
     landed: Mapping[str, Any]
@@ -230,16 +230,16 @@ class RecordState:
 
     @property
     def shown(self) -> dict[str, Any]:
-        """The last known value of each field: a list's, and else the last detail's."""
+        """Last known value of each field, from a list or else from the last detail."""
         return {**self.landed, **(self.last.shown or {})}
 
 
 @dataclass(slots=True)
 class HistoryEdits:
-    """Edits that a batch makes to the history, by id; one answer of each record.
+    """Edits of the history by a batch, by id; each record has one response.
 
-    Versions to begin and complete with what they show, versions to end, earlier ends to move,
-    versions that a list confirmed, and ids whose list items are too old to count.
+    These are versions to begin and to complete, versions to end, earlier ends to move, versions
+    that a list confirmed, and ids whose list items are too old.
     """
 
     declaration: Declaration
@@ -251,7 +251,7 @@ class HistoryEdits:
     stale: set[str] = field(default_factory=set)
 
     def list(self, item: Resource, at: datetime, before: RecordState | None) -> None:
-        """A list showed the record at that time; `before` is None if nothing had."""
+        """Add a list item of the record at that time; `before` is None for a new record."""
         updated_at = item.updated_at if self.declaration.lists_cursor else None
         sighting = Observation(at, updated_at, False)
         if before is None:
@@ -272,14 +272,14 @@ class HistoryEdits:
             self.begun[item.id] = version, self.declaration.record(raw)
 
     def _hides(self, name: str, raw: Mapping[str, Any], shown: Mapping[str, Any]) -> bool:
-        """Whether a list may show this value in place of one that it cannot show."""
+        """Return True if a list may show this value instead of one that it cannot show."""
         field = self.declaration.fields.get(name)
         if field is None or name not in shown or can_list(field, shown[name]):
             return False
         return bool(parsed_value(field, raw[name]) != parsed_value(field, shown[name]))
 
     def read(self, record: Resource, at: datetime, before: RecordState | None) -> None:
-        """A detail showed the record at that time, otherwise than it stands."""
+        """Add a changed detail of the record at that time."""
         sighting = Observation(at, record.updated_at, True)
         if before is None:
             self.begun[record.id] = first_version(sighting, record.created_at), record
@@ -289,7 +289,7 @@ class HistoryEdits:
         if last.ended_at is not None:
             self.begun[record.id] = revived_version(last, sighting, names), record
         elif last.is_whole or self._contradicts(names, shown, raw, last, sighting):
-            # Of a record that no detail had shown, a later date may be all that tells of a change.
+            # If no detail had shown the record, a later date may be the only sign of a change.
             seen_at = before.seen_at if listable else None
             version = next_version(last, sighting, names or (_DATE,), seen_at)
             self.begun[record.id] = version, record
@@ -303,10 +303,10 @@ class HistoryEdits:
     def _changed(
         self, shown: Mapping[str, Any], raw: Mapping[str, Any], before: RecordState
     ) -> tuple[tuple[str, ...], bool]:
-        """Fields in which a detail differs, and whether lists would show one of them."""
+        """Return the fields in which a detail differs, and whether lists would show one of them."""
         names = differing_names(shown, raw)
         if not before.last.is_whole:
-            # Values that came from a list are compared by what they say, whatever their form.
+            # Values from a list are compared by their parsed values.
             fields = {f.name: f for f in self.declaration.item_fields}
             names = tuple(
                 name
@@ -322,9 +322,9 @@ class HistoryEdits:
         return names, any(name in shown and self._lists(name, shown[name]) for name in names)
 
     def _lists(self, name: str, value: Any) -> bool:
-        """Whether a list surely shows the field with this value."""
+        """Return True if a list certainly shows the field with this value."""
         field = self.declaration.fields.get(name)
-        # A list that cannot be sorted is not said to have no dates (API 2.6), and may have none.
+        # An unsortable list may have no dates; the API does not say (API 2.6).
         is_sure = name != _DATE or bool(self.declaration.sortable)
         return is_sure and field is not None and can_list(field, value)
 
@@ -336,9 +336,9 @@ class HistoryEdits:
         last: Version,
         sighting: Observation,
     ) -> bool:
-        """Whether a detail shows another version than one that lists alone had shown.
+        """Return True if a detail shows another version than the one that lists have shown.
 
-        Where a list cannot show the detail's value, what it showed instead says little.
+        If a list cannot show the detail's value, the value that it showed proves little.
         """
         if last.is_before(sighting):
             return True
@@ -350,7 +350,7 @@ class HistoryEdits:
         )
 
     def gone(self, id: str, at: datetime, last: Version) -> None:
-        """The API said at that time that the record is gone."""
+        """Add a deletion of the record at that time."""
         if last.ended_at is None:
             self.endings[id] = end_by_deletion(last, at)
 

@@ -1,8 +1,8 @@
-"""The warehouse of one account, as the rest of the connector sees it.
+"""Interface to the files of one account.
 
-Every method opens the work file, does its one thing and closes it, so that a pull, a push and a
-status run side by side. A pull keeps the file open, and closes it when another process waits for
-it.
+Every method opens the work file, runs one operation and closes it, so that a pull, a push and a
+status can run at the same time. A pull keeps the file open, and closes it when another process
+waits for it.
 """
 
 from __future__ import annotations
@@ -57,19 +57,19 @@ LOST_ACTION = (
 )
 
 COMPACTED = "compacted"
-"""Kind of the event that says that the work file was written again."""
+"""Kind of the event for a compaction of the work file."""
 
 RUNS_UNTIL_COMPACTION = 50
-"""Runs with changes, each of which leaves row groups of its own in tables."""
+"""Number of runs with changes before a compaction; each run leaves separate row groups."""
 
 ROWS_WRITTEN_MAX = 5_000
-"""Rows after which the file is closed: until then DuckDB remembers the replaced."""
+"""Number of rows after which the file is closed; until then DuckDB keeps replaced rows."""
 
 
 class Warehouse:
-    """The files of one account under `folder`, which is made if it is not there.
+    """Files of one account in `folder`, which is created if necessary.
 
-    Every method raises a `WarehouseError` that names the file and says what to do.
+    Every method raises a `WarehouseError` that names the file and the next step.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -80,24 +80,24 @@ class Warehouse:
         self._connection: Connection | None = None
         self._keeps = self._has_yielded = self._is_complete = False
         self._rows_written = 0
-        # One thread may be asking while another closes the file.
+        # One thread may run a query while another closes the file.
         self._lock = threading.RLock()
 
     @property
     def exists(self) -> bool:
-        """Whether anything was ever landed here, and is here still."""
+        """Return True if the work file exists."""
         return not is_missing(self.work)
 
     @property
     def is_lost(self) -> bool:
-        """Whether the work file is gone, which the published one next to it shows."""
+        """Return True if the work file is missing although there is a published file."""
         return self.published.exists() and not self.exists
 
     def prepare(self, identity: Identity | None = None) -> None:
-        """Make the folder and the work file, or add the tables and columns that it lacks.
+        """Create the folder and the work file, or add missing tables and columns.
 
-        What a lost work file had is taken back from the published one, if that belongs to the
-        folder of this `identity` (None: not known). Raises `WorkLost` where it cannot be, and other
+        A lost work file is restored from the published file, if that file belongs to the folder
+        with this `identity` (None: unknown). Raises `WorkLost` if this is impossible, and other
         `WarehouseError`s.
         """
         make_folder(self.folder)
@@ -132,14 +132,14 @@ class Warehouse:
         return self.read(state.read_health)
 
     def status(self) -> tuple[ResourceState, ...]:
-        """Return where every resource stands, in the API's order."""
+        """Return the state of every resource, in the API's order."""
         with self.reading() as connection:
             return tuple(state.read_status(connection, name) for name in CATALOG)
 
     def commit(self, stream: Stream, what: Commit, run_id: str, at: datetime) -> LandedCounts:
-        """Carry out a commit in one transaction, bookmark and all; tells the rows' fates.
+        """Write a commit and its bookmark in one transaction; return the row counts.
 
-        One that holds nothing opens no file.
+        An empty commit does not open the file.
         """
         if what == Commit():
             return LandedCounts()
@@ -157,13 +157,13 @@ class Warehouse:
         return fates
 
     def query(self, stream: Stream, wanted: pull_commands.Query[Any]) -> Any:
-        """Answer a query of the steps, as `warehouse/pull_commands.py` describes it."""
+        """Run a query of the steps, as described in `warehouse/pull_commands.py`."""
         with self.reading() as connection:
             asked = query_without_erased(wanted, self.folder)
             return StreamQueries(connection, stream).answer(asked)
 
     def count_by(self, resource: Declaration, field: str) -> dict[Any, int]:
-        """Live landed records by the value of a field, the most frequent first."""
+        """Return the number of live loaded records by the value of a field, highest first."""
         name = quoted(resource.field(field).name)
         with self.reading() as connection:
             counts = connection.execute(
@@ -174,9 +174,9 @@ class Warehouse:
 
     @contextmanager
     def keep_open(self) -> Iterator[None]:
-        """Keep the file open from its first use on, until `release`.
+        """Keep the file open from its first use until `release`.
 
-        Whoever keeps it calls `release_if_requested` between its steps and in its waits.
+        The caller must call `release_if_requested` between its steps and while it waits.
         """
         self._keeps = True
         try:
@@ -186,7 +186,7 @@ class Warehouse:
             self.release()
 
     def release(self) -> None:
-        """Close the file, if it is open; the next use opens it again."""
+        """Close the file if it is open; the next use opens it again."""
         with self._lock:
             if self._connection is not None:
                 with suppress(duckdb.Error):
@@ -199,14 +199,14 @@ class Warehouse:
             self._connection, self._rows_written = None, 0
 
     def release_if_requested(self) -> None:
-        """Close the file if another process waits for it, which then has it first."""
+        """Close the file if another process waits for it, which then opens it first."""
         if self._connection is not None and is_requested(self.work):
             self.release()
             self._has_yielded = True
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A connection to the work file, opened for this unless it is kept open."""
+        """Open a connection to the work file, or use the one that is kept open."""
         with self._lock:
             if self._connection is None:
                 opening = open_file(self.work, queues=self._has_yielded)
@@ -221,7 +221,7 @@ class Warehouse:
                         self._is_complete = True
                     yield self._connection
             except BaseException:
-                # A connection that failed may not be fit for another statement.
+                # A connection that failed may not work for another statement.
                 self.release()
                 raise
             if not self._keeps:

@@ -1,8 +1,8 @@
-"""The work file as a whole: made, copied, written again, put in place.
+"""Creation, copying, compaction and restoration of the work file.
 
-Copy, sync, atomic rename, sync of the folder. A reader that holds the old file keeps reading it,
-one that opens now sees the new one, and a crash leaves one or the other. Neither ever waits for
-the other.
+Files are replaced by copy, sync, atomic rename and sync of the folder. A reader with the old file
+open keeps reading it, a new reader opens the new file, and a crash leaves one of them. No reader or
+writer waits.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -50,20 +50,17 @@ from connector.warehouse.runs import (
 from connector.warehouse.schema import TableSchema, complete_tables, declared_tables, schema_version
 from connector.warehouse.state import last_copied, write_notice
 
-# -- Contents --------------------------------------------------------------------------------------
-# Fingerprint of all that a publication shows of a work file, except how recently it was verified.
+# -- Fingerprint -----------------------------------------------------------------------------------
+# Fingerprint of everything that a publication shows, except how recently it was verified.
 #
-# Two equal fingerprints mean that a new publication would show analysts the same figures as the old
-# one. Every pull moves the time of verification, the list of runs and the requests spent. These are
-# left out, or no pull would ever find the published file up to date. A day in the account's time
-# zone counts, and so does a timestamp that has passed, since models compare both with "now".
-#
-# *Instead of* a counter that every writer must remember to increase: a forgotten one would leave
-# analysts with old figures, and reading the columns again costs a fraction of building the models.
+# If two fingerprints are equal, a new publication would show analysts the same figures. Every pull
+# changes the time of verification, the list of runs and the number of requests, so these are not
+# included. The current day in the account's time zone is included, and so is whether a timestamp
+# has passed, because models compare both with "now".
 
 
 _MOVES = frozenset(("_seen_at", "_hydrated_at", "_observed_to"))
-"""Columns that a pull moves although the record is as before."""
+"""Columns that a pull changes although the record is unchanged."""
 
 
 def fingerprint(
@@ -73,7 +70,7 @@ def fingerprint(
 
     Args:
         connection: Open work file.
-        at: Time that the data is true of.
+        at: Time of the data.
         time_zone: Time zone of the account's days.
         made_with: Fingerprint of everything else that the published file depends on.
     """
@@ -87,7 +84,7 @@ def fingerprint(
 
 
 def _row_queries(moment: str, time_zone: str) -> Iterator[str]:
-    """A query for each table of records: the number of its rows, and a hash of them all."""
+    """Yield a query for each table of records: the number of its rows, and a hash of all rows."""
     for table in declared_tables():
         if table.schema in ("landing", "history"):
             hashed = ", ".join(_value_expressions(table, moment, time_zone))
@@ -95,7 +92,7 @@ def _row_queries(moment: str, time_zone: str) -> Iterator[str]:
 
 
 def _value_expressions(table: TableSchema, moment: str, time_zone: str) -> Iterator[str]:
-    """Expressions for what models can tell of a row."""
+    """Yield expressions for the parts of a row that models can depend on."""
     for column in table.columns:
         name = quoted(column.name)
         if column.name not in _MOVES:
@@ -105,12 +102,12 @@ def _value_expressions(table: TableSchema, moment: str, time_zone: str) -> Itera
     if table.schema == "landing":
         yield _day("_hydrated_at", time_zone)
     else:
-        # A version that only lists have shown counts as watched once a second list shows it.
+        # A version that only lists have shown counts as observed once a second list shows it.
         yield "_hydrated_at IS NULL AND _observed_to > _observed_from"
 
 
 def _state_queries(moment: str, time_zone: str) -> Iterator[str]:
-    """Queries for what else models and analysts see."""
+    """Yield queries for the state outside of rows that models and analysts see."""
     yield f"SELECT {_day(moment, time_zone)}"
     proven = _day("proven_at", time_zone)
     yield f"SELECT resource, parent, {proven} FROM sync.bookmarks ORDER BY ALL"
@@ -124,7 +121,7 @@ def _day(moment: str, time_zone: str) -> str:
 
 
 def _outcomes(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
-    """Query for the last outcome of each resource."""
+    """Return the last outcome of each resource."""
     for resource, (_, done) in sorted(last_resource_runs(connection).items()):
         state = (done.outcome, done.proven, done.live, done.total, done.pending, done.error_code)
         yield resource, *state
@@ -144,20 +141,19 @@ def copy_work(
 ) -> Publication:
     """Record that the publication begins, and copy the work file to `draft`.
 
-    The work file is held for as long as the copy takes, so that no other process writes to it
-    in the meantime.
+    The work file is locked during the copy, so that no other process writes to it.
 
     Args:
         work: The work file.
         draft: File to write.
         publication: Record of the publication.
-        published: File that analysts have until then.
+        published: File that analysts currently read.
         made_with: Fingerprint of models, seeds and settings.
-        if_changed: Copy nothing if `published` shows everything already.
+        if_changed: Copy nothing if `published` is up to date.
 
     Returns:
-        The publication with the time that it is true of and its fingerprint. Its outcome is
-        `unchanged` if nothing was copied.
+        The publication with the time of its data and its fingerprint. Its outcome is `unchanged` if
+        nothing was copied.
 
     Raises:
         DiskFull: The disk is full.
@@ -175,7 +171,7 @@ def copy_work(
             if if_changed and shown_by(connection, published, publication.fingerprint):
                 return replace(publication, outcome="unchanged")
             write_publication(connection, publication)
-        # After a checkpoint everything is in the one file, and nothing in a log next to it.
+        # After a checkpoint all data is in the file and none in a log next to it.
         connection.execute("CHECKPOINT")
         with naming_errors(draft):
             copy_file(work, draft)
@@ -183,10 +179,9 @@ def copy_work(
 
 
 def copy_whole(work: Path, target: Path) -> int | None:
-    """Copy the work file to `target`; returns its schema version.
+    """Copy the work file to `target`; return its layout version.
 
-    The work file is held for as long as the copy takes. Raises `DiskFull` or another
-    `WarehouseError`.
+    The work file is locked during the copy. Raises `DiskFull` or another `WarehouseError`.
     """
     with open_file(work) as connection:
         version = schema_version(connection)
@@ -197,18 +192,18 @@ def copy_whole(work: Path, target: Path) -> int | None:
 
 
 def record_publication(file: Path, publication: Publication) -> None:
-    """Write down in the file how the publication stands. Raises a `WarehouseError`."""
+    """Write the state of the publication to the file. Raises a `WarehouseError`."""
     with open_file(file) as connection, transaction(connection):
         write_publication(connection, publication)
 
 
 def replace_published(draft: Path, target: Path) -> int:
-    """Make the draft the published file, whole and lasting; returns its bytes.
+    """Replace the published file with the draft, durably; return its size in bytes.
 
     Raises `DiskFull` or another `WarehouseError`.
     """
     with naming_errors(target):
-        # Closing makes a checkpoint, but for a disk that is full: then the log has the rest.
+        # Closing makes a checkpoint, unless the disk is full: then the log has the rest.
         if log_of(draft).exists():
             with open_file(draft) as connection:
                 connection.execute("CHECKPOINT")
@@ -221,7 +216,7 @@ def replace_published(draft: Path, target: Path) -> int:
 
 
 def remove_draft(draft: Path) -> None:
-    """Take the draft away with everything next to it, if it is there."""
+    """Delete the draft and the files next to it, if they exist."""
     with naming_errors(draft):
         for ending in ("", *LOG_ENDINGS):
             draft.with_name(draft.name + ending).unlink(missing_ok=True)
@@ -229,34 +224,34 @@ def remove_draft(draft: Path) -> None:
 
 
 def copy_file(source: Path, target: Path) -> None:
-    """Copy a file that no one writes to; `target` is new. Raises an `OSError`."""
-    # What a crash has left was removed: a link in its place would not be followed.
+    """Copy a file that no process writes to; `target` is new. Raises an `OSError`."""
+    # Remains of a crash were removed, and a symlink would not be followed.
     with create(target):
         pass
     shutil.copyfile(source, target)
 
 
-# -- Compacting ------------------------------------------------------------------------------------
-# Writing the work file again, so that bytes of what was deleted are nowhere in it.
+# -- Compaction ------------------------------------------------------------------------------------
+# Writes the work file again, so that it contains no bytes of deleted rows.
 #
-# DuckDB marks deleted rows and reuses their blocks later: until then their bytes stay. A fresh file
-# is written next to the old one and takes its place by a rename, while the old one is held: no
-# other process writes to it in the meantime, and a crash leaves one file or the other, each whole.
+# DuckDB marks deleted rows and reuses their blocks later; until then their bytes stay. A new file
+# is written next to the old one and replaces it by a rename, while the old one is locked. No other
+# process writes to it at the same time, and a crash leaves one complete file.
 
 
 FRESH_ENDING = ".compacting"
-"""What the fresh file is called until it is whole, behind the name of the old one."""
+"""Suffix of the new file until it is complete."""
 
 
 def compact(path: Path) -> None:
-    """Write the file again; if that fails, it is as it was.
+    """Compact the file; if this fails, the file is unchanged.
 
     Raises `WarehouseBusy`, `DiskFull` or another `WarehouseError`.
     """
     fresh = path.with_name(path.name + FRESH_ENDING)
     remove_draft(fresh)
     with open_file(path) as connection, naming_errors(path):
-        # Nothing is left in the log, which would be taken for the fresh file's.
+        # The log must be empty, or it would be applied to the new file.
         connection.execute("CHECKPOINT")
         ((name,),) = connection.execute("SELECT current_database()").fetchall()
         connection.execute(
@@ -273,35 +268,35 @@ def compact(path: Path) -> None:
         sync_folder(path.parent)
 
 
-# -- Making ----------------------------------------------------------------------------------------
-# It is made under another name and takes its own once its tables are in it and on the disk. So a
-# disk that fills up in the meantime leaves nothing that a later run would have to open.
+# -- Creation --------------------------------------------------------------------------------------
+# The file is created under another name and renamed once its tables are in it and on the disk. A
+# full disk therefore leaves no file that a later run would have to open.
 #
-# A work file that is gone beside a published one was lost: its history is in no other place, and
-# the next publication would drop it there as well. So everything that the connector itself writes
-# is taken back from the published file, bookmarks too. They are valid there: each commit writes
-# rows, queue and bookmark in one transaction, and the published file is the work file as it was
-# after one of its commits. Its bookmark says of its own rows that every change before is in them,
-# however old the file is; the next pull reads what has changed since, and finds deletions by its
-# counts. Where columns or schemas were left out of the published file nothing is taken back.
+# If the work file is missing next to a published one, it was lost. Its history exists only in the
+# published file, and the next publication would drop it there as well. Therefore all tables of the
+# connector, including bookmarks, are restored from the published file. They are valid: each commit
+# writes rows, queue and bookmark in one transaction, and the published file is the work file after
+# one of its commits. The bookmark covers all earlier changes, even in an old file; the next pull
+# reads later changes and finds deletions by its counts. If columns or schemas were excluded from
+# the published file, it cannot be used.
 
 READ_AGAIN = "work_read_again"
-"""Kind of the event that says that both files were gone, so that every record is read again."""
+"""Kind of the event for the loss of both files, after which every record is read again."""
 
 MAKING_ENDING = ".making"
-"""What the file is called until it is whole, behind its own name."""
+"""Suffix of the file until it is complete."""
 
 TAKEN_BACK = "work_taken_back"
-"""The kind of the event that says that the work file was lost."""
+"""Kind of the event for a lost work file."""
 
 _OWN_SCHEMAS = ("landing", "history", "sync", "push")
 _HEADERS_BYTES = 3 * 4096
-"""DuckDB writes three headers of one page each before anything else."""
+"""DuckDB first writes three headers of one page each."""
 _MARK_AT, _MARK = 8, b"DUCK"
 
 
 def is_missing(work: Path) -> bool:
-    """Whether there is no work file, or only the beginning of one on a full disk."""
+    """Return True if the work file does not exist or was cut off by a full disk."""
     with naming_errors(work):
         if not work.exists():
             return True
@@ -313,13 +308,16 @@ def is_missing(work: Path) -> bool:
 
 
 def create_work_file(work: Path, published: Path, identity: Identity | None = None) -> None:
-    """Make the work file, with all that the published file has of its tables.
+    """Create the work file, with the tables of the published file.
 
-    A folder that had an `identity` already, and has neither file now, gets a notice of the loss.
-    Does nothing where another process has made it in the meantime. `identity` is the one that the
-    published file must have, if it has one. Raises `WorkLost` where the published
-    file cannot give back what was lost, `DiskFull`, `NotAWarehouse` or another `WarehouseError`;
-    there is then no work file.
+    If a folder with an `identity` has neither file, a notice of the loss is added. Does nothing if
+    another process has created the file. `identity` is the one that the published file must have,
+    if it has one.
+
+    Raises:
+        WorkLost: The lost file cannot be restored from the published one.
+        DiskFull: The disk is full.
+        WarehouseError: The file cannot be created. There is no work file then.
     """
     with naming_errors(work.parent), hold_lock(work.parent):
         if not is_missing(work):
@@ -335,13 +333,12 @@ def create_work_file(work: Path, published: Path, identity: Identity | None = No
                 complete_tables(connection, str(fresh))
                 if identity is not None and not published.exists():
                     detail = (
-                        f"{work.name} and {published.name} were missing in a folder that "
-                        "was used before. Every record is read again, and the history "
-                        "starts again"
+                        f"{work.name} and {published.name} were missing, but other files of the "
+                        f"account exist. The pull reads every record, and the history starts again"
                     )
                     with transaction(connection):
                         write_notice(connection, Event(READ_AGAIN, detail), now)
-            # The log of a file that is gone would be taken for the new one's.
+            # The log of a missing file would be applied to the new one.
             move_logs(work, now)
             replace_published(fresh, work)
         except BaseException:
@@ -350,7 +347,7 @@ def create_work_file(work: Path, published: Path, identity: Identity | None = No
 
 
 def _restore_tables(published: Path, fresh: Path) -> None:
-    """Make `fresh` of the published file, without whoever was erased since."""
+    """Create `fresh` from the published file, without people who were erased since."""
     true_of = _check_whole(published)
     with naming_errors(fresh):
         copy_file(published, fresh)
@@ -362,7 +359,7 @@ def _restore_tables(published: Path, fresh: Path) -> None:
         is_reduced = False
         with transaction(connection):
             if suppressed := SuppressionList.of(published.parent):
-                # Only folders with erased people need the code that finds them.
+                # Only folders with erased people need this module.
                 from connector.warehouse.persons import remove_listed_persons  # noqa: PLC0415
 
                 is_reduced = remove_listed_persons(connection, suppressed, TAKEN_BACK, now)
@@ -382,7 +379,7 @@ def _check_folder(published: Path, identity: Identity | None) -> None:
     try:
         rows = query(published, "SELECT folder, address FROM sync.folder").rows
     except (WarehouseError, duckdb.Error):
-        return  # Whether the file can be read at all is checked by `_check_whole`.
+        return  # `_check_whole` checks whether the file can be read.
     if rows and rows[0][0] != identity.folder:
         raise WorkLost(
             f"the work file is missing, and {published} belongs to another data folder "
@@ -391,13 +388,13 @@ def _check_folder(published: Path, identity: Identity | None) -> None:
 
 
 def _check_whole(published: Path) -> str:
-    """The time that the published file is true of. Raises `WorkLost`."""
+    """Return the time of the published file's data. Raises `WorkLost`."""
     row = published_in(published)
     if row is None:
         why = "does not contain its publication settings"
     elif row.personal != "keep":
         why = f"was published with publish_personal = {row.personal}"
-    elif missing := _missing_schemas(published):
+    elif missing := row.left_out or _missing_schemas(published):
         why = f"was published without {', '.join(missing)}"
     else:
         return "no verified time" if row.true_of is None else f"{row.true_of:%Y-%m-%d %H:%M:%S}Z"
@@ -407,7 +404,7 @@ def _check_whole(published: Path) -> str:
     )
 
 
-def _missing_schemas(published: Path) -> list[str]:
+def _missing_schemas(published: Path) -> Sequence[str]:
     found = query(published, "SELECT schema_name FROM duckdb_schemas()").rows
     return [each for each in _OWN_SCHEMAS if (each,) not in found]
 

@@ -63,7 +63,7 @@ DONE = ResourceRun(
 )
 
 
-class Agency:
+class RecordedAccount:
     """An account whose runs are written straight into its files."""
 
     def __init__(

@@ -17,12 +17,13 @@ from connector.ledger.ledger import Ledger
 from connector.operations.alert_check import check_alerts
 from connector.operations.findings import JobRun
 from connector.pulls import run
-from connector.sandbox.faults import Drop, Fault, HtmlPage, Limited, NotJson, Redirect, Status
+from connector.sandbox.exchange import Fault
+from connector.sandbox.faults import Drop, HtmlPage, Limited, NotJson, Redirect, Status
 from connector.sandbox.server import Sandbox
 from connector.settings.model import load_settings
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.runs import Run, begin_run
-from tests.alerts.nights import COUNTS, KEY, OTHER_KEY, Account, Night, Step
+from tests.alerts.nights import COUNTS, KEY, OTHER_KEY, Night, NightlyAccount, Step
 
 CANDIDATES = "/api/v1/candidates*"
 
@@ -40,7 +41,7 @@ def failing(fault: Fault, path: str = "*", **when: Any) -> Step:
     return lambda a: a.sandbox.faults.add(fault, path=path, **{"times": None, **when})
 
 
-def whole(a: Account) -> None:
+def whole(a: NightlyAccount) -> None:
     """The server answers as it should."""
     a.sandbox.faults.clear()
 
@@ -58,7 +59,7 @@ def extra_fields(value: str) -> Step:
 def touch(name: str, number: int = 1, **changes: Any) -> Step:
     """A user changes records in one bulk edit, five hours ago."""
 
-    def step(a: Account) -> None:
+    def step(a: NightlyAccount) -> None:
         ids = sorted(a.sandbox.store.records(name))[:number]
         a.sandbox.store.touch_many(name, ids, changes, updated_at=a.hours() - timedelta(hours=5))
 
@@ -68,7 +69,7 @@ def touch(name: str, number: int = 1, **changes: Any) -> Step:
 def remove(name: str, number: int) -> Step:
     """A user deletes records."""
 
-    def step(a: Account) -> None:
+    def step(a: NightlyAccount) -> None:
         for id in sorted(a.sandbox.store.records(name))[:number]:
             a.sandbox.store.remove(name, id)
 
@@ -78,7 +79,7 @@ def remove(name: str, number: int) -> Step:
 def hourly(*before: Step) -> Step:
     """A pull every hour, each after its step."""
 
-    def run(a: Account) -> None:
+    def run(a: NightlyAccount) -> None:
         for each in before:
             each(a)
             a.pull()
@@ -87,14 +88,14 @@ def hourly(*before: Step) -> Step:
     return run
 
 
-def slow(a: Account) -> object:
+def slow(a: NightlyAccount) -> object:
     """Answers take several seconds."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run, "time", SimpleNamespace(monotonic=count(0.0, 67.0).__next__))
         return a.pull()
 
 
-def another_workspace(a: Account) -> object:
+def another_workspace(a: NightlyAccount) -> object:
     """The address is that of another agency, which takes the same key."""
     ago = timedelta(days=60)  # No record was changed there since yesterday.
     with Sandbox(
@@ -115,14 +116,14 @@ def clock(**ahead: float) -> Step:
     return lambda a: setattr(a.hours, "ahead", timedelta(**ahead))
 
 
-def nothing(a: Account) -> None:
+def nothing(a: NightlyAccount) -> None:
     """No scheduler runs."""
 
 
 def command(*words: str, status: int = 0) -> Step:
     """A user runs a command."""
 
-    def step(a: Account) -> object:
+    def step(a: NightlyAccount) -> object:
         done = a.call(*words)
         assert status == done.status, (words, done)
         return done
@@ -130,13 +131,13 @@ def command(*words: str, status: int = 0) -> Step:
     return step
 
 
-def killed(a: Account) -> None:
+def killed(a: NightlyAccount) -> None:
     """The pull's process is killed: its run has no end."""
     with open_file(a.home / "work.duckdb") as connection:
         begin_run(connection, Run("killed", "pull", a.hours()))
 
 
-def beside_another(a: Account) -> object:
+def beside_another(a: NightlyAccount) -> object:
     """The night's pull finds another one."""
     with Ledger(a.home) as ledger:
         ledger.take_lease("pull", LeaseOwner.of_this_process("another", "pull"), a.hours())
@@ -151,7 +152,7 @@ def interrupted(*words: str) -> Step:
     def cut(self: RunProgress, progress: object) -> None:
         raise KeyboardInterrupt
 
-    def run(a: Account) -> None:
+    def run(a: NightlyAccount) -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(RunProgress, "__call__", cut)
             assert 130 == a.call(*words).status
@@ -159,13 +160,13 @@ def interrupted(*words: str) -> Step:
     return run
 
 
-def dagster_fails(a: Account) -> None:
+def dagster_fails(a: NightlyAccount) -> None:
     """A job of Dagster fails before it comes to the connector."""
     job = JobRun("nightly_pull", "d-1", a.hours(), failed=True)
     check_alerts(load_settings({"account": "acme"}, a.environ), jobs=[job], now=a.hours)
 
 
-def full_disk(a: Account) -> object:
+def full_disk(a: NightlyAccount) -> object:
     """No file can be written beyond its first bytes."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1024, before[1]))
@@ -178,7 +179,7 @@ def full_disk(a: Account) -> object:
 def overwrite(name: str) -> Step:
     """A file is overwritten by another kind of file."""
 
-    def step(a: Account) -> None:
+    def step(a: NightlyAccount) -> None:
         (a.home / name).rename(a.folder / f"{name}.was")
         (a.home / name).write_bytes(b"another kind of file" * 500)
 
@@ -199,7 +200,7 @@ PUSH = ("--mode", "create", "--apply", "--no-wait", "--no-pull")
 def push(name: str, email: str, status: int = 0) -> Step:
     """A user pushes a file with one lead."""
 
-    def step(a: Account) -> None:
+    def step(a: NightlyAccount) -> None:
         row = f"Ada,Novak,{email},{STATUS}"
         a.write(f"{name}.csv", f"first_name,last_name,email,lead_status_id\n{row}\n")
         done = a.call("push", "leads", str(a.folder / f"{name}.csv"), *PUSH)
@@ -208,13 +209,13 @@ def push(name: str, email: str, status: int = 0) -> Step:
     return step
 
 
-def cut_push(a: Account) -> None:
+def cut_push(a: NightlyAccount) -> None:
     """A push gets a signal at its first row."""
     a.write("cut.csv", (a.folder / "late.csv").read_text())
     interrupted("push", "leads", str(a.folder / "cut.csv"), *PUSH)(a)
 
 
-def give_up(a: Account) -> None:
+def give_up(a: NightlyAccount) -> None:
     """A user looks, finds that the lead is not there, and gives the row up."""
     (row,) = a.call("resolve", "--json").object["rows"]
     for decision in ("--look", "--drop"):
@@ -222,7 +223,7 @@ def give_up(a: Account) -> None:
     assert 3 == done.status, done
 
 
-def with_models(a: Account) -> object:
+def with_models(a: NightlyAccount) -> object:
     """The night publishes with models."""
     return a.pull(CONNECTOR_MODELS="on")
 
@@ -230,14 +231,14 @@ def with_models(a: Account) -> object:
 def seed(name: str, text: str) -> Step:
     """A user saves a seed."""
 
-    def step(a: Account) -> None:
+    def step(a: NightlyAccount) -> None:
         (a.home / "seeds").mkdir(exist_ok=True)
         (a.home / "seeds" / f"{name}.csv").write_text(text)
 
     return step
 
 
-def begin_names(a: Account) -> None:
+def begin_names(a: NightlyAccount) -> None:
     """A user names one status and groups one source; the names of the others are missing."""
     seed("lead_statuses", f"id,name,outcome\n{STATUS},New,open\n")(a)
     command("models", "seeds", "--write", "source_groups")(a)
@@ -245,7 +246,7 @@ def begin_names(a: Account) -> None:
         file.write("Our own page,Own page\n")
 
 
-def name_all(a: Account) -> None:
+def name_all(a: NightlyAccount) -> None:
     """A user fills in the names that the seeds lack."""
     command("models", "seeds", "--write")(a)
     for each in (a.home / "seeds").glob("*.csv"):
@@ -253,7 +254,7 @@ def name_all(a: Account) -> None:
         each.write_text("".join(f"{','.join(cell or 'open' for cell in row)}\n" for row in rows))
 
 
-PULL: Step = Account.pull
+PULL: Step = NightlyAccount.pull
 NIGHTS = (
     Night(1, "The first load publishes with models; no seed is filled in", instead=with_models),
     Night(3, "Edits, and three deletions", all_of(remove("candidates", 3), touch("jobs"))),

@@ -84,7 +84,7 @@ def timed(hours: Hours) -> Iterator[None]:
         yield
 
 
-class Account:
+class NightlyAccount:
     """The account, its server and its webhook."""
 
     def __init__(self, folder: Path, sandbox: Sandbox, receiver: Receiver, hours: Hours) -> None:
@@ -126,7 +126,7 @@ class Account:
             yield re.sub(r"\d{8}T\d{6}Z-[0-9a-f]{6}", "BATCH", text)
 
 
-Step = Callable[[Account], object]
+Step = Callable[[NightlyAccount], object]
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ def live(nights: tuple[Night, ...], folder: Path) -> Iterator[tuple[Night, list[
         call([word, "--help"], {})
     served = Sandbox(counts=COUNTS, keys={KEY: ("*",)}, clock=hours, data=folder / "server.sqlite")
     with timed(hours), Receiver() as receiver, served as sandbox:
-        account = Account(folder, sandbox, receiver, hours)
+        account = NightlyAccount(folder, sandbox, receiver, hours)
         account.write("webhook", receiver.address)
         account.write("key", KEY)
         account.set()
@@ -158,7 +158,7 @@ def live(nights: tuple[Night, ...], folder: Path) -> Iterator[tuple[Night, list[
             hours.now = BEGAN_AT + timedelta(days=number - 1)
             if night.before is not None:
                 night.before(account)
-            (night.instead or Account.pull)(account)
+            (night.instead or NightlyAccount.pull)(account)
             hours.now = max(hours.now, BEGAN_AT + timedelta(days=number - 1) + MORNING)
             call(["alerts", "--send", "--all"], account.environ)
             yield night, list(account.messages())

@@ -13,7 +13,7 @@ import pytest
 from connector.cli import COMMANDS, main
 from connector.operations.alert_check import check_alerts
 from connector.sandbox.server import Sandbox
-from tests.alerts.agency import Agency, settings_of
+from tests.alerts.agency import RecordedAccount, settings_of
 from tests.alerts.receivers import Receiver
 from tests.support.clock import Clock
 from tests.support.command import COUNTS, KEY, call, check_fields, variables
@@ -104,7 +104,7 @@ def test_watchdog_asks_the_files_when_something_was_proven(
     is pulled was not proven for longer, and however well the runs since have ended.
     """
     clock = ago(hours=age)
-    agency = Agency(settings_of(tmp_path), clock)
+    agency = RecordedAccount(settings_of(tmp_path), clock)
     agency.pull()
     clock.pass_time(hours=age)
     agency.pull("partial", unlike={"jobs": {"outcome": "partial", "proven": False}})
@@ -118,7 +118,7 @@ def test_watchdog_of_what_never_ran(tmp_path: Path) -> None:
     called = call(["status", "--max-age", "26h"], variables(None, tmp_path / "data", None))
 
     assert 1 == called.status
-    assert "No pull was verified yet. The limit is 26h." in called.err
+    assert "No pull has verified the local copy yet. The maximum age is 26h." in called.err
     assert not (tmp_path / "data").exists()
 
 
@@ -153,7 +153,7 @@ def three(tmp_path: Path, receiver: Receiver) -> Path:
     (tmp_path / "webhook").write_text(receiver.address, encoding="utf-8")
     (tmp_path / "webhook").chmod(0o600)
     for name, hours in (("acme", 1.0), ("globex", 30.0)):
-        Agency(settings_of(tmp_path / "data", name), ago(hours=hours)).pull()
+        RecordedAccount(settings_of(tmp_path / "data", name), ago(hours=hours)).pull()
     return tmp_path / "connector.toml"
 
 

@@ -13,7 +13,7 @@ import pytest
 from connector.errors import DiskFull, NotAWarehouse
 from connector.errors_api import AnswerBroken, TryAgain, Unreachable
 from connector.ledger.alert_states import AlertRecord
-from connector.ledger.journal_reads import PushHealth, PushRun, UnknownRows
+from connector.ledger.journal_records import PushHealth, PushRun, UnknownRows
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger, LedgerStatus
 from connector.ledger.quota import MonthUse, Period
@@ -28,7 +28,7 @@ from connector.operations.findings import (
 )
 from connector.settings.values import read_age
 from connector.warehouse.runs import Publication, ResourceRun, Run, RunHealth
-from tests.alerts.agency import DONE, START, Agency, settings_of
+from tests.alerts.agency import DONE, START, RecordedAccount, settings_of
 from tests.support.clock import Clock
 
 AGE = read_age("26h")
@@ -101,7 +101,7 @@ def test_the_apis_own_words_are_left_out(message: str | None, expected: tuple[st
 
 def test_a_run_under_way_says_nothing_and_one_that_was_cut_off_does(tmp_path: Path) -> None:
     settings, clock = settings_of(tmp_path), Clock(START)
-    begun = Agency(settings, clock).pull("done", unlike={"jobs": {"proven": False}})
+    begun = RecordedAccount(settings, clock).pull("done", unlike={"jobs": {"proven": False}})
     owner = LeaseOwner.of_this_process(begun.run_id, "pull")
     with Ledger(settings.folder) as ledger, pytest.MonkeyPatch.context() as patch:
         cut = replace(health(), runs=(replace(begun, outcome=None),))

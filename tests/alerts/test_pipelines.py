@@ -12,7 +12,7 @@ import pytest
 from pipelines.accounts import PARTITION_TAG, Account
 from pipelines.definitions import definitions
 from pipelines.sensors import alerts_sensor, failure_alerts_sensor
-from tests.alerts.agency import Agency, settings_of
+from tests.alerts.agency import RecordedAccount, settings_of
 from tests.alerts.receivers import Receiver
 from tests.support.clock import Clock
 
@@ -43,7 +43,7 @@ def account(tmp_path: Path, receiver: Receiver) -> Account:
     (tmp_path / "webhook").write_text(receiver.address, encoding="utf-8")
     (tmp_path / "webhook").chmod(0o600)
     clock = Clock(datetime.now(UTC) - timedelta(hours=1))
-    Agency(settings_of(tmp_path / "data", "acme"), clock).pull()
+    RecordedAccount(settings_of(tmp_path / "data", "acme"), clock).pull()
     return Account(environ={}, cwd=tmp_path)
 
 

@@ -15,7 +15,7 @@ from connector.operations.restore import RestoreOptions, restore
 from connector.privacy.erase import erase
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
-from tests.backup.aged_backup import COUNTS, Agency
+from tests.backup.aged_backup import COUNTS, BackedUpAccount
 from tests.privacy.populated_agency import traces
 from tests.support.agency import differences, published, rows
 
@@ -26,117 +26,119 @@ PERSON = {"first_name": "Olwen", "last_name": NAME, "email": EMAIL, "employment_
 
 
 @pytest.fixture
-def agency(tmp_path: Path) -> Iterator[Agency]:
-    """An agency that was pulled."""
+def account(tmp_path: Path) -> Iterator[BackedUpAccount]:
+    """An account that was pulled."""
     with Sandbox(counts=COUNTS) as sandbox:
-        agency = Agency(sandbox, tmp_path)
+        account = BackedUpAccount(sandbox, tmp_path)
         sandbox.store.create("candidates", PERSON)
-        agency.pull()
-        yield agency
+        account.pull()
+        yield account
 
 
-def test_yesterdays_backup_and_a_pull_are_an_exact_copy(agency: Agency) -> None:
+def test_yesterdays_backup_and_a_pull_are_an_exact_copy(account: BackedUpAccount) -> None:
     """Work file lost, ledger whole: after the restore and a pull the copy is exact, deletions
     among it; the ledger that was here stays, so that what was pushed since is known and not sent
     again, and no request that was spent is forgotten.
     """
-    agency.push(agency.file("first.csv", "a@new.example"))
-    made = agency.back_up()
-    agency.churn()
-    late = agency.file("late.csv", "b@new.example", "c@new.example")
-    agency.push(late)
-    with Ledger(agency.data) as ledger:
+    account.push(account.write_candidates("first.csv", "a@new.example"))
+    made = account.back_up()
+    account.change_platform()
+    late = account.write_candidates("late.csv", "b@new.example", "c@new.example")
+    account.push(late)
+    with Ledger(account.data) as ledger:
         spent = sum(use.requests for use in ledger.read_uses())
-    (agency.data / "work.duckdb").write_bytes(b"no database any more")
+    (account.data / "work.duckdb").write_bytes(b"no database any more")
 
-    done = restore(agency.settings, made.file, RestoreOptions(replaces=True))
+    done = restore(account.settings, made.file, RestoreOptions(replaces=True))
 
     assert (True, 0, None) == (done.keeps_ledger, done.exit_status, done.error)
     assert done.aside is not None
     assert b"no database any more" == (done.aside / "work.duckdb").read_bytes()
-    agency.pull()
-    assert [] == differences(agency.sandbox, published(agency.folder))
-    before = agency.writes()
-    again = agency.push(late)
+    account.pull()
+    assert [] == differences(account.sandbox, published(account.folder))
+    before = account.writes()
+    again = account.push(late)
     assert {"unchanged": 2} == again.counts
-    assert before == agency.writes()
-    with Ledger(agency.data) as ledger:
+    assert before == account.writes()
+    with Ledger(account.data) as ledger:
         assert spent <= sum(use.requests for use in ledger.read_uses())
         restored = Backups(ledger).last_restore()
     assert restored is not None
     assert (made.manifest.made_at, False) == (restored.made_at, restored.is_ledger_older)
-    pushed = rows(published(agency.folder), "SELECT count(*) AS n FROM push.rows")
+    pushed = rows(published(account.folder), "SELECT count(*) AS n FROM push.rows")
     assert [{"n": 5}] == pushed
 
 
-def test_after_a_lost_disk_nothing_is_created_twice(agency: Agency) -> None:
-    made = agency.back_up()
-    agency.churn()
-    late = agency.file("late.csv", "b@new.example", "c@new.example")
-    agency.push(late)
-    shutil.rmtree(agency.data)
+def test_after_a_lost_disk_nothing_is_created_twice(account: BackedUpAccount) -> None:
+    made = account.back_up()
+    account.change_platform()
+    late = account.write_candidates("late.csv", "b@new.example", "c@new.example")
+    account.push(late)
+    shutil.rmtree(account.data)
 
-    done = restore(agency.settings, made.file)
+    done = restore(account.settings, made.file)
 
     assert not done.keeps_ledger
     assert ["history", "journal", "Requests", "erasure"] == [
         next(word for word in ("journal", "Requests", "erasure", "history") if word in each)
         for each in done.lost
     ]
-    before, people = agency.writes(), agency.emails()
+    before, people = account.writes(), account.emails()
     with pytest.raises(RestoredUnpulled, match="no pull has verified candidates since"):
-        agency.push(late, pulls=False)
-    again = agency.push(late)
+        account.push(late, pulls=False)
+    again = account.push(late)
     assert {"duplicate": 2} == again.counts
-    assert before == agency.writes()
-    assert people == agency.emails()
-    agency.pull()
-    assert [] == differences(agency.sandbox, published(agency.folder))
-    third = agency.push(agency.file("third.csv", "d@new.example"), pulls=False)
+    assert before == account.writes()
+    assert people == account.emails()
+    account.pull()
+    assert [] == differences(account.sandbox, published(account.folder))
+    third = account.push(account.write_candidates("third.csv", "d@new.example"), pulls=False)
     assert {"created": 1} == third.counts
 
 
 @pytest.mark.parametrize("lost", ["work file", "disk"])
-def test_whoever_was_erased_after_the_backup_is_erased_again(agency: Agency, lost: str) -> None:
-    made = agency.back_up()
-    erase(agency.settings, EMAIL, applies=True)
-    receipts = agency.folder / "elsewhere"
-    shutil.copytree(agency.data / "receipts", receipts)
+def test_whoever_was_erased_after_the_backup_is_erased_again(
+    account: BackedUpAccount, lost: str
+) -> None:
+    made = account.back_up()
+    erase(account.settings, EMAIL, applies=True)
+    receipts = account.folder / "elsewhere"
+    shutil.copytree(account.data / "receipts", receipts)
     if lost == "disk":
-        shutil.rmtree(agency.data)
+        shutil.rmtree(account.data)
 
-    done = restore(agency.settings, made.file, RestoreOptions(replaces=True, receipts=receipts))
+    done = restore(account.settings, made.file, RestoreOptions(replaces=True, receipts=receipts))
 
     assert None is done.error
     (receipt,) = done.receipts
     assert ".restoring" not in str(receipt.as_json())
     if done.aside is not None:
         shutil.rmtree(done.aside)
-    assert [] == list(traces(agency.data, EMAIL, NAME))
-    agency.pull()
-    assert [] == list(traces(agency.data, EMAIL, NAME))
-    counted = rows(published(agency.folder), "SELECT count(*) AS n FROM landing.candidates")
+    assert [] == list(traces(account.data, EMAIL, NAME))
+    account.pull()
+    assert [] == list(traces(account.data, EMAIL, NAME))
+    counted = rows(published(account.folder), "SELECT count(*) AS n FROM landing.candidates")
     assert [{"n": COUNTS["candidates"] + 1}] == counted
 
 
 def test_a_backup_made_while_a_pull_goes_on_is_whole(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS) as sandbox:
-        agency = Agency(sandbox, tmp_path)
+        account = BackedUpAccount(sandbox, tmp_path)
         made = []
 
         def between(store: Store) -> None:
             if len(sandbox.log) == 12:
-                made.append(agency.back_up())
+                made.append(account.back_up())
 
         sandbox.between = between
-        agency.pull()
+        account.pull()
         sandbox.between = None
-        agency.churn()
-        shutil.rmtree(agency.data)
+        account.change_platform()
+        shutil.rmtree(account.data)
 
-        restore(agency.settings, made[0].file)
-        with Ledger(agency.data) as ledger:
+        restore(account.settings, made[0].file)
+        with Ledger(account.data) as ledger:
             assert () == ledger.leases()
-        agency.pull()
+        account.pull()
 
         assert [] == differences(sandbox, published(tmp_path))

@@ -8,20 +8,20 @@ import pytest
 
 from connector.sandbox.server import Sandbox
 from connector.warehouse.published_file import query
-from tests.publishing.agency import LONG, Agency
+from tests.publishing.agency import LONG, PublishingAccount
 from tests.support.command import KEY, call, variables
 
 
 @pytest.fixture
-def agency(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Agency:
+def agency(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PublishingAccount:
     """An agency with one job, and models of its own."""
-    made = Agency(tmp_path)
+    made = PublishingAccount(tmp_path)
     made.use_project(monkeypatch)
     made.land("jobs", {"id": "j1", "title": "Nurse"})
     return made
 
 
-def test_publish_builds_and_exports(agency: Agency, tmp_path: Path) -> None:
+def test_publish_builds_and_exports(agency: PublishingAccount, tmp_path: Path) -> None:
     folder = tmp_path / "lake"
     called = call(["publish"], agency.given)
     told = call(
@@ -39,7 +39,7 @@ def test_publish_builds_and_exports(agency: Agency, tmp_path: Path) -> None:
     assert ((0,),) == query(agency.file, gone).rows
 
 
-def test_hashing_without_a_key_is_refused(agency: Agency) -> None:
+def test_hashing_without_a_key_is_refused(agency: PublishingAccount) -> None:
     called = call(["publish", "--personal", "hash"], agency.given)
 
     assert 2 == called.status
@@ -47,7 +47,7 @@ def test_hashing_without_a_key_is_refused(agency: Agency) -> None:
     assert not agency.file.exists()
 
 
-def test_refusal_is_told_by_publish_and_by_status(agency: Agency) -> None:
+def test_refusal_is_told_by_publish_and_by_status(agency: PublishingAccount) -> None:
     agency.land(
         "sync.bookmarks", {"resource": "jobs", "parent": "", "proven_at": "2026-03-04T05:06:07Z"}
     )
@@ -69,7 +69,7 @@ def test_refusal_is_told_by_publish_and_by_status(agency: Agency) -> None:
 def test_pull_that_is_refused_has_failed_and_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    Agency(tmp_path).use_project(monkeypatch)
+    PublishingAccount(tmp_path).use_project(monkeypatch)
     with Sandbox(counts={"jobs": 2}, keys={KEY: ("*",)}) as sandbox:
         for id in sandbox.store.records("jobs"):
             sandbox.store.update("jobs", id, {"title": "Nurse"})

@@ -6,11 +6,12 @@ import json
 import socket
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from connector.sandbox.exchange import HttpExchange, Reply
-from connector.sandbox.faults import Fault
+from starlette.responses import JSONResponse, Response
+
+from connector.sandbox.exchange import Fault, HttpExchange
 from connector.sandbox.server import Sandbox
 
 Edit = Callable[[dict[str, Any]], None]
@@ -25,16 +26,16 @@ class Edited:
 
     async def perform(self, exchange: HttpExchange) -> None:
         """Serve, and answer with the edited document."""
-        reply = await exchange.serve()
-        if reply.status == 200:
-            document = json.loads(reply.body)
+        response = await exchange.serve()
+        if response.status_code == 200:
+            document = json.loads(bytes(response.body))
             self.edit(document)
-            reply = replace(reply, body=json.dumps(document).encode())
-        await exchange.send(reply)
+            response = JSONResponse(document)
+        await exchange.send(response)
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RateLimitRefusal:
     """A 429 without effect, with exactly these headers of the rate limit.
 
     `reset_in_seconds` is added to the server's time; None leaves the reset out.
@@ -46,12 +47,11 @@ class Refused:
     async def perform(self, exchange: HttpExchange) -> None:
         """Refuse."""
         body = {"error": "rate_limit_exceeded", "message": "Too many requests."}
-        claims = {name.encode(): value.encode() for name, value in self.headers.items()}
+        claims = dict(self.headers)
         if self.reset_in_seconds is not None:
-            reset = int(exchange.now().timestamp() + self.reset_in_seconds)
-            claims[b"x-ratelimit-reset"] = b"%d" % reset
-        reply = exchange.reply(429, json.dumps(body).encode())
-        await exchange.send(replace(reply, has_rate_headers=False, headers=claims))
+            reset = int(exchange.store.clock().timestamp() + self.reset_in_seconds)
+            claims["x-ratelimit-reset"] = str(reset)
+        await exchange.send(JSONResponse(body, 429, claims), rate_headers=False)
 
 
 Where = Literal["before", "in the status", "in the headers", "after the headers", "in the body"]
@@ -109,13 +109,13 @@ class From:
             await self.fault.perform(exchange)
 
 
-def as_bytes(reply: Reply) -> bytes:
+def as_bytes(response: Response) -> bytes:
     """The answer as it goes over the wire, with the headers that every server sends."""
     head = b"HTTP/1.1 %d Words\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % (
-        reply.status,
-        len(reply.body),
+        response.status_code,
+        len(response.body),
     )
-    return head + reply.body
+    return head + bytes(response.body)
 
 
 async def send_bytes(exchange: HttpExchange, data: bytes, *, is_reset: bool = False) -> None:

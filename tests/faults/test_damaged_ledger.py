@@ -15,7 +15,6 @@ from connector.errors import LedgerDamaged
 from connector.ledger.alert_states import read_alerts
 from connector.ledger.erasures import Backups, Erasures
 from connector.ledger.journal import Journal
-from connector.ledger.journal_reads import read_push_health
 from connector.ledger.ledger import Ledger
 from connector.ledger.quota import Allowance
 from connector.pushes.undo_report import read_undo_plan
@@ -70,7 +69,7 @@ READINGS: tuple[Callable[[Ledger, str], object], ...] = (
     lambda ledger, batch: Journal(ledger).claimed_records((batch, 2), ("an id",)),
     lambda ledger, batch: Journal(ledger).open_creates((batch, 3)),
     lambda ledger, batch: [*Journal(ledger).changes_since(0)],
-    lambda ledger, batch: read_push_health(ledger),
+    lambda ledger, batch: Journal(ledger).push_health(),
     lambda ledger, batch: read_undo_plan(Journal(ledger), batch),
     lambda ledger, batch: ledger.status(Allowance(None, 0, 1), AT),
     lambda ledger, batch: ledger.read_month(Allowance(None, 0, 1), AT.date()),
@@ -126,7 +125,7 @@ UNREAD = (
 """Columns that only conditions read."""
 
 
-class Site:
+class DamagedLedgerAccount:
     """An account with a push, an erasure and a file to push, and copies of it to be damaged."""
 
     def __init__(self, sandbox: Sandbox, folder: Path) -> None:
@@ -174,25 +173,25 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DamagedLedgerAccount]:
     """The account."""
     with Sandbox(counts={"candidates": 3}) as sandbox:
-        yield Site(sandbox, tmp_path_factory.mktemp("site"))
+        yield DamagedLedgerAccount(sandbox, tmp_path_factory.mktemp("site"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("share", first_fast(range(SHARES)))
-def test_flipped_bytes_are_no_unexpected_error(site: Site, share: int) -> None:
+def test_flipped_bytes_are_no_unexpected_error(account: DamagedLedgerAccount, share: int) -> None:
     for point in sample_points(range(POINTS), 10, share):
         chance = seeded_random(f"damaged ledger {point}")
-        folder = site.copy()
+        folder = account.copy()
         content = bytearray((folder / "ledger.sqlite").read_bytes())
         at = chance.randrange(len(content) - FLIPPED_BYTES)
         for place in range(at, at + FLIPPED_BYTES):
             content[place] ^= chance.randrange(1, 256)
         (folder / "ledger.sqlite").write_bytes(content)
-        words = chance.choice(site.commands)
-        status, said = site.call(folder, *words)
+        words = chance.choice(account.commands)
+        status, said = account.call(folder, *words)
         told = (words, at, SEED, said)
         assert "unexpected" not in said, told
         assert "Traceback" not in said, told
@@ -200,13 +199,13 @@ def test_flipped_bytes_are_no_unexpected_error(site: Site, share: int) -> None:
 
 
 @pytest.mark.parametrize("damage", first_fast(MALFORMED))
-def test_malformed_values_are_a_damaged_ledger(site: Site, damage: str) -> None:
+def test_malformed_values_are_a_damaged_ledger(account: DamagedLedgerAccount, damage: str) -> None:
     codes = set()
-    for words in site.commands:
-        folder = site.copy()
+    for words in account.commands:
+        folder = account.copy()
         with closing(sqlite3.connect(folder / "ledger.sqlite", isolation_level=None)) as ledger:
             ledger.execute(damage)
-        status, said = site.call(folder, *words)
+        status, said = account.call(folder, *words)
         assert "unexpected" not in said, (words, said)
         if status == 1:
             codes.add("damaged" if "ledger.sqlite is damaged" in said else said)
@@ -214,8 +213,8 @@ def test_malformed_values_are_a_damaged_ledger(site: Site, damage: str) -> None:
 
 
 @pytest.mark.slow
-def test_no_value_of_a_wrong_kind_is_read(site: Site) -> None:
-    path = site.copy() / "ledger.sqlite"
+def test_no_value_of_a_wrong_kind_is_read(account: DamagedLedgerAccount) -> None:
+    path = account.copy() / "ledger.sqlite"
     with closing(sqlite3.connect(path, isolation_level=None)) as filling:
         ((batch,),) = filling.execute("SELECT batch FROM push_batches").fetchall()
         for statement in FILLED:

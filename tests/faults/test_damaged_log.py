@@ -18,7 +18,7 @@ from connector.sandbox.server import Sandbox
 from tests.seeds import SEED, seeded_random
 from tests.support.agency import differences, published, settings_of
 from tests.support.clock import pulled
-from tests.support.command import call
+from tests.support.command import call, variables
 from tests.support.kill_points import SHARES, sample_points
 from tests.tiers import first_fast
 
@@ -117,12 +117,7 @@ def survive(
     shutil.copytree(image, tried)
     damaged = damage(whole, at)
     log_of(tried).write_bytes(damaged)
-    environ = {
-        "CONNECTOR_BASE_URL": sandbox.base_url,
-        "CONNECTOR_API_KEY": sandbox.key,
-        "CONNECTOR_DATA_DIR": str(tried / "data"),
-        "CONNECTOR_MODELS": "off",
-    }
+    environ = variables(sandbox.base_url, tried / "data", sandbox.key)
     how = "read"
     if call(["status"], environ).status != 0:
         how = "mended"

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from connector.errors import OtherWorkspace
-from connector.sandbox.faults import Fault, HtmlPage, Status
+from connector.sandbox.exchange import Fault
+from connector.sandbox.faults import HtmlPage, Status
 from connector.sandbox.server import Sandbox
 from tests.faults.network_faults import DETAILS, LISTS, Edited, From, plan
 from tests.support.agency import differences, published, rows

@@ -11,7 +11,8 @@ import pytest
 
 from connector.client.client import Limits
 from connector.pulls import pull_executor
-from connector.sandbox.faults import Drip, Fault, HtmlPage, NotJson, Status
+from connector.sandbox.exchange import Fault
+from connector.sandbox.faults import Drip, HtmlPage, NotJson, Status
 from connector.sandbox.server import Sandbox
 from connector.warehouse.pull_commands import UNREAD_MAX
 from tests.faults.network_faults import DETAILS, LISTS, Bytes, Cut, Edited, Where, plan

@@ -61,7 +61,7 @@ def test_the_published_file_does_not_wait_for_the_lake(group: Group) -> None:
 
     assert 0 == call(given, "publish")[0]
     assert [("j1",)] == group.rows("SELECT id FROM lake.landing.jobs")
-    assert "In the lakehouse since" in call(given, "status")[1]
+    assert "Published to the lakehouse" in call(given, "status")[1]
     assert ["ok"] == examined(group.settings("acme"))
     assert [] == alerts_of(group.settings("acme"))
 

@@ -14,7 +14,7 @@ from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from tests.page.serving import csv_of, signed_in
 from tests.page.test_ways import COLUMNS
-from tests.pushes.pushing import settings_of
+from tests.support.agency import settings_of
 
 pytestmark = pytest.mark.slow
 

@@ -20,6 +20,7 @@ from pipelines.models import models_of
 from pipelines.publishing import published_of
 from pipelines.schedules import schedules_of
 from pipelines.sensors import inbox_sensor_of
+from tests.support.command import variables
 
 COUNTS = {
     "jobs": 4,
@@ -81,12 +82,7 @@ def _pattern() -> tempfile.TemporaryDirectory[str]:
 
 def account(base_url: str, folder: Path, key: str = KEY) -> Account:
     """The account of a sandbox, with its files in the folder."""
-    environ = {
-        "CONNECTOR_BASE_URL": base_url,
-        "CONNECTOR_API_KEY": key,
-        "CONNECTOR_DATA_DIR": str(folder),
-        "CONNECTOR_MODELS": "off",
-    }
+    environ = variables(base_url, folder, key)
     return Account(environ=environ, cwd=folder)
 
 

@@ -15,7 +15,7 @@ from pipelines.definitions import definitions
 from pipelines.graph import PUBLISHED
 from pipelines.jobs import nightly_pull_job
 from tests.pipelines.running import COUNTS, KEY, account, landing, published, run
-from tests.publishing.agency import LONG, Agency
+from tests.publishing.agency import LONG, PublishingAccount
 
 
 def test_published_comes_after_everything() -> None:
@@ -61,7 +61,7 @@ def test_what_landed_is_published_where_a_scope_is_missing(tmp_path: Path) -> No
 def test_failed_check_fails_the_asset_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    agency = Agency(tmp_path)
+    agency = PublishingAccount(tmp_path)
     agency.use_project(monkeypatch)
     agency.land("jobs", {"id": "j1", "title": LONG})
     there = type(account("", tmp_path))(environ=agency.given, cwd=tmp_path)

@@ -18,8 +18,8 @@ from typing import Any
 
 from connector.catalog import CATALOG
 from connector.client.request import Request
-from connector.ledger.journal import PUSH_LEASE, Journal
 from connector.ledger.journal_records import Transition
+from connector.ledger.journal_writer import PUSH_LEASE, JournalWriter
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
 from connector.ledger.push_plan import Problem, PushPlan, PushPolicy, RowVerdict
@@ -47,7 +47,7 @@ PROFILES = ("https://people.example/ann", "https://people.example/ann-lee", "htt
 MAILBOXES = ("jobs@acme.example", "ann@x.example")
 
 
-class Agency:
+class RandomAgency:
     """One agency in a folder. `records` are those that landed last, by resource and id."""
 
     def __init__(self, folder: Path, seed: int) -> None:
@@ -234,7 +234,7 @@ class Agency:
         plan = PushPlan("candidates", "upsert", "a/b.csv", "0" * 64, tuple(tasks), (verdict,))
         with Ledger(self.folder) as ledger:
             ledger.take_lease(PUSH_LEASE, LeaseOwner.of_this_process("r1", "push"), AT)
-            journal = Journal(ledger, "r1", now=lambda: AT)
+            journal = JournalWriter(ledger, "r1", now=lambda: AT)
             batch = journal.create_batch(plan, PushPolicy())
             for task in tasks[:6]:
                 body = json.dumps(dict(task.fields)).encode()
@@ -250,7 +250,7 @@ class Agency:
             ledger.release_lease(PUSH_LEASE, "r1")
 
 
-def rows(agency: Agency) -> dict[tuple[str, ...], dict[str, Any]]:
+def rows(agency: RandomAgency) -> dict[tuple[str, ...], dict[str, Any]]:
     """Every version of every record, every event and every row of the journal, by its key."""
     found: dict[tuple[str, ...], dict[str, Any]] = {}
     with open_file(agency.warehouse.work) as connection:

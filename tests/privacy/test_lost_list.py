@@ -24,7 +24,7 @@ EMAIL, NAME, OTHER = "olwen.zz@mail.example", "Zzyzxworth", "gwen.qq@mail.exampl
 COUNTS = {"jobs": 1, "candidates": 3}
 
 
-class PopulatedAgency:
+class ErasedPeopleAccount:
     """Two people were pulled and erased; the platform has them still, and has changed one."""
 
     def __init__(self, sandbox: Sandbox, folder: Path) -> None:
@@ -90,22 +90,22 @@ def pattern(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
     """The folder of an agency and of its platform, and the platform's port; tests use copies."""
     folder = tmp_path_factory.mktemp("agency")
     with Sandbox(counts=COUNTS, data=folder / "platform") as sandbox:
-        PopulatedAgency(sandbox, folder).begin()
+        ErasedPeopleAccount(sandbox, folder).begin()
         return folder, int(sandbox.base_url.rsplit(":", 1)[1])
 
 
 @pytest.fixture
-def agency(tmp_path: Path, pattern: tuple[Path, int]) -> Iterator[PopulatedAgency]:
+def agency(tmp_path: Path, pattern: tuple[Path, int]) -> Iterator[ErasedPeopleAccount]:
     """The agency."""
     folder, port = pattern
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     # The data folder belongs to one address.
     with Sandbox(data=tmp_path / "platform", port=port) as sandbox:
-        yield PopulatedAgency(sandbox, tmp_path)
+        yield ErasedPeopleAccount(sandbox, tmp_path)
 
 
 @pytest.mark.parametrize("how", first_fast(["removed", "emptied"]))
-def test_a_lost_list_is_taken_from_the_receipts(agency: PopulatedAgency, how: str) -> None:
+def test_a_lost_list_is_taken_from_the_receipts(agency: ErasedPeopleAccount, how: str) -> None:
     listed = agency.listed()
     agency.lose(how)
 
@@ -121,7 +121,7 @@ def test_a_lost_list_is_taken_from_the_receipts(agency: PopulatedAgency, how: st
 
 
 @pytest.mark.slow
-def test_a_push_without_a_pull_knows_them_too(agency: PopulatedAgency) -> None:
+def test_a_push_without_a_pull_knows_them_too(agency: ErasedPeopleAccount) -> None:
     agency.lose("emptied")
 
     pushed = agency.push()
@@ -134,7 +134,7 @@ def test_a_push_without_a_pull_knows_them_too(agency: PopulatedAgency) -> None:
 @pytest.mark.parametrize("lost", ["key", "receipt"])
 @pytest.mark.parametrize("how", ["kept", "removed"])
 def test_without_key_or_receipt_nothing_is_read_or_sent(
-    agency: PopulatedAgency, lost: str, how: str
+    agency: ErasedPeopleAccount, lost: str, how: str
 ) -> None:
     if how == "removed":
         agency.lose(how)
@@ -155,7 +155,7 @@ def test_without_key_or_receipt_nothing_is_read_or_sent(
 
 
 @pytest.mark.slow
-def test_the_advice_on_a_lost_key_without_a_backup_works(agency: PopulatedAgency) -> None:
+def test_the_advice_on_a_lost_key_without_a_backup_works(agency: ErasedPeopleAccount) -> None:
     (agency.data / "suppression.key").unlink()
     (agency.data / "receipts").rename(agency.data.parent / "receipts-away")
     agency.ledger.unlink()
@@ -170,7 +170,7 @@ def test_the_advice_on_a_lost_key_without_a_backup_works(agency: PopulatedAgency
 
 
 @pytest.mark.slow
-def test_a_missing_receipt_is_named_and_written_again(agency: PopulatedAgency) -> None:
+def test_a_missing_receipt_is_named_and_written_again(agency: ErasedPeopleAccount) -> None:
     receipt = sorted((agency.data / "receipts").glob("erasure-*.json"))[0]
     hashes = json.loads(receipt.read_text())["hashes"]
     receipt.unlink()
@@ -197,7 +197,7 @@ def test_a_missing_receipt_is_named_and_written_again(agency: PopulatedAgency) -
     assert [] == agency.traces()
 
 
-def test_the_status_check_names_a_lost_key(agency: PopulatedAgency) -> None:
+def test_the_status_check_names_a_lost_key(agency: ErasedPeopleAccount) -> None:
     (agency.data / "suppression.key").unlink()
 
     called = agency.call("status", "--check")
@@ -219,7 +219,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("damage", first_fast([*DAMAGES]))
-def test_a_damaged_key_is_never_taken_for_the_key(agency: PopulatedAgency, damage: str) -> None:
+def test_a_damaged_key_is_never_taken_for_the_key(agency: ErasedPeopleAccount, damage: str) -> None:
     path = agency.data / "suppression.key"
     before = path.read_bytes()
     path.write_bytes(DAMAGES[damage](before))
@@ -235,7 +235,7 @@ def test_a_damaged_key_is_never_taken_for_the_key(agency: PopulatedAgency, damag
     assert [] == agency.traces()
 
 
-def test_a_receipt_of_another_account_is_named(agency: PopulatedAgency) -> None:
+def test_a_receipt_of_another_account_is_named(agency: ErasedPeopleAccount) -> None:
     receipt = sorted((agency.data / "receipts").glob("erasure-*.json"))[0]
     before = receipt.read_text()
     other = json.loads(before) | {"key": fingerprint_of(bytes.fromhex(OTHER_KEY.decode()))}
@@ -249,7 +249,7 @@ def test_a_receipt_of_another_account_is_named(agency: PopulatedAgency) -> None:
 
 
 @pytest.mark.slow
-def test_released_people_stay_released(agency: PopulatedAgency) -> None:
+def test_released_people_stay_released(agency: ErasedPeopleAccount) -> None:
     assert 0 == agency.call("erase", "--release", EMAIL).status
     agency.lose("removed")
 
@@ -263,7 +263,7 @@ def test_released_people_stay_released(agency: PopulatedAgency) -> None:
     assert [] == agency.traces()
 
 
-def test_a_lost_work_file_brings_nobody_back(agency: PopulatedAgency) -> None:
+def test_a_lost_work_file_brings_nobody_back(agency: ErasedPeopleAccount) -> None:
     id = agency.create("new.yy@mail.example", "Yyworth")
     assert 0 == agency.call("pull", "candidates").status
     warehouse = Warehouse(agency.data)

@@ -16,7 +16,7 @@ import pytest
 
 from connector.errors import Misused
 from connector.privacy.erase import ErasureResult, erase
-from tests.privacy.agencies import Agency, rows
+from tests.privacy.agencies import RandomAgency, rows
 from tests.tiers import first_fast
 
 MARK = "[erased]"
@@ -181,7 +181,7 @@ def is_allowed(key: Key, row: Row, change: tuple[str, Any, Any], expected: Expec
 
 @pytest.mark.parametrize("seed", first_fast(SEEDS))
 def test_nobody_else_is_touched(seed: int, tmp_path: Path) -> None:
-    agency, chance = Agency(tmp_path, seed), random.Random(seed)
+    agency, chance = RandomAgency(tmp_path, seed), random.Random(seed)
     someone, other = chance.sample(agency.people(), 2)
     for asked in (someone["id"], other["email"]):
         before = rows(agency)

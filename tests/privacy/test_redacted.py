@@ -142,7 +142,7 @@ def test_redacted_base_is_no_change_by_somebody_else(erasing: Erasing) -> None:
     (row,) = report.rows
     (problem,) = row.problems
     assert ("conflict", "value_erased", None) == (row.outcome, problem.code, problem.found)
-    assert "by an erasure" in problem.message
+    assert "an erasure changed" in problem.message
 
 
 @pytest.mark.parametrize("mode", ["create", "update"])

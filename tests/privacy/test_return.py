@@ -1,4 +1,4 @@
-"""Whoever was erased does not come back unnoticed: neither by a pull nor by a spreadsheet."""
+"""An erased person does not return by a pull or a spreadsheet."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ import pytest
 from connector.cli.pull import failure_lines
 from connector.privacy.erase import erase, release
 from connector.privacy.person_locations import locate_person
-from connector.pulls.outcome import PullReport
 from connector.pulls.run import pull
 from connector.pushes.dry_run import PushFile
-from connector.pushes.push import PushReport, PushRunOptions, push
+from connector.pushes.push import PushReport
 from connector.sandbox.random_values import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
 from connector.warehouse.duckdb_file import open_file
 from tests.privacy.populated_agency import traces
-from tests.support.agency import pulled, settings_of
+from tests.support.agency import SandboxAccount
 
 COUNTS = {
     "jobs": 2,
@@ -42,85 +41,72 @@ PERSON = {
 }
 
 
-class Agency:
-    """A sandbox with a person in it who was pulled, and then erased."""
+class ErasedPersonAccount(SandboxAccount):
+    """An account that pulled a person and then erased them."""
 
     def __init__(self, sandbox: Sandbox, folder: Path) -> None:
-        self.sandbox, self.folder = sandbox, folder
-        self.settings = settings_of(sandbox, folder)
-        self.data = self.settings.folder
+        super().__init__(sandbox, folder)
         self.id = str(sandbox.store.create("candidates", PERSON).record["id"])
-        pulled(sandbox, folder)
+        self.pull()
         self.held = list(traces(self.data, EMAIL, PHONE, NAME))
         erase(self.settings, EMAIL, applies=True)
 
-    def pull(self, *resources: str) -> PullReport:
-        """Pull once more."""
-        return pulled(self.sandbox, self.folder, *resources)
-
     def landed(self, resource: str, id: str) -> dict[str, Any]:
-        """The landed row of a record."""
+        """Return the landed row of a record."""
         with open_file(self.data / "work.duckdb") as connection:
             sql = f"SELECT * FROM landing.{resource} WHERE id = '{id}'"
             (row,) = connection.execute(sql).to_arrow_table().to_pylist()
         return dict(row)
 
-    def push(self, **row: str) -> PushReport:
-        """Push a table of one row, and apply it."""
-        path = self.folder / "people.csv"
-        path.write_text(f"{','.join(row)}\n{','.join(row.values())}\n", encoding="utf-8")
-        asked = PushFile("candidates", path, "update" if "id" in row else "create")
-        manner = PushRunOptions(applies=True, pulls=False)
-        (report,) = asyncio.run(push(self.settings, [asked], manner))
-        return report
-
-    def emails(self) -> list[str]:
-        """The addresses of all candidates on the platform."""
-        return [str(each["email"]) for each in self.sandbox.store.records("candidates").values()]
+    def push_row(self, **row: str) -> PushReport:
+        """Push a spreadsheet of one row."""
+        path = self.write_csv("people.csv", [row])
+        file = PushFile("candidates", path, "update" if "id" in row else "create")
+        return self.push(file, pulls=False)
 
 
 @pytest.fixture(scope="module")
-def agency(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agency]:
-    """The agency; what the tests do to it they tell each other in their order."""
+def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ErasedPersonAccount]:
+    """The account. Tests build on what the tests before them did."""
     with Sandbox(counts=COUNTS) as sandbox:
-        yield Agency(sandbox, tmp_path_factory.mktemp("agency"))
+        yield ErasedPersonAccount(sandbox, tmp_path_factory.mktemp("account"))
 
 
 @pytest.mark.slow
-def test_quiet_pull_finds_nothing_new(agency: Agency) -> None:
-    report = agency.pull()
+def test_quiet_pull_finds_nothing_new(account: ErasedPersonAccount) -> None:
+    report = account.pull()
 
-    assert [] != agency.held
-    assert [] == list(traces(agency.data, EMAIL, PHONE, NAME))
+    assert [] != account.held
+    assert [] == list(traces(account.data, EMAIL, PHONE, NAME))
     assert 0 == sum(each.new + each.changed for each in report.resources.values())
     assert [] == list(failure_lines(report))
 
 
-def test_changed_record_lands_stripped(agency: Agency) -> None:
-    agency.sandbox.store.update("candidates", agency.id, {"status": "screening", "mobile": PHONE})
+def test_changed_record_lands_stripped(account: ErasedPersonAccount) -> None:
+    account.sandbox.store.update("candidates", account.id, {"status": "screening", "mobile": PHONE})
 
-    report = agency.pull("candidates")
+    report = account.pull("candidates")
 
-    row = agency.landed("candidates", agency.id)
+    row = account.landed("candidates", account.id)
     assert "screening" == row["status"]
     assert "fair" == row["source"]
     assert row["email"] is row["mobile"] is row["last_name"] is None
     assert {"suppressed": 1} == report.resources["candidates"].anomalies
     (told,) = failure_lines(report)
     assert told.startswith("candidates: 1 record of erased people")
-    assert [] == list(traces(agency.data, EMAIL, PHONE, NAME))
+    assert [] == list(traces(account.data, EMAIL, PHONE, NAME))
 
 
-def test_new_record_with_the_address_lands_stripped(agency: Agency) -> None:
+def test_new_record_with_the_address_lands_stripped(account: ErasedPersonAccount) -> None:
     lead = {**PERSON, "email": EMAIL.upper(), "lead_status_id": LEAD_STATUSES[0]}
     del lead["employment_type"]
-    id = str(agency.sandbox.store.create("leads", lead).record["id"])
+    id = str(account.sandbox.store.create("leads", lead).record["id"])
 
-    report = agency.pull("leads")
+    report = account.pull("leads")
 
-    assert agency.landed("leads", id)["email"] is None
+    assert account.landed("leads", id)["email"] is None
     assert {"suppressed"} == report.resources["leads"].anomalies.keys()
-    assert [] == list(traces(agency.data, EMAIL, PHONE, NAME))
+    assert [] == list(traces(account.data, EMAIL, PHONE, NAME))
 
 
 @pytest.mark.parametrize(
@@ -132,30 +118,30 @@ def test_new_record_with_the_address_lands_stripped(agency: Agency) -> None:
     ],
     ids=["address", "number", "in a text"],
 )
-def test_row_is_refused(agency: Agency, row: dict[str, str]) -> None:
-    before = agency.emails()
+def test_row_is_refused(account: ErasedPersonAccount, row: dict[str, str]) -> None:
+    before = account.emails()
 
-    report = agency.push(**row, employment_type="permanent")
+    report = account.push_row(**row, employment_type="permanent")
 
     (result,) = report.results
     assert ("invalid", ["person_erased"]) == (result.outcome, [e.code for e in result.problems])
-    assert before == agency.emails()
-    assert [] == list(traces(agency.data, EMAIL, PHONE, NAME))
+    assert before == account.emails()
+    assert [] == list(traces(account.data, EMAIL, PHONE, NAME))
 
 
-def test_row_with_the_id_is_refused(agency: Agency) -> None:
-    (result,) = agency.push(id=agency.id, current_job_title="Pilot").results
+def test_row_with_the_id_is_refused(account: ErasedPersonAccount) -> None:
+    (result,) = account.push_row(id=account.id, current_job_title="Pilot").results
 
     assert ["person_erased"] == [each.code for each in result.problems]
 
 
-def test_release_lets_the_person_in_again(agency: Agency) -> None:
-    assert 3 == release(agency.settings, EMAIL)
-    assert 0 == release(agency.settings, EMAIL)
+def test_release_lets_the_person_in_again(account: ErasedPersonAccount) -> None:
+    assert 3 == release(account.settings, EMAIL)
+    assert 0 == release(account.settings, EMAIL)
 
-    report = agency.push(id=agency.id, current_job_title="Pilot")
-    asyncio.run(pull(agency.settings, ["candidates"], ids=[agency.id]))
+    report = account.push_row(id=account.id, current_job_title="Pilot")
+    asyncio.run(pull(account.settings, ["candidates"], ids=[account.id]))
 
     assert ["updated"] == [each.outcome for each in report.results]
-    assert EMAIL == agency.landed("candidates", agency.id)["email"]
-    assert [agency.id] == [each.id for each in locate_person(agency.settings, EMAIL).records]
+    assert EMAIL == account.landed("candidates", account.id)["email"]
+    assert [account.id] == [each.id for each in locate_person(account.settings, EMAIL).records]

@@ -97,7 +97,7 @@ LONG = "Head of everything"
 """A title that the audit finds."""
 
 
-class Agency:
+class PublishingAccount:
     """The warehouse of one account below `folder`, and the models in it."""
 
     def __init__(self, folder: Path, **given: str) -> None:

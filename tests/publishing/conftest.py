@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.publishing.agency import Agency
+from tests.publishing.agency import PublishingAccount
 from tests.publishing.small import SmallProject
 
 
 @pytest.fixture
-def agency(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Agency:
+def agency(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PublishingAccount:
     """An agency with two jobs, which all checks pass."""
-    made = Agency(tmp_path)
+    made = PublishingAccount(tmp_path)
     made.use_project(monkeypatch)
     made.land("jobs", {"id": "j1", "title": "Nurse"}, {"id": "j2", "title": "Cook"})
     return made

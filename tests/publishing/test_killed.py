@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from connector.warehouse.runs import last_publications
-from tests.publishing.agency import Agency
+from tests.publishing.agency import PublishingAccount
 from tests.publishing.killable_publisher import PublisherForkServer
 from tests.seeds import SEED
 from tests.support.kill_points import IS_ALL, SHARES
@@ -44,7 +44,7 @@ def test_killed_in_a_build_or_a_mask(
     whatever was left lying about, and leaves nothing.
     """
     given = {"CONNECTOR_PUBLISH_PERSONAL": personal, "CONNECTOR_PUBLISH_HASH_KEY": KEY}
-    agency = Agency(tmp_path, **given)
+    agency = PublishingAccount(tmp_path, **given)
     agency.use_project(monkeypatch)
     agency.land("candidates", {"id": "c1", "first_name": NAME, "status": "active"})
     agency.land("jobs", {"id": "j0", "title": "Nurse"})
@@ -66,7 +66,7 @@ def test_killed_in_a_build_or_a_mask(
     assert {"published", "interrupted"} >= {*before}
 
 
-def _whole(agency: Agency, personal: str, jobs: tuple[int, ...], told: str) -> None:
+def _whole(agency: PublishingAccount, personal: str, jobs: tuple[int, ...], told: str) -> None:
     """The published file is one of these states, and masked as it has to be."""
     (state,) = agency.rows(_STATE)
     assert state["landed"] in jobs, told

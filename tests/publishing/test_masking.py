@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from connector.catalog import CATALOG
+from connector.errors import SettingsError, UnknownName, WorkLost
 from connector.publishing.columns import describe, personal_columns
 from connector.publishing.project import ColumnType
 from connector.publishing.project_loader import load_project
-from tests.publishing.agency import Agency, tables_of
+from tests.publishing.agency import PublishingAccount, tables_of
 
 KEY = "planted-hash-key-77aa"
 NAME, EMAIL, PHONE, NOTE = "Zebediah", "zebediah@planted.example", "+44 7700 900123", "likes yaks"
@@ -35,7 +36,7 @@ CANDIDATE = {
 
 
 @pytest.fixture
-def peopled(agency: Agency) -> Agency:
+def peopled(agency: PublishingAccount) -> PublishingAccount:
     """The agency with a person, wherever a person can be: landed, observed, pushed."""
     agency.land("candidates", CANDIDATE, {"id": "c2", "email": EMAIL, "first_name": ""})
     agency.land("history.candidates", {**CANDIDATE, "_version": 1})
@@ -53,13 +54,13 @@ def planted_in(file: Path) -> list[str]:
     return [each for each in PLANTED if each.encode() in held]
 
 
-def masked(agency: Agency, personal: str, **more: str) -> None:
+def masked(agency: PublishingAccount, personal: str, **more: str) -> None:
     """Publish with a setting for personal fields."""
     agency.given |= {"CONNECTOR_PUBLISH_PERSONAL": personal, **more}
     agency.publish()
 
 
-def test_dropped_fields_are_nowhere_in_the_file(peopled: Agency) -> None:
+def test_dropped_fields_are_nowhere_in_the_file(peopled: PublishingAccount) -> None:
     peopled.publish()
     assert set(PLANTED) - {"1999-12-31", "87654"} <= set(planted_in(peopled.file))
 
@@ -81,7 +82,7 @@ def test_dropped_fields_are_nowhere_in_the_file(peopled: Agency) -> None:
     assert "drop" == peopled.last.personal
 
 
-def test_hashed_fields_join_and_tell_nothing(peopled: Agency) -> None:
+def test_hashed_fields_join_and_tell_nothing(peopled: PublishingAccount) -> None:
     masked(peopled, "hash", CONNECTOR_PUBLISH_HASH_KEY=KEY)
 
     assert [] == planted_in(peopled.file)
@@ -107,7 +108,7 @@ def test_hashed_fields_join_and_tell_nothing(peopled: Agency) -> None:
     assert other["email"] == hmac.new(b"x" * 70, EMAIL.encode(), "sha256").hexdigest()[:32]
 
 
-def test_schemas_are_left_out(peopled: Agency) -> None:
+def test_schemas_are_left_out(peopled: PublishingAccount) -> None:
     masked(peopled, "keep", CONNECTOR_PUBLISH_WITHOUT="landing,push")
 
     schemas = {table.partition(".")[0] for table in tables_of(peopled.file)}
@@ -121,8 +122,79 @@ def test_schemas_are_left_out(peopled: Agency) -> None:
     assert [{"comment": "Email address."}] == comments
 
 
+LEFT_OUT = "candidates.phone,candidates.email,marts.dim_people.address,marts.dim_people.letters"
+
+
+def test_columns_are_left_out_of_every_table_that_passes_them_on(
+    peopled: PublishingAccount,
+) -> None:
+    masked(peopled, "keep", CONNECTOR_PUBLISH_WITHOUT=f"{LEFT_OUT},landing.leads.email")
+
+    tables = tables_of(peopled.file)
+    for table in ("landing.candidates", "history.candidates"):
+        assert {"phone", "email"} & {*tables[table]} == set()
+        assert {"first_name", "notes", "_record"} <= {*tables[table]}
+    (record,) = peopled.rows("SELECT _record FROM landing.candidates WHERE id = 'c1'")
+    assert {k: v for k, v in RAW.items() if k not in ("phone", "email")} == json.loads(
+        record["_record"]
+    )
+    assert {"candidate_id", "whole_name", "status", "hoped_for", "is_young"} == {
+        *tables["marts.dim_people"]
+    }
+    assert "email" not in tables["landing.leads"]
+    assert "received" not in tables["push.problems"]
+    assert {NAME, NOTE} == {each for each in planted_in(peopled.file) if each in RAW.values()}
+    assert (*LEFT_OUT.split(","), "landing.leads.email") == peopled.last.left_out
+
+
+def test_a_published_file_without_a_column_restores_no_work_file(
+    peopled: PublishingAccount,
+) -> None:
+    masked(peopled, "keep", CONNECTOR_PUBLISH_WITHOUT="candidates.phone")
+    peopled.warehouse.work.unlink()
+
+    with pytest.raises(WorkLost, match=r"published without candidates\.phone"):
+        peopled.warehouse.prepare()
+
+
+def test_a_model_that_computes_from_a_column_left_out_is_named(peopled: PublishingAccount) -> None:
+    with pytest.raises(SettingsError) as caught:
+        masked(peopled, "keep", CONNECTOR_PUBLISH_WITHOUT="candidates.email")
+
+    assert str(caught.value) == (
+        "publish_without leaves out landing.candidates.email, but the model marts.dim_people "
+        "computes its column address from it"
+    )
+    assert "marts.dim_people.address, marts.dim_people.letters." in caught.value.action
+    assert "failed" == peopled.last.outcome
+
+
+def test_a_field_left_out_is_in_no_copy_of_the_record(peopled: PublishingAccount) -> None:
+    model = peopled.project_folder / "marts" / "raw_people.sql"
+    header = "-- model: raw_people\n-- grain: one row per candidate\n-- All of them.\n"
+    peopled_from = "from {{ source('landing', 'candidates') }}\n"
+    model.write_text(f"{header}select * {peopled_from}", encoding="utf-8")
+    masked(peopled, "keep", CONNECTOR_PUBLISH_WITHOUT="candidates.phone,push")
+
+    assert PHONE not in planted_in(peopled.file)
+    assert NOTE in peopled.rows("SELECT _record FROM marts.raw_people ORDER BY id")[0]["_record"]
+    for column in ("_record as raw", "_record->>'$.phone' as called"):
+        model.write_text(f"{header}select {column} {peopled_from}", encoding="utf-8")
+        with pytest.raises(
+            SettingsError, match=r"marts\.raw_people computes its column (raw|called)"
+        ):
+            peopled.publish()
+
+
+def test_a_column_left_out_must_exist(peopled: PublishingAccount) -> None:
+    with pytest.raises(UnknownName, match=r"Did you mean 'candidate_id'\?"):
+        masked(peopled, "keep", CONNECTOR_PUBLISH_WITHOUT="marts.dim_people.candidate")
+    with pytest.raises(UnknownName, match=r"Did you mean 'marts.dim_people'\?"):
+        masked(peopled, "keep", CONNECTOR_PUBLISH_WITHOUT="marts.dim_peple.email")
+
+
 @pytest.mark.slow
-def test_what_is_masked_is_copied_nowhere(peopled: Agency) -> None:
+def test_what_is_masked_is_copied_nowhere(peopled: PublishingAccount) -> None:
     masked(peopled, "hash", CONNECTOR_PUBLISH_HASH_KEY=KEY)
     emails = "SELECT email FROM marts.dim_people WHERE candidate_id = 'c1'"
     hashed = peopled.rows(emails)
@@ -202,7 +274,7 @@ from {{ source('landing', 'candidates') }}
 
 
 def test_a_column_of_a_mart_is_personal_by_its_entry_its_name_or_for_want_of_an_entry(
-    agency: Agency,
+    agency: PublishingAccount,
 ) -> None:
     (agency.project_folder / "marts" / "dim_people.sql").write_text(PEOPLE_SQL, encoding="utf-8")
     schema = agency.project_folder / "marts" / "schema.yml"

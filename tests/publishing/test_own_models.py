@@ -35,7 +35,7 @@ from connector.sandbox.server import Sandbox
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.bookmark import Bookmark, Stream
 from connector.warehouse.pull_commands import Commit, Found
-from tests.publishing.agency import Agency, tables_of
+from tests.publishing.agency import PublishingAccount, tables_of
 from tests.repository import ROOT
 from tests.support.command import call
 
@@ -70,27 +70,27 @@ models:
 """
 
 
-def project(agency: Agency, settings: Settings) -> Project:
+def project(agency: PublishingAccount, settings: Settings) -> Project:
     """The agency's three models, and those of its own folder."""
     own = OwnModels(agency.folder / "my_models", settings.models_schema.value)
     return load_project(agency.project_folder, own=own)
 
 
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Agency:
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PublishingAccount:
     """An agency with one candidate, three models, and a folder of its own ones."""
     (tmp_path / "my_models").mkdir()
-    made = Agency(tmp_path)
+    made = PublishingAccount(tmp_path)
     monkeypatch.setattr(publishing, "project_of", partial(project, made))
     made.land("candidates", CANDIDATE)
     return made
 
 
 @pytest.fixture
-def shipped(tmp_path: Path) -> Agency:
+def shipped(tmp_path: Path) -> PublishingAccount:
     """An agency with one candidate, the shipped models, and a folder of its own ones."""
     (tmp_path / "my_models").mkdir()
-    made = Agency(tmp_path, CONNECTOR_MODELS_FOLDER=str(tmp_path / "my_models"))
+    made = PublishingAccount(tmp_path, CONNECTOR_MODELS_FOLDER=str(tmp_path / "my_models"))
     stamps = {"created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-02T00:00:00Z"}
     now = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
     found = (Found(Candidate({**CANDIDATE, **stamps}), now),)
@@ -99,7 +99,7 @@ def shipped(tmp_path: Path) -> Agency:
     return made
 
 
-def write(agency: Agency, **files: str) -> Path:
+def write(agency: PublishingAccount, **files: str) -> Path:
     """Write files of own models, named with `_yml` and `_sql`; the last one's path."""
     path = agency.folder / "my_models"
     for name, text in files.items():
@@ -109,7 +109,7 @@ def write(agency: Agency, **files: str) -> Path:
     return path
 
 
-def test_one_file_is_built_and_published_in_its_own_schema(own: Agency) -> None:
+def test_one_file_is_built_and_published_in_its_own_schema(own: PublishingAccount) -> None:
     write(own, people_sql=PEOPLE)
 
     done = own.publish()
@@ -121,7 +121,9 @@ def test_one_file_is_built_and_published_in_its_own_schema(own: Agency) -> None:
     assert "own" == {each.name: each.schema for each in done.built.models}["people"]
 
 
-def test_own_models_may_name_shipped_tables_and_each_other_without_braces(own: Agency) -> None:
+def test_own_models_may_name_shipped_tables_and_each_other_without_braces(
+    own: PublishingAccount,
+) -> None:
     write(
         own,
         a_counts_sql="select status, count(*) as people from {{ ref('people') }} group by status",
@@ -135,7 +137,7 @@ def test_own_models_may_name_shipped_tables_and_each_other_without_braces(own: A
     assert [{"status": "new_lead", "people": 2}] == own.rows("FROM own.a_counts")
 
 
-def test_the_schema_file_describes_and_tests(own: Agency) -> None:
+def test_the_schema_file_describes_and_tests(own: PublishingAccount) -> None:
     write(own, people_sql=PEOPLE, schema_yml=SCHEMA)
 
     own.publish()
@@ -150,7 +152,7 @@ def test_the_schema_file_describes_and_tests(own: Agency) -> None:
     assert [{"n": 1}] == own.rows("SELECT count(*) AS n FROM own.people")
 
 
-def test_an_own_audit_warns_or_blocks(own: Agency) -> None:
+def test_an_own_audit_warns_or_blocks(own: PublishingAccount) -> None:
     audit = "-- audit: stages_are_known\n-- No candidate is new.\n{config}\nselect candidate_id"
     audit += " from {{{{ ref('dim_people') }}}} where status = 'new_lead'\n"
     write(own, stages_are_known_sql=audit.format(config="{{ config(severity='warn') }}"))
@@ -162,7 +164,7 @@ def test_an_own_audit_warns_or_blocks(own: Agency) -> None:
         own.publish()
 
 
-def test_the_schema_has_another_name_by_the_setting(own: Agency) -> None:
+def test_the_schema_has_another_name_by_the_setting(own: PublishingAccount) -> None:
     write(own, people_sql=PEOPLE)
 
     publish(own.settings(CONNECTOR_MODELS_SCHEMA="acme"))
@@ -171,7 +173,7 @@ def test_the_schema_has_another_name_by_the_setting(own: Agency) -> None:
 
 
 @pytest.mark.parametrize("personal", ["drop", "hash"])
-def test_text_that_is_not_declared_is_masked(own: Agency, personal: str) -> None:
+def test_text_that_is_not_declared_is_masked(own: PublishingAccount, personal: str) -> None:
     write(own, people_sql=PEOPLE, schema_yml=SCHEMA)
     own.given["CONNECTOR_PUBLISH_PERSONAL"] = personal
     own.given["CONNECTOR_PUBLISH_HASH_KEY"] = "planted-hash-key-77aa"
@@ -190,7 +192,7 @@ def test_text_that_is_not_declared_is_masked(own: Agency, personal: str) -> None
     assert not [each for each in PLANTED if each in own.file.read_bytes()]
 
 
-def test_what_the_schema_file_says_of_a_column_counts(own: Agency) -> None:
+def test_what_the_schema_file_says_of_a_column_counts(own: PublishingAccount) -> None:
     (own.folder / "regions.csv").write_text("region\nNorth\n", encoding="utf-8")
     sql = f"select region, 1 as size, 'x' as secret from read_csv('{own.folder}/regions.csv')"
     said = "{name: %s, meta: {personal: %s}}"
@@ -202,7 +204,7 @@ def test_what_the_schema_file_says_of_a_column_counts(own: Agency) -> None:
     assert ["region"] == tables_of(own.file)["own.regions"]
 
 
-def test_personal_is_no_text(own: Agency) -> None:
+def test_personal_is_no_text(own: PublishingAccount) -> None:
     columns = "[{name: status, meta: {personal: maybe}}]"
     path = write(own, schema_yml=f"models: [{{name: people, columns: {columns}}}]")
 
@@ -212,7 +214,7 @@ def test_personal_is_no_text(own: Agency) -> None:
     assert path == caught.value.path
 
 
-def test_what_is_not_declared_is_named(own: Agency) -> None:
+def test_what_is_not_declared_is_named(own: PublishingAccount) -> None:
     write(own, people_sql=PEOPLE, jobs_sql="select job_id from {{ ref('stg_jobs') }}")
     write(own, schema_yml=SCHEMA)
 
@@ -228,7 +230,7 @@ def test_what_is_not_declared_is_named(own: Agency) -> None:
 
 
 @pytest.mark.slow
-def test_commands_build_own_models_and_warn(shipped: Agency) -> None:
+def test_commands_build_own_models_and_warn(shipped: PublishingAccount) -> None:
     write(shipped, notes_sql=PEOPLE.replace("dim_people", "stg_candidates"))
     write(shipped, schema_yml=SCHEMA.replace("name: people", "name: notes"))
 
@@ -280,7 +282,7 @@ WRONG: dict[str, tuple[str, str, type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_errors_name_file_and_line(own: Agency, name: str) -> None:
+def test_errors_name_file_and_line(own: PublishingAccount, name: str) -> None:
     file, text, error, told = WRONG[name]
     write(own, stages_sql="select candidate_id, status from {{ ref('dim_people') }}")
     (own.folder / "my_models" / file).write_text(text, encoding="utf-8")
@@ -290,7 +292,9 @@ def test_errors_name_file_and_line(own: Agency, name: str) -> None:
 
 
 def test_a_folder_that_is_missing_is_refused(tmp_path: Path) -> None:
-    settings = Agency(tmp_path).settings(CONNECTOR_MODELS_FOLDER=str(tmp_path / "nowhere"))
+    settings = PublishingAccount(tmp_path).settings(
+        CONNECTOR_MODELS_FOLDER=str(tmp_path / "nowhere")
+    )
 
     with pytest.raises(SettingsError, match=r"models_folder is .*nowhere.*a folder that exists"):
         project_of(settings)
@@ -331,7 +335,7 @@ def test_a_schema_of_another_meaning_is_refused(tmp_path: Path, name: str) -> No
         read(tmp_path, f'[models]\nschema = "{name}"\n')
 
 
-def test_a_published_file_without_own_models_has_no_such_schema(own: Agency) -> None:
+def test_a_published_file_without_own_models_has_no_such_schema(own: PublishingAccount) -> None:
     own.publish()
 
     with duckdb.connect(str(own.file), read_only=True) as connection:
@@ -343,7 +347,7 @@ def test_a_published_file_without_own_models_has_no_such_schema(own: Agency) -> 
 
 
 @pytest.mark.slow
-def test_init_writes_a_model_that_builds(shipped: Agency) -> None:
+def test_init_writes_a_model_that_builds(shipped: PublishingAccount) -> None:
     folder = shipped.folder / "my_models"
 
     first = call(["models", "init", str(folder), "--json"], shipped.given)
@@ -411,7 +415,7 @@ def test_a_dbt_project_needs_a_published_file(tmp_path: Path) -> None:
     assert (1, True) == (called.status, "nothing has been published yet" in called.err)
 
 
-def test_the_sources_of_a_dbt_project_describe_the_file(own: Agency) -> None:
+def test_the_sources_of_a_dbt_project_describe_the_file(own: PublishingAccount) -> None:
     write(own, people_sql=PEOPLE, schema_yml=SCHEMA)
     own.publish()
     folder = own.folder / "with 'quotes' and \"more\""
@@ -433,7 +437,7 @@ def test_the_sources_of_a_dbt_project_describe_the_file(own: Agency) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not DBT.exists(), reason="no dbt: 'make referee' installs it")
-def test_dbt_builds_over_the_published_file(shipped: Agency, tmp_path: Path) -> None:
+def test_dbt_builds_over_the_published_file(shipped: PublishingAccount, tmp_path: Path) -> None:
     write(shipped, notes_sql=PEOPLE.replace("dim_people", "stg_candidates"))
     assert 0 == call(["models", "build"], shipped.given).status
     folder = tmp_path / "an 'own' project"

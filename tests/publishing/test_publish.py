@@ -12,11 +12,11 @@ from connector.errors import ModelFailed, PublishingRefused, WarehouseBusy, Ware
 from connector.publishing.publication import prepare_draft, publication_lock, publish
 from connector.settings.model import load_settings
 from connector.warehouse.runs import last_publications, published_in
-from tests.publishing.agency import LONG, Agency, tables_of
+from tests.publishing.agency import LONG, PublishingAccount, tables_of
 from tests.publishing.small import Follower
 
 
-def test_published_file_has_what_landed_and_what_is_made_of_it(agency: Agency) -> None:
+def test_published_file_has_what_landed_and_what_is_made_of_it(agency: PublishingAccount) -> None:
     agency.land("jobs", {"id": "j3", "title": "Driver"})
     agency.land(
         "sync.bookmarks", {"resource": "jobs", "parent": "", "proven_at": "2026-03-04T05:06:07Z"}
@@ -42,7 +42,7 @@ def test_published_file_has_what_landed_and_what_is_made_of_it(agency: Agency) -
     assert [] == agency.leftovers()
 
 
-def test_models_that_are_off_are_not_built(agency: Agency) -> None:
+def test_models_that_are_off_are_not_built(agency: PublishingAccount) -> None:
     done = publish(agency.settings(CONNECTOR_MODELS="off"))
 
     assert (0, 0) == (done.publication.models, done.publication.checks)
@@ -50,7 +50,7 @@ def test_models_that_are_off_are_not_built(agency: Agency) -> None:
     assert {"landing", "history", "sync", "push"} == schemas
 
 
-def test_failed_check_keeps_the_old_file(agency: Agency) -> None:
+def test_failed_check_keeps_the_old_file(agency: PublishingAccount) -> None:
     agency.publish()
     before = agency.file.read_bytes()
     agency.land("jobs", {"id": "j3", "title": LONG})
@@ -74,7 +74,7 @@ def test_failed_check_keeps_the_old_file(agency: Agency) -> None:
     assert [{"n": 3}] == agency.rows("SELECT count(*) AS n FROM marts.fct_jobs")
 
 
-def test_refused_draft_is_kept_where_that_is_asked(agency: Agency) -> None:
+def test_refused_draft_is_kept_where_that_is_asked(agency: PublishingAccount) -> None:
     agency.land("jobs", {"id": "j3", "title": LONG})
 
     with pytest.raises(PublishingRefused):
@@ -87,7 +87,7 @@ def test_refused_draft_is_kept_where_that_is_asked(agency: Agency) -> None:
     assert [] == agency.leftovers()
 
 
-def test_broken_model_is_recorded_as_a_failure(agency: Agency) -> None:
+def test_broken_model_is_recorded_as_a_failure(agency: PublishingAccount) -> None:
     agency.publish()
     before = agency.file.read_bytes()
     path = agency.project_folder / "marts/fct_jobs.sql"
@@ -101,7 +101,7 @@ def test_broken_model_is_recorded_as_a_failure(agency: Agency) -> None:
     assert [] == agency.leftovers()
 
 
-def test_what_a_crash_left_is_overwritten(agency: Agency) -> None:
+def test_what_a_crash_left_is_overwritten(agency: PublishingAccount) -> None:
     for name in ("recruitment.duckdb.publishing", "recruitment.duckdb.publishing.wal"):
         (agency.warehouse.folder / name).write_bytes(b"half of something")
     (agency.warehouse.folder / "recruitment.duckdb.masking").symlink_to("nowhere")
@@ -114,7 +114,7 @@ def test_what_a_crash_left_is_overwritten(agency: Agency) -> None:
     assert ["published", "interrupted"] == outcomes
 
 
-def test_unselected_models_are_copied(agency: Agency) -> None:
+def test_unselected_models_are_copied(agency: PublishingAccount) -> None:
     agency.publish()
     agency.land("jobs", {"id": "j3", "title": "Driver"})
     watch = Follower()
@@ -126,7 +126,7 @@ def test_unselected_models_are_copied(agency: Agency) -> None:
     assert [{"n": 3}] == agency.rows("SELECT count(*) AS n FROM landing.jobs")
 
 
-def test_prepared_draft_is_published_as_it_is(agency: Agency) -> None:
+def test_prepared_draft_is_published_as_it_is(agency: PublishingAccount) -> None:
     """A draft that was prepared is put in place without being built again, though more has landed
     since; taken up a second time it is gone, and the file is made from the beginning.
     """
@@ -145,7 +145,7 @@ def test_prepared_draft_is_published_as_it_is(agency: Agency) -> None:
     assert [{"n": 3}] == agency.rows("SELECT count(*) AS n FROM marts.fct_jobs")
 
 
-def test_prepared_draft_gives_way_to_what_was_published_since(agency: Agency) -> None:
+def test_prepared_draft_gives_way_to_what_was_published_since(agency: PublishingAccount) -> None:
     made = prepare_draft(agency.settings())
     draft = made.file.read_bytes()
     agency.land("jobs", {"id": "j3", "title": "Driver"})
@@ -157,7 +157,7 @@ def test_prepared_draft_gives_way_to_what_was_published_since(agency: Agency) ->
     assert [{"n": 3}] == agency.rows("SELECT count(*) AS n FROM marts.fct_jobs")
 
 
-def test_prepared_draft_with_a_failed_check_is_refused(agency: Agency) -> None:
+def test_prepared_draft_with_a_failed_check_is_refused(agency: PublishingAccount) -> None:
     agency.land("jobs", {"id": "j3", "title": LONG})
 
     made = prepare_draft(agency.settings())
@@ -170,7 +170,7 @@ def test_prepared_draft_with_a_failed_check_is_refused(agency: Agency) -> None:
     assert not agency.file.exists()
 
 
-def test_publishers_take_turns(agency: Agency) -> None:
+def test_publishers_take_turns(agency: PublishingAccount) -> None:
     done: list[str | None] = []
 
     def second() -> None:

@@ -18,7 +18,7 @@ from connector.settings.model import load_settings
 from connector.warehouse.duckdb_file import open_file, transaction
 from connector.warehouse.runs import last_publications, published_in
 from connector.warehouse.warehouse import Warehouse
-from tests.publishing.agency import Agency
+from tests.publishing.agency import PublishingAccount
 from tests.publishing.killable_publisher import PublisherForkServer, Reader
 from tests.seeds import SEED
 from tests.support.kill_points import IS_ALL
@@ -27,7 +27,7 @@ PUBLICATIONS = 50 if IS_ALL else 4
 KILLS = 20 if IS_ALL else 4
 
 
-def change(agency: Agency, number: int) -> None:
+def change(agency: PublishingAccount, number: int) -> None:
     """Change two tables of the work file; a file that shows one change without the other is mixed
     of two states.
     """
@@ -38,7 +38,7 @@ def change(agency: Agency, number: int) -> None:
 
 @pytest.mark.slow
 def test_readers_meet_no_error_and_no_mixed_state(tmp_path: Path) -> None:
-    agency = Agency(tmp_path, CONNECTOR_MODELS="off")
+    agency = PublishingAccount(tmp_path, CONNECTOR_MODELS="off")
     change(agency, 0)
     agency.publish()
     number = 0
@@ -157,7 +157,7 @@ sys.stdin.read()
     "select", [(), pytest.param(("dim_people",), marks=pytest.mark.slow)], ids=["all", "selected"]
 )
 def test_publications_succeed_while_a_reader_has_the_file(
-    agency: Agency, mode: str, select: tuple[str, ...]
+    agency: PublishingAccount, mode: str, select: tuple[str, ...]
 ) -> None:
     change(agency, 0)
     agency.publish()

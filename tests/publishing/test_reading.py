@@ -18,11 +18,11 @@ import connector
 from connector.errors import Misused, NothingPublished, UnknownName
 from connector.publishing.exports import MANIFEST, export
 from connector.warehouse.published_file import query
-from tests.publishing.agency import Agency
+from tests.publishing.agency import PublishingAccount
 
 
 def test_read_gives_a_frame_of_the_right_types(
-    agency: Agency, monkeypatch: pytest.MonkeyPatch
+    agency: PublishingAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agency.land(
         "candidates",
@@ -66,7 +66,7 @@ def test_read_gives_a_frame_of_the_right_types(
 
 
 def test_a_frame_is_an_arrow_table_and_a_polars_frame_too(
-    agency: Agency, monkeypatch: pytest.MonkeyPatch
+    agency: PublishingAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agency.publish()
     for name, value in agency.given.items():
@@ -88,7 +88,7 @@ def test_a_frame_is_an_arrow_table_and_a_polars_frame_too(
         frame.arrow()
 
 
-def test_no_older_state_is_read(agency: Agency, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_older_state_is_read(agency: PublishingAccount, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in agency.given.items():
         monkeypatch.setenv(name, value)
     agency.publish()
@@ -103,7 +103,7 @@ def test_no_older_state_is_read(agency: Agency, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_read_of_what_is_not_there_names_the_nearest(
-    agency: Agency, monkeypatch: pytest.MonkeyPatch
+    agency: PublishingAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in agency.given.items():
         monkeypatch.setenv(name, value)
@@ -119,7 +119,7 @@ def test_read_of_what_is_not_there_names_the_nearest(
         connector.sql("SELECT titel FROM landing.jobs")
 
 
-def test_schemas_become_parquet(agency: Agency, tmp_path: Path) -> None:
+def test_schemas_become_parquet(agency: PublishingAccount, tmp_path: Path) -> None:
     agency.publish()
     folder = tmp_path / "lake"
 
@@ -140,7 +140,7 @@ def test_schemas_become_parquet(agency: Agency, tmp_path: Path) -> None:
     assert ["data", "lake", "project"] == sorted(p.name for p in tmp_path.iterdir())
 
 
-def test_no_other_folder_is_replaced(agency: Agency, tmp_path: Path) -> None:
+def test_no_other_folder_is_replaced(agency: PublishingAccount, tmp_path: Path) -> None:
     agency.publish()
     folder = tmp_path / "precious"
     folder.mkdir()

@@ -13,7 +13,7 @@ from connector.publishing import publication as publishing
 from connector.publishing.publication import prepare_draft, publish
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.runs import last_publications
-from tests.publishing.agency import Agency
+from tests.publishing.agency import PublishingAccount
 from tests.tiers import first_fast
 
 NOON = "2026-03-04T12:00:00Z"
@@ -30,7 +30,7 @@ OUTCOME = {
 
 
 @pytest.fixture
-def agency(agency: Agency) -> Agency:
+def agency(agency: PublishingAccount) -> PublishingAccount:
     """The agency, proven up to noon, with a run, a past and a coming booking, and published."""
     agency.land("sync.bookmarks", {"resource": "jobs", "parent": "", "proven_at": NOON})
     agency.land("sync.runs", {"run_id": "r1", "started_at": NOON, "outcome": "done"})
@@ -48,18 +48,18 @@ def agency(agency: Agency) -> Agency:
     return agency
 
 
-def outcome_of(agency: Agency, **given: str) -> str | None:
+def outcome_of(agency: PublishingAccount, **given: str) -> str | None:
     """Publish if something has changed, and return the outcome."""
     return publish(agency.settings(**given), if_changed=True).publication.outcome
 
 
-def run_sql(agency: Agency, sql: str) -> None:
+def run_sql(agency: PublishingAccount, sql: str) -> None:
     """Change the work file."""
     with open_file(agency.warehouse.work) as connection:
         connection.execute(sql)
 
 
-def test_nothing_is_published_if_nothing_has_changed(agency: Agency) -> None:
+def test_nothing_is_published_if_nothing_has_changed(agency: PublishingAccount) -> None:
     before, publication = agency.file.stat(), agency.last.publication
 
     for _ in range(3):
@@ -93,7 +93,7 @@ def test_nothing_is_published_if_nothing_has_changed(agency: Agency) -> None:
         2,
     ),
 )
-def test_verifying_again_is_no_change(agency: Agency, sql: str) -> None:
+def test_verifying_again_is_no_change(agency: PublishingAccount, sql: str) -> None:
     run_sql(agency, sql)
 
     assert "unchanged" == outcome_of(agency)
@@ -125,7 +125,9 @@ def test_verifying_again_is_no_change(agency: Agency, sql: str) -> None:
         3,
     ),
 )
-def test_a_change_of_the_records_or_their_state_is_published(agency: Agency, sql: str) -> None:
+def test_a_change_of_the_records_or_their_state_is_published(
+    agency: PublishingAccount, sql: str
+) -> None:
     run_sql(agency, sql)
 
     assert "published" == outcome_of(agency)
@@ -133,7 +135,7 @@ def test_a_change_of_the_records_or_their_state_is_published(agency: Agency, sql
 
 
 @pytest.mark.slow
-def test_a_new_day_of_the_account_is_published(agency: Agency) -> None:
+def test_a_new_day_of_the_account_is_published(agency: PublishingAccount) -> None:
     """Models compare days with today's: 23:30 in UTC is the next day in Berlin."""
     berlin = {"CONNECTOR_TIME_ZONE": "Europe/Berlin"}
     assert "published" == outcome_of(agency, **berlin)
@@ -146,7 +148,7 @@ def test_a_new_day_of_the_account_is_published(agency: Agency) -> None:
     assert "published" == outcome_of(agency, **berlin)
 
 
-def test_an_interview_that_has_begun_since_is_published(agency: Agency) -> None:
+def test_an_interview_that_has_begun_since_is_published(agency: PublishingAccount) -> None:
     run_sql(agency, MOVE_PROOF.format("2026-03-04T15:01:00Z"))
 
     assert "published" == outcome_of(agency)
@@ -165,12 +167,12 @@ def test_an_interview_that_has_begun_since_is_published(agency: Agency) -> None:
         2,
     ),
 )
-def test_a_changed_setting_is_published(agency: Agency, given: dict[str, str]) -> None:
+def test_a_changed_setting_is_published(agency: PublishingAccount, given: dict[str, str]) -> None:
     assert "published" == outcome_of(agency, **given)
     assert "unchanged" == outcome_of(agency, **given)
 
 
-def test_another_hash_key_is_published_and_none_is_shown(agency: Agency) -> None:
+def test_another_hash_key_is_published_and_none_is_shown(agency: PublishingAccount) -> None:
     given = {"CONNECTOR_PUBLISH_PERSONAL": "hash", "CONNECTOR_PUBLISH_HASH_KEY": "k" * 32}
     outcome_of(agency, **given)
 
@@ -179,7 +181,7 @@ def test_another_hash_key_is_published_and_none_is_shown(agency: Agency) -> None
 
 
 @pytest.mark.slow
-def test_a_changed_own_model_or_seed_is_published(agency: Agency) -> None:
+def test_a_changed_own_model_or_seed_is_published(agency: PublishingAccount) -> None:
     own, seeds = agency.folder / "own", agency.warehouse.folder / "seeds"
     own.mkdir()
     seeds.mkdir()
@@ -198,27 +200,29 @@ def test_a_changed_own_model_or_seed_is_published(agency: Agency) -> None:
 
 
 @pytest.mark.slow
-def test_another_version_publishes(agency: Agency, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_version_publishes(
+    agency: PublishingAccount, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(publishing, "program_version", lambda: "9.9.9")
 
     assert "published" == outcome_of(agency)
 
 
-def _lose_file(agency: Agency) -> None:
+def _lose_file(agency: PublishingAccount) -> None:
     agency.file.unlink()
 
 
-def _overwrite_file(agency: Agency) -> None:
+def _overwrite_file(agency: PublishingAccount) -> None:
     # A damaged disk leaves a file of the same size.
     agency.file.write_bytes(b"x" * agency.file.stat().st_size)
 
 
-def _damage_blocks(agency: Agency) -> None:
+def _damage_blocks(agency: PublishingAccount) -> None:
     content = agency.file.read_bytes()
     agency.file.write_bytes(content[:12_288] + b"x" * (len(content) - 12_288))
 
 
-def _bring_back_older_file(agency: Agency) -> None:
+def _bring_back_older_file(agency: PublishingAccount) -> None:
     older = agency.folder / "older.duckdb"
     shutil.copy(agency.file, older)
     agency.publish()
@@ -227,7 +231,7 @@ def _bring_back_older_file(agency: Agency) -> None:
     run_sql(agency, f"UPDATE sync.publications SET bytes = {agency.file.stat().st_size}")
 
 
-def _fail(agency: Agency) -> None:
+def _fail(agency: PublishingAccount) -> None:
     path = agency.project_folder / "marts/fct_jobs.sql"
     text = path.read_text()
     path.write_text(text.replace("length(title)", "lengthh(title)"))
@@ -236,11 +240,11 @@ def _fail(agency: Agency) -> None:
     path.write_text(text)
 
 
-def _crash(agency: Agency) -> None:
+def _crash(agency: PublishingAccount) -> None:
     agency.land("sync.publications", {"publication": "p9", "started_at": "2099-01-01T00:00:00Z"})
 
 
-def _select(agency: Agency) -> None:
+def _select(agency: PublishingAccount) -> None:
     agency.publish(select=("fct_jobs",))
 
 
@@ -260,7 +264,7 @@ def _select(agency: Agency) -> None:
     ),
 )
 def test_a_file_that_does_not_show_everything_is_replaced(
-    agency: Agency, harm: Callable[[Agency], None]
+    agency: PublishingAccount, harm: Callable[[PublishingAccount], None]
 ) -> None:
     harm(agency)
 
@@ -269,13 +273,15 @@ def test_a_file_that_does_not_show_everything_is_replaced(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("without", ["sync", "sync,push"])
-def test_a_file_without_its_own_record_is_left_as_well(agency: Agency, without: str) -> None:
+def test_a_file_without_its_own_record_is_left_as_well(
+    agency: PublishingAccount, without: str
+) -> None:
     given = {"CONNECTOR_PUBLISH_WITHOUT": without}
     assert "published" == outcome_of(agency, **given)
     assert "unchanged" == outcome_of(agency, **given)
 
 
-def test_another_file_is_replaced_although_it_has_no_record(agency: Agency) -> None:
+def test_another_file_is_replaced_although_it_has_no_record(agency: PublishingAccount) -> None:
     given = {"CONNECTOR_PUBLISH_WITHOUT": "sync"}
     outcome_of(agency, **given)
     agency.file.unlink()
@@ -285,7 +291,9 @@ def test_another_file_is_replaced_although_it_has_no_record(agency: Agency) -> N
     assert "published" == outcome_of(agency, **given)
 
 
-def test_a_prepared_draft_is_published_although_nothing_has_changed(agency: Agency) -> None:
+def test_a_prepared_draft_is_published_although_nothing_has_changed(
+    agency: PublishingAccount,
+) -> None:
     made = prepare_draft(agency.settings())
 
     done = agency.publish(prepared=made.publication, if_changed=True)

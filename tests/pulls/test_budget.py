@@ -22,6 +22,7 @@ from connector.sandbox.server import Sandbox
 from connector.settings.model import Settings, load_settings
 from tests.support.agency import differences, published, rows
 from tests.support.clock import Time
+from tests.support.command import variables
 from tests.tiers import only_fast
 
 COUNTS = {"jobs": 4, "candidates": 22, "leads": 3, "content_types": 1, "content_items": 3}
@@ -29,12 +30,7 @@ COUNTS = {"jobs": 4, "candidates": 22, "leads": 3, "content_types": 1, "content_
 
 def settings(sandbox: Sandbox, folder: Path, **limits: int) -> Settings:
     """Settings that point at the sandbox, with limits of the test's own."""
-    environ = {
-        "CONNECTOR_BASE_URL": sandbox.base_url,
-        "CONNECTOR_API_KEY": sandbox.key,
-        "CONNECTOR_DATA_DIR": str(folder / "data"),
-        "CONNECTOR_MODELS": "off",
-    }
+    environ = variables(sandbox.base_url, folder / "data", sandbox.key)
     return load_settings(dict(limits), environ, folder)
 
 

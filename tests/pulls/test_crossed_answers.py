@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from starlette.responses import JSONResponse
 
-from connector.sandbox.exchange import HttpExchange
-from connector.sandbox.faults import Crossed, Fault, HtmlPage
+from connector.sandbox.exchange import Fault, HttpExchange
+from connector.sandbox.faults import Crossed, HtmlPage
 from connector.sandbox.server import Sandbox
 from tests.support.agency import differences, published, pulled, rows
 
@@ -22,10 +23,10 @@ class InCapitals:
 
     async def perform(self, exchange: HttpExchange) -> None:
         """Serve, and change the id."""
-        reply = await exchange.serve()
-        document = json.loads(reply.body)
+        response = await exchange.serve()
+        document = json.loads(bytes(response.body))
         document["data"]["id"] = document["data"]["id"].upper()
-        await exchange.send(replace(reply, body=json.dumps(document).encode()))
+        await exchange.send(JSONResponse(document, response.status_code))
 
 
 @pytest.mark.parametrize("fault", [Crossed(), InCapitals()], ids=repr)

@@ -10,7 +10,8 @@ import pytest
 from connector.pulls.error_hints import action_of
 from connector.pulls.resource_pull import PullOptions
 from connector.pulls.run import pull
-from connector.sandbox.faults import Fault, HtmlPage, NotJson
+from connector.sandbox.exchange import Fault
+from connector.sandbox.faults import HtmlPage, NotJson
 from connector.sandbox.server import Sandbox
 from connector.warehouse.runs import ResourceRun
 from tests.support.agency import differences, published, pulled, rows, settings_of

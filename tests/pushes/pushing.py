@@ -18,7 +18,7 @@ from typing import Any
 
 from connector.client.client import Client, Limits
 from connector.ledger.journal import Journal
-from connector.ledger.journal_reads import RowRecord
+from connector.ledger.journal_records import RowRecord
 from connector.ledger.ledger import Ledger
 from connector.ledger.push_plan import PushPlan, PushPolicy, RowVerdict
 from connector.ledger.push_states import Task
@@ -26,8 +26,8 @@ from connector.pushes.batch import apply, resolve, settle
 from connector.pushes.batch_report import BatchReport, Decision
 from connector.sandbox.random_values import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
-from connector.settings.model import Settings, load_settings
 from connector.warehouse.warehouse import Warehouse
+from tests.support.agency import settings_of
 from tests.support.clock import Time
 
 CANDIDATES = "/api/v1/candidates"
@@ -77,22 +77,6 @@ def file_of(tasks: Iterable[Task], *verdicts: RowVerdict, name: str = "people.cs
     resource = rows[0].resource if rows else "candidates"
     digest = hashlib.sha256(f"{name} {rows}".encode()).hexdigest()
     return PushPlan(resource, "upsert", name, digest, rows, verdicts)
-
-
-def settings_of(sandbox: Sandbox, folder: Path, key: str | None = None, **flags: int) -> Settings:
-    """Settings that point at the sandbox, with a data folder of the test's own."""
-    return settings_at(sandbox.base_url, folder, key or sandbox.key, **flags)
-
-
-def settings_at(base_url: str, folder: Path, key: str, **flags: int) -> Settings:
-    """Settings that point at an address."""
-    environ = {
-        "CONNECTOR_BASE_URL": base_url,
-        "CONNECTOR_API_KEY": key,
-        "CONNECTOR_DATA_DIR": str(folder / "data"),
-        "CONNECTOR_MODELS": "off",
-    }
-    return load_settings(dict(flags), environ, folder)
 
 
 @cache

@@ -4,10 +4,11 @@ where it names one.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from starlette.responses import JSONResponse
 
 from connector.ledger.push_plan import Problem
 from connector.sandbox.exchange import HttpExchange
@@ -24,7 +25,7 @@ class Refuses:
 
     async def perform(self, exchange: HttpExchange) -> None:
         """Refuse."""
-        await exchange.send(exchange.reply(self.status, json.dumps(self.document).encode()))
+        await exchange.send(JSONResponse(self.document, self.status))
 
 
 def told(folder: Path, *faults: Refuses) -> list[list[tuple[str, str | None, str]]]:

@@ -8,11 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from starlette.responses import JSONResponse
 
 from connector.ledger.push_plan import PushPolicy
 from connector.ledger.push_states import Task
-from connector.sandbox.exchange import HttpExchange
-from connector.sandbox.faults import Crossed, Drop, Fault, Merged, Status
+from connector.sandbox.exchange import Fault, HttpExchange
+from connector.sandbox.faults import Crossed, Drop, Merged, Status
 from connector.sandbox.server import Sandbox
 from tests.pushes.pushing import (
     CANDIDATES,
@@ -153,7 +154,7 @@ def test_a_row_that_is_held_after_a_restart_names_the_answer_that_came(undoer: U
 
     assert ({2: "held"}, {2: "held"}) == (outcomes(first), outcomes(report))
     (problem,) = listed(report)[0].problems
-    assert "it was sent and answered with a record " in problem.message
+    assert "the row was sent and answered with a record " in problem.message
 
 
 class NoRecord:
@@ -161,7 +162,7 @@ class NoRecord:
 
     async def perform(self, exchange: HttpExchange) -> None:
         """Answer."""
-        await exchange.send(exchange.reply(201, b'{"data": null}'))
+        await exchange.send(JSONResponse({"data": None}, 201))
 
 
 ANSWERS: dict[str, Fault] = {
@@ -179,4 +180,4 @@ def test_a_row_that_is_held_says_whether_an_answer_came(undoer: Undoer, said: st
     report = undoer.push(creates(1), PushPolicy(policy="hold"))
 
     (problem,) = listed(report)[0].problems
-    assert f"it was sent and {said}, and its record is not found" == problem.message
+    assert f"the row was sent and {said}, but its record is not found" == problem.message

@@ -17,9 +17,9 @@ from connector.pushes.inbox import ArchivedFiles, DeliveryResult, Inbox, Waiting
 from connector.pushes.push import PushRunOptions, push
 from connector.sandbox.server import Sandbox
 from tests.pushes.inboxes import BAD, GOOD, names, settled
-from tests.pushes.pushing import settings_of
 from tests.spreadsheet.corpus.cases import HEAD, person
 from tests.spreadsheet.corpus.files import ods, old_book
+from tests.support.agency import settings_of
 
 MOMENT = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 

@@ -73,7 +73,7 @@ class KilledPushStage:
         for id in self.sandbox.store.records("candidates"):
             self.sandbox.store.remove("candidates", id)
         self.sandbox.faults.clear()
-        self.sandbox.faults.apply_delayed_effects()
+        self.sandbox.apply_delayed_effects()
         for id in self.sandbox.store.records("candidates"):
             self.sandbox.store.remove("candidates", id)
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -95,7 +95,7 @@ def judged(stage: KilledPushStage, pusher: Pusher, point: str, since: int) -> Ba
     sandbox = stage.sandbox
     report = pusher.push(stage.plan)
     # Whatever is still on its way arrives now, long after.
-    sandbox.faults.apply_delayed_effects()
+    sandbox.apply_delayed_effects()
     assert report.error is None, (point, report.error)
     records = sandbox.store.records("candidates")
     made = [each["email"] for each in records.values()]
@@ -153,7 +153,7 @@ def test_killed_at_any_commit_or_socket_call(
             assert ended.is_killed, (told, ended)
             sandbox.faults.clear()
             if mode == "commits late":
-                sandbox.faults.apply_delayed_effects()
+                sandbox.apply_delayed_effects()
             report = judged(stage, pusher, told, since)
             held += report.counts.get("held", 0)
             assert report.counts.get("held", 0) <= 1, told

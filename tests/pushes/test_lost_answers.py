@@ -12,8 +12,8 @@ from typing import Any
 from connector.ledger.push_plan import PushPolicy
 from connector.pulls.outcome import Progress
 from connector.pulls.run import pull
-from connector.sandbox.exchange import HttpExchange
-from connector.sandbox.faults import Drop, Fault, HtmlPage, NotJson, Redirect, Status, Truncated
+from connector.sandbox.exchange import Fault, HttpExchange
+from connector.sandbox.faults import Drop, HtmlPage, NotJson, Redirect, Status, Truncated
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from tests.faults.network_faults import Cut, Where
@@ -56,8 +56,8 @@ UNAPPLIED: list[Fault] = [
 ]
 
 
-class Answered:
-    """No fault at all."""
+class NoFault:
+    """Serves the request normally."""
 
     async def perform(self, exchange: HttpExchange) -> None:
         """Serve."""
@@ -83,7 +83,7 @@ def plan_faults(sandbox: Sandbox, faults: list[Fault]) -> None:
     """Have every other create meet a fault, in order; those between are answered well, so that the
     server is not taken for dead.
     """
-    meets = (each for fault in faults for each in (fault, Answered()))
+    meets = (each for fault in faults for each in (fault, NoFault()))
     for fault in meets:
         sandbox.faults.add(fault, method="POST", path=CANDIDATES)
 
@@ -137,7 +137,7 @@ def test_a_late_commit_is_found_before_the_settle_time(tmp_path: Path) -> None:
 
         def release(progress: Progress) -> None:
             if progress.until is not None:
-                sandbox.faults.apply_delayed_effects()
+                sandbox.apply_delayed_effects()
 
         report = pusher.push(creates(2), watch=release)
 
@@ -150,7 +150,7 @@ def test_a_commit_after_the_settle_time_makes_no_second_one(tmp_path: Path) -> N
         pusher = pusher_of(sandbox, tmp_path)
         sandbox.faults.add(Drop("later"), method="POST", path=CANDIDATES)
         first = pusher.push(creates(1))
-        sandbox.faults.apply_delayed_effects()
+        sandbox.apply_delayed_effects()
         second = pusher.push(creates(1))
         third = pusher.resolve(first.batch, 2, "look")
         fourth = pusher.push(creates(1))

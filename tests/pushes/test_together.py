@@ -16,7 +16,8 @@ from connector.ledger.ledger import Ledger
 from connector.pushes.dry_run import PushFile
 from connector.pushes.push import PushReport, PushRunOptions, push
 from connector.sandbox.server import Sandbox
-from tests.pushes.pushing import Pusher, settings_at
+from tests.pushes.pushing import Pusher
+from tests.support.agency import settings_at
 from tests.support.command import call, variables
 
 FIRMS = "name,email\nWren & Co,hi@wren.example\nTwin,a@twin.example\nTwin,b@twin.example\n"

@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from connector.errors import UnknownName
-from connector.ledger.journal import Journal
+from connector.ledger.journal_writer import JournalWriter
 from connector.ledger.push_plan import RowVerdict
 from connector.ledger.push_states import Task
 from connector.pushes.batch_report import DeclaredRecord
@@ -270,7 +270,7 @@ def test_killed_before_it_was_noted(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(Journal, "mark_undone", killed)
+        patched.setattr(JournalWriter, "mark_undone", killed)
         with pytest.raises(KeyboardInterrupt):
             undoer.undo(pushed.batch)
     sent = len(writes(undoer.sandbox))

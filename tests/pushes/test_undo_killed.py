@@ -52,7 +52,7 @@ class KilledUndoStage:
         """Everything as it is after the push, and the batch; nothing of it has been undone."""
         store = self.sandbox.store
         self.sandbox.faults.clear()
-        self.sandbox.faults.apply_delayed_effects()
+        self.sandbox.apply_delayed_effects()
         for id in store.records("candidates"):
             store.remove("candidates", id)
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -108,7 +108,7 @@ def _killed(stage: KilledUndoStage, fork_server: PushForkServer, point: Point, m
     sandbox.faults.clear()
 
     report = undoer.undo(batch)
-    sandbox.faults.apply_delayed_effects()
+    sandbox.apply_delayed_effects()
 
     assert 0 == report.exit_status, (told, report)
     left = sandbox.store.records("candidates")

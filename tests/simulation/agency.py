@@ -54,7 +54,7 @@ class ErasablePerson:
 
 
 @dataclass
-class Agency:
+class SimulatedAgency:
     """The platform's side. `people` are all who may be erased, by id, as they were made."""
 
     sandbox: Sandbox

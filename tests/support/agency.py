@@ -1,15 +1,14 @@
-"""What the tests of the pull share: pulling from a sandbox, and comparing what landed with its
-store.
+"""Accounts of a sandbox: pulls, pushes, and the comparison of the published file with the server.
 
-The comparison reads the store's own records and the published file, and uses none of the code
-between them.
+The comparison reads the store's own records and the published file, and none of the code between.
 """
 
 from __future__ import annotations
 
 import asyncio
+import csv
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -25,10 +24,13 @@ from connector.ledger.ledger import Ledger
 from connector.pulls.outcome import PullReport
 from connector.pulls.run import pull
 from connector.pulls.workspace import compare_files, write_identity
+from connector.pushes.dry_run import PushFile
+from connector.pushes.push import PushReport, PushRunOptions, push
 from connector.sandbox.server import Sandbox
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.duckdb_file import literal
 from connector.warehouse.warehouse import Warehouse
+from tests.support.command import Called, call, variables
 
 COUNTS = {
     "jobs": 20,
@@ -50,15 +52,14 @@ SMALL = {
 }
 
 
-def settings_of(sandbox: Sandbox, folder: Path, key: str | None = None) -> Settings:
-    """Settings that point at the sandbox, with a data folder of the test's own."""
-    environ = {
-        "CONNECTOR_BASE_URL": sandbox.base_url,
-        "CONNECTOR_API_KEY": key or sandbox.key,
-        "CONNECTOR_DATA_DIR": str(folder / "data"),
-        "CONNECTOR_MODELS": "off",
-    }
-    return load_settings({}, environ, folder)
+def settings_of(sandbox: Sandbox, folder: Path, key: str | None = None, **flags: int) -> Settings:
+    """Return settings that point at the sandbox, with the data folder below `folder`."""
+    return settings_at(sandbox.base_url, folder, key or sandbox.key, **flags)
+
+
+def settings_at(base_url: str, folder: Path, key: str, **flags: int) -> Settings:
+    """Return settings that point at an address."""
+    return load_settings(dict(flags), variables(base_url, folder / "data", key), folder)
 
 
 def pulled(sandbox: Sandbox, folder: Path, *resources: str, key: str | None = None) -> PullReport:
@@ -67,15 +68,15 @@ def pulled(sandbox: Sandbox, folder: Path, *resources: str, key: str | None = No
 
 
 def published(folder: Path) -> Path:
-    """The file for analysts."""
+    """Return the path of the published file."""
     return folder / "data" / "recruitment.duckdb"
 
 
 @contextmanager
 def reading(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection that reads the file as an analyst would, and lets go of it in the end.
+    """Open the file as an analyst would.
 
-    The file is attached to one DuckDB that stays open, since starting another is what costs.
+    The file is attached to a DuckDB that stays open, because starting one takes long.
     """
     name = f"file_{next(_NUMBERS)}"
     with _duckdb().cursor() as connection:
@@ -96,7 +97,7 @@ def _duckdb() -> duckdb.DuckDBPyConnection:
 
 
 def rows(path: Path, query: str) -> list[dict[str, Any]]:
-    """The rows of a query on the file, opened as an analyst would."""
+    """Query a database file."""
     with reading(path) as connection:
         return _rows(connection, query)
 
@@ -107,7 +108,7 @@ def _rows(connection: duckdb.DuckDBPyConnection, query: str) -> list[dict[str, A
 
 
 def differences(sandbox: Sandbox, path: Path) -> list[str]:
-    """Every way in which the published landing differs from the store, field by field."""
+    """Return all differences between the published landing and the store, field by field."""
     with reading(path) as landing:
         return [each for name in CATALOG for each in _differences(sandbox, landing, name)]
 
@@ -162,9 +163,52 @@ def _is_same(kind: str, expected: Any, landed: Any) -> bool:
 
 
 def belongs_to(folder: Path, address: str) -> None:
-    """Give a copied folder to the workspace at another address, as after a confirmed move."""
+    """Change the address in a copied data folder."""
     with Ledger(folder) as ledger:
         warehouse = Warehouse(folder)
         found = compare_files(ledger, warehouse)
         assert found is not None
         write_identity(ledger, warehouse, replace(found, address=address))
+
+
+class SandboxAccount:
+    """An account that is connected to a sandbox. `data` is its data folder, inside `folder`."""
+
+    def __init__(self, sandbox: Sandbox, folder: Path) -> None:
+        self.sandbox, self.folder, self.data = sandbox, folder, folder / "data"
+        self.environ = variables(sandbox.base_url, self.data, sandbox.key)
+        self.settings = load_settings({}, self.environ, folder)
+        self.published = published(folder)
+
+    def call(self, *arguments: str, **environ: str) -> Called:
+        """Run a command."""
+        return call(arguments, self.environ | environ)
+
+    def pull(self, *resources: str) -> PullReport:
+        """Pull the named resources, or all."""
+        return pulled(self.sandbox, self.folder, *resources)
+
+    def push(self, file: PushFile, *, pulls: bool = True) -> PushReport:
+        """Push a spreadsheet."""
+        options = PushRunOptions(applies=True, pulls=pulls, reports=False)
+        (report,) = asyncio.run(push(self.settings, [file], options))
+        return report
+
+    def write_csv(self, name: str, rows: Sequence[Mapping[str, Any]]) -> Path:
+        """Write a spreadsheet with the keys of the rows as headings."""
+        path = self.folder / name
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, list(dict.fromkeys(key for row in rows for key in row)))
+            writer.writeheader()
+            writer.writerows(rows)
+        return path
+
+    def emails(self) -> list[str]:
+        """Return the email addresses of all candidates on the server."""
+        return sorted(e["email"] for e in self.sandbox.store.records("candidates").values())
+
+    def change_two_candidates(self) -> None:
+        """Update the first candidate on the server and delete the second."""
+        first, second, *_ = sorted(self.sandbox.store.records("candidates"))
+        self.sandbox.store.update("candidates", first, {"city": "Leeds"})
+        self.sandbox.store.delete("candidates", second)

@@ -16,9 +16,10 @@ from typing import Any
 from connector.errors import ConnectorError
 from connector.pushes.dry_run import Preview, preview
 from connector.pushes.options import PushOptions
-from tests.pushes.pushing import prepared, settings_at
+from tests.pushes.pushing import prepared
 from tests.spreadsheet.corpus.cases import corpus
 from tests.spreadsheet.corpus.files import SKIP, File, Record
+from tests.support.agency import settings_at
 
 
 @dataclass

@@ -56,7 +56,7 @@ def test_headings_are_kept_as_they_stand(tmp_path: Path) -> None:
         (b"\n\na,b\n1,2\n", HeadingsRefused, "row 1 is blank"),
         (b"a,b\n", NoRows, "but no rows"),
         (b"a,b\n,\n\n , \n", NoRows, "but no rows"),
-        (b"%PDF-1.7\n", NotASpreadsheet, "is a PDF, although its name says otherwise"),
+        (b"%PDF-1.7\n", NotASpreadsheet, "is a PDF, but has the file name of another type"),
     ],
     ids=["empty", "mark", "late", "headings", "blank", "pdf"],
 )

@@ -209,7 +209,7 @@ def test_what_prevents_writing_is_named(tmp_path: Path, monkeypatch: pytest.Monk
     table = people(tmp_path)
     with pytest.raises(SpreadsheetError, match=r"none/report\.csv cannot be written: No such file"):
         write_report(tmp_path / "none" / "report.csv", table, RESULTS)
-    with pytest.raises(NotASpreadsheet, match=r"report\.ods: a report is a csv"):
+    with pytest.raises(NotASpreadsheet, match=r"report\.ods: a report must be a csv"):
         write_report(tmp_path / "report.ods", table, RESULTS)
     with pytest.raises(ReportRefused, match=r"rows\.csv is the input file"):
         write_report(table.path, table, RESULTS)

@@ -85,7 +85,7 @@ def test_headings_must_tell_columns_apart(tmp_path: Path) -> None:
         write_template(
             tmp_path / "rows.csv", (COLUMNS[0], TemplateColumn("First Name", "", (), "", False))
         )
-    with pytest.raises(NotASpreadsheet, match=r"rows\.ods: a template is a csv"):
+    with pytest.raises(NotASpreadsheet, match=r"rows\.ods: a template must be a csv"):
         write_template(tmp_path / "rows.ods", COLUMNS)
 
     assert [] == list(tmp_path.iterdir())

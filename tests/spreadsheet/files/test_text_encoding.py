@@ -59,7 +59,7 @@ def test_an_old_encoding_is_taken_where_one_fits_and_asked_for_where_two_do(tmp_
     table, cells = read_text(tmp_path, content)
     assert [("Jörg", "Köln"), ("Zoë", "Zürich")] == cells
     assert ("cp1252", True, ()) == (table.encoding, table.is_encoding_guessed, table.questions)
-    assert "reads as cp1252: Jörg, Köln, Zoë" in table.notices[0]
+    assert "is read as cp1252: Jörg, Köln, Zoë" in table.notices[0]
 
     content = "name,city\nSøren,Nîmes\n".encode("cp1252")
     (question,) = open_table(text_file(tmp_path, content)).questions
@@ -94,7 +94,7 @@ def test_another_script_in_utf_16_is_offered_and_not_read_as_garbage(tmp_path: P
 @pytest.mark.parametrize(
     ("content", "said", "part"),
     [
-        (TEXT.encode("utf-8-sig"), "cp1252", "begins with the mark of utf-8"),
+        (TEXT.encode("utf-8-sig"), "cp1252", "begins with the byte order mark of utf-8"),
         (b"a,b\nc,\xe9\n", "utf-8", "byte 0xE9 in line 2, character 3, is not valid utf-8"),
         (
             b"\xef\xbb\xbfa,b\nc,\xe9\n",
@@ -189,7 +189,7 @@ def test_what_is_said_of_delimiters_is_checked(tmp_path: Path) -> None:
     assert ("a;b",) == open_table(path, delimiter="tab").headings
     with pytest.raises(UnknownName, match="'#' is not a delimiter"):
         open_table(path, delimiter="#")
-    with pytest.raises(Misused, match="is text, which --sheet does not apply to"):
+    with pytest.raises(Misused, match="is text, so --sheet cannot be used"):
         open_table(path, sheet="People")
 
 

@@ -119,13 +119,13 @@ def linked(kind: str, part: str = "xl/externalLinks/_rels/e1.xml.rels") -> bytes
 CORNER = '<row r="1048576"><c r="XFD1048576">{}</c></row>'
 TWO_SIDES = '<row r="3"><c r="ZZZ3"><v>1</v></c></row><row r="9999"><c r="A9999"><v>1</v></c></row>'
 BEYOND = '<row r="9999999"><c r="A9999999"><v>1</v></c></row>'
-TWICE = "has too many parts, or has one twice"
+TWICE = "has too many parts, or contains a part twice"
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 UNSAFE: dict[str, tuple[Callable[[], bytes], str, int | None]] = {
     "bomb": (lambda: bomb(32 * MEBIBYTE, 32 * MEBIBYTE), "unusually large when unpacked", 0),
     "bomb that lies": (
         lambda: bomb(32 * MEBIBYTE, 1000),
-        "grows beyond the 1,000 bytes that it declares",
+        "is larger than the 1,000 bytes that it declares",
         MEBIBYTE,
     ),
     "together": (many_members, "unpacked, it has more than 268 MB", 0),

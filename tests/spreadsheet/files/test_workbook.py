@@ -139,11 +139,11 @@ def test_texts_come_as_they_were_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "part"),
     [
-        (('<row r="1"><c r="A1"><v>1</v></c><c r="A1"><v>2</v></c></row>',), "A1 is there twice"),
-        ((text_row(2, "a"), text_row(1, "b")), "row 1 is there twice or out of order"),
-        (('<row r="1"><c r="B2"><v>1</v></c></row>',), "B2 is there twice or out of order"),
+        (('<row r="1"><c r="A1"><v>1</v></c><c r="A1"><v>2</v></c></row>',), "A1 occurs twice"),
+        ((text_row(2, "a"), text_row(1, "b")), "row 1 occurs twice or out of order"),
+        (('<row r="1"><c r="B2"><v>1</v></c></row>',), "B2 occurs twice or out of order"),
         (('<row r="1"><c r="?"><v>1</v></c></row>',), "'?' is not a cell reference"),
-        (('<row r="1"><c r="A1"><v>1</v></row>',), "has XML that is damaged"),
+        (('<row r="1"><c r="A1"><v>1</v></row>',), "contains damaged XML"),
     ],
     ids=["cell twice", "row order", "other row", "no place", "not closed"],
 )
@@ -184,9 +184,9 @@ def test_the_sheet_is_named_or_the_only_one_with_rows(tmp_path: Path) -> None:
 
 def test_options_of_text_say_nothing_of_a_workbook(tmp_path: Path) -> None:
     path = workbook_file(tmp_path, text_row(1, "a"), text_row(2, "1"))
-    with pytest.raises(Misused, match="is a workbook, which --encoding"):
+    with pytest.raises(Misused, match="is a workbook, so --encoding"):
         open_table(path, encoding="utf-8")
-    with pytest.raises(Misused, match="is a workbook, which --delimiter"):
+    with pytest.raises(Misused, match="is a workbook, so --delimiter"):
         open_table(path, delimiter="comma")
 
 
@@ -205,7 +205,7 @@ def test_workbooks_without_rows(
 @pytest.mark.parametrize(
     ("content", "error", "part"),
     [
-        (b"%PDF-1.7\n", NotASpreadsheet, "is a PDF, although its name says otherwise"),
+        (b"%PDF-1.7\n", NotASpreadsheet, "is a PDF, but has the file name of another type"),
         (zipped({"content.xml": "<a/>"}), NoRows, "has no visible sheet with rows"),
         (zipped({"xl/workbook.bin": b"\0"}), NotASpreadsheet, "is an xlsb workbook"),
         (zipped({"a.txt": b"a"}), NotASpreadsheet, "is a zip file, not a workbook"),

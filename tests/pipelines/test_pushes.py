@@ -323,7 +323,7 @@ def test_run_that_failed_is_repeated_later(
     assert not failed.success
     assert "no longer exists" in failure_reason(failed)
     assert resting is None
-    assert "Files that wait after a failed run: 1." in skipped
+    assert "Files that wait for another attempt after a failed run: 1." in skipped
     assert asked.run_key != again.run_key
     assert "previewed" == read_metadata(done)["outcome"]
     assert ["done"] == [each.name for each in file.parent.iterdir()]

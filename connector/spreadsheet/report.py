@@ -21,7 +21,7 @@ from typing import IO, Any
 
 from connector import atomic_files
 from connector.errors import DiskFull, NotASpreadsheet, ReportRefused, SpreadsheetError, closed
-from connector.ledger.push_plan import Problem
+from connector.ledger.push_plan import Problem, RowResult
 from connector.ledger.push_states import PreviewOutcome
 from connector.spreadsheet.columns import REPORT_HEADINGS
 from connector.spreadsheet.problems import UNSENT, Cell, SheetRow, fix_of, text_of
@@ -91,26 +91,6 @@ PLAIN_WORDS = ReportWords()
 
 
 # -- Results ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class RowResult:
-    """Result of one row, final or as a preview.
-
-    Attributes:
-        code: Reason of the outcome.
-        record_id: Id of the record, if known.
-        changes: Fields of an update in a preview, each with the current and the new value.
-        warnings: Warnings for a row that is sent.
-    """
-
-    number: int
-    outcome: PreviewOutcome
-    problems: tuple[Problem, ...] = ()
-    code: str | None = None
-    record_id: str | None = None
-    changes: tuple[tuple[str, Any, Any], ...] = ()
-    warnings: tuple[Problem, ...] = ()
 
 
 REMEMBERED_MAX = 100

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from connector.errors import DamagedSpreadsheet, PasswordProtected
+from connector.ledger.push_plan import RowResult
 from connector.page.words import error_note, language
 from connector.spreadsheet.check import CheckedRow
 from connector.spreadsheet.problems import Cell, PartlyShown
-from connector.spreadsheet.report import RowResult, write_report
+from connector.spreadsheet.report import write_report
 from connector.spreadsheet.table import open_table
 from connector.spreadsheet.workbook import SheetFile
 from tests.spreadsheet.corpus.files import book, ods

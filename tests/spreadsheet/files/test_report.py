@@ -24,10 +24,10 @@ from connector.errors import (
     ReportRefused,
     SpreadsheetError,
 )
-from connector.ledger.push_plan import Problem
+from connector.ledger.push_plan import Problem, RowResult
 from connector.ledger.push_states import Operation, RowOutcome
 from connector.spreadsheet.columns import REPORT_HEADINGS
-from connector.spreadsheet.report import RowResult, report_cells, report_path, write_report
+from connector.spreadsheet.report import report_cells, report_path, write_report
 from connector.spreadsheet.table import Spreadsheet, open_table
 from tests.spreadsheet.files.made import cells_of, text_file, text_row, workbook_file
 from tests.spreadsheet.files.reported import HOSTILE, csv_of, report_on, settled

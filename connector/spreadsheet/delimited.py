@@ -644,7 +644,7 @@ def detect_delimiter(
 ) -> DelimiterFit:
     """Return the delimiter of the file and the shape of its rows; `given` is the user's choice.
 
-    Raises `SpreadsheetError`, also if no delimiter or more than one fits, `UnknownName` for one that
+    Raises `SpreadsheetError`, also if no delimiter or several fit, `UnknownName` for one that
     may not be given, and the errors of `read_rows`.
     """
     if given is None:

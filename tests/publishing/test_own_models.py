@@ -208,7 +208,7 @@ def test_personal_is_no_text(own: PublishingAccount) -> None:
     columns = "[{name: status, meta: {personal: maybe}}]"
     path = write(own, schema_yml=f"models: [{{name: people, columns: {columns}}}]")
 
-    with pytest.raises(ModelInvalid, match="personal must be true or false") as caught:
+    with pytest.raises(ModelInvalid, match="Input should be a valid boolean") as caught:
         project(own, own.settings())
 
     assert path == caught.value.path

@@ -24,19 +24,12 @@ from openpyxl.worksheet.datavalidation import DataValidation
 from openpyxl.worksheet.worksheet import Worksheet
 
 from connector.errors import ReportRefused
-from connector.ledger.push_plan import Problem
+from connector.ledger.push_plan import Problem, RowResult
 from connector.ledger.push_states import PreviewOutcome
 from connector.log import neutralise
 from connector.spreadsheet.columns import column_letter
 from connector.spreadsheet.problems import Amount, Cell, PartlyShown, SheetRow
-from connector.spreadsheet.report import (
-    Pairs,
-    ReportWords,
-    RowResult,
-    Summary,
-    placeholder,
-    report_cells,
-)
+from connector.spreadsheet.report import Pairs, ReportWords, Summary, placeholder, report_cells
 from connector.spreadsheet.table import Spreadsheet
 from connector.spreadsheet.template_sheet import TemplateColumn
 from connector.spreadsheet.texts import escape_text_cell, is_hazard

@@ -1,8 +1,8 @@
-"""Questions about a whole file, and the maps with which they were answered before.
+"""Questions about a whole file, and the column mappings that earlier files used.
 
-A column with cells that fills nothing would be lost, and a row with a warning would be sent: both
-wait until a person has agreed. What was decided about the columns of one file is kept in the data
-folder, and used for the next one with the same headings.
+A column with values that fills no field would be lost, and a row with a warning would be sent: both
+wait until a person has agreed. The mapping is kept in the data folder, and used for the next file
+with the same headings.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from connector.warehouse.duckdb_file import make_folder
 def warning_questions(
     warned: int, table: Spreadsheet, columns: ColumnMap
 ) -> Iterator[FileQuestion]:
-    """The questions whether rows with warnings are to be sent, and others left out."""
+    """Ask whether to send what has warnings: hidden columns, merged cells, rows and others."""
     filling = {each.heading for each in columns.columns}
     if hidden := [each for each in table.hidden if each in filling]:
         yield FileQuestion(
@@ -71,7 +71,7 @@ _RANGE = re.compile(r"([A-Z]+)([0-9]+):([A-Z]+)([0-9]+)").fullmatch
 
 
 def _covers_rows(merged: str, table: Spreadsheet, filling: Set[str]) -> bool:
-    """Whether a merged range has several rows, in a column that fills a field."""
+    """Whether a merged range covers several rows of a column that fills a field."""
     found = _RANGE(merged)
     first, last = (int(found[2]), int(found[4])) if found else (0, 0)
     named = {column_letter(n): each for n, each in enumerate(table.headings)}
@@ -79,7 +79,7 @@ def _covers_rows(merged: str, table: Spreadsheet, filling: Set[str]) -> bool:
 
 
 class LostColumns:
-    """Columns with cells that fill nothing, found while the rows go by."""
+    """Columns with values that fill no field, found while the rows are read."""
 
     def __init__(self, table: Spreadsheet, columns: ColumnMap) -> None:
         self._table, self._columns = table, columns
@@ -88,7 +88,7 @@ class LostColumns:
         self._filled: set[int] = set()
 
     def pass_rows(self) -> Iterator[SheetRow]:
-        """The table's rows."""
+        """Return the table's rows, and note the columns that have values."""
         rows = self._table.rows()
         for row in rows:
             if not row.is_outside:
@@ -102,13 +102,13 @@ class LostColumns:
         yield from rows
 
     def read_sample(self) -> None:
-        """Read rows for as long as a column may still have no cell."""
+        """Read rows until every column has a value, or to the end."""
         for _ in self.pass_rows():
             if not self._empty:
                 return
 
     def questions(self) -> Iterator[FileQuestion]:
-        """Return the questions about columns that would be lost, after the rows were read."""
+        """Ask about columns that would be lost, after the rows were read."""
         lost = [
             each
             for each in self._columns.unmapped
@@ -136,7 +136,7 @@ def _map_path(folder: Path, resource: str, headings: Sequence[str]) -> Path:
 def load_saved_match(
     folder: Path, resource: str, headings: Sequence[str], said: SavedMap | None
 ) -> tuple[SavedMap | None, str | None]:
-    """The decisions on a file's columns, with a notice where they are used again."""
+    """Return the mapping for a file's columns, with a notice if it is that of an earlier file."""
     has_said = said is not None and (said.columns or said.constants or said.ignored)
     path = _map_path(folder, resource, headings)
     if has_said or not path.exists():
@@ -155,10 +155,7 @@ def load_saved_match(
 def save_match(
     folder: Path, headings: Sequence[str], columns: ColumnMap, said: SavedMap | None
 ) -> None:
-    """Keep what a person decided on the columns, for the next such file.
-
-    Raises a `WarehouseError`.
-    """
+    """Save the column mapping for the next file with these headings. Raises a `WarehouseError`."""
     is_decided = any(each.how == "given" for each in columns.columns)
     if is_decided or columns.ignored or columns.constants:
         path = _map_path(folder, columns.resource, headings)
@@ -170,7 +167,7 @@ def save_match(
 # -- Maps with a name ------------------------------------------------------------------------------
 
 NAME_ALLOWED = re.compile(r"\w[\w -]{0,39}").fullmatch
-"""A name of saved matches: letters, digits, blanks, hyphens and underscores."""
+"""Name of saved matches: letters, digits, blanks, hyphens and underscores."""
 
 
 def named_maps(folder: Path, resource: str) -> list[str]:

@@ -116,7 +116,7 @@ _OFFERS = Figure(
     f"<= {_MONTHS} ORDER BY group_by = 'all', begins NULLS LAST",
     headings=parse_headings(
         "group_name Month; offers Offers; accepted Accepted; declined Declined; pending Pending; "
-        "candidate_deleted Candidate deleted; acceptance_rate Accepted of decided"
+        "candidate_deleted Candidate deleted; acceptance_rate Share accepted"
     ),
     caption="Offers by the month in which they were made",
     findings=(
@@ -284,7 +284,7 @@ _CLIENTS = Figure(
     "jobs DESC, company_name",
     headings=parse_headings(
         "company_name Client; open_jobs Open; jobs_marked_filled Marked filled; closed_jobs "
-        "Closed; cancelled_jobs Cancelled; marked_filled_rate Marked filled of decided; "
+        "Closed; cancelled_jobs Cancelled; marked_filled_rate Share marked filled; "
         "position_placed_rate Positions with a placement"
     ),
     caption="The {rows client} with the most decided jobs",

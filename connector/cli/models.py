@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import click
 
 from connector.cli import options
 from connector.cli.session import Command, RunProgress, Session
 from connector.cli.terminal import Terminal
-from connector.errors import ConnectorError, NothingPublished, count_noun
+from connector.errors import ConnectorError, Misused, NothingPublished, count_noun
 from connector.ledger.quota import format_moment
 from connector.publishing.build import check
 from connector.publishing.dictionary import ModelDescription, inventory_of
@@ -32,6 +32,9 @@ from connector.settings.layers import CONFIG_NAME, SEEDS_FOLDER, RawValue, Setti
 from connector.settings.model import RULES, Settings, Treatment
 from connector.warehouse.warehouse import Warehouse
 
+if TYPE_CHECKING:
+    from connector.publishing.excel import Sheet
+
 LISTED = ("name", "schema", "kind", "columns", "tests", "rows are")
 BUILT = ("name", "schema", "kind", "rows", "seconds", "copied")
 CHECKED = ("check", "model", "severity", "failing", "examples")
@@ -46,7 +49,7 @@ selection = click.argument("select", nargs=-1, metavar="[SELECT]...")
 
 @click.group()
 def models() -> None:
-    """List, build and test models, fill in seeds, and add own models.
+    """List, build and test the models, write seed files, and add your own models.
 
     A SELECT is a model, a seed or a folder: 'marts', 'fct_placements', '+fct_placements' with
     everything that it reads, 'stg_jobs+' with everything that reads it. Without SELECT, the command
@@ -76,7 +79,8 @@ def build_models(session: Session, *, select: tuple[str, ...]) -> int:
     project.selected(select)
     if settings.models.value == "off":
         terminal.warn(
-            f"models are off (from {settings.models.origin}): the file is published without models."
+            f"models are off (set in {settings.models.origin}), so the file is published without "
+            f"marts."
         )
     with terminal.progress("build") as meter:
         seen = RunProgress(meter)
@@ -247,9 +251,8 @@ def _published(settings: Settings) -> Path:
     "--write",
     "writes",
     is_flag=True,
-    help="Write the seeds to the data folder's seeds/, with a row to fill in for each of"
-    " these values."
-    " Existing files are kept and extended.",
+    help="Write the seed files to the folder 'seeds' of the data folder, with a row to fill in for "
+    "each missing value. Existing rows are kept.",
 )
 def show_seeds(session: Session, *, seeds: tuple[str, ...], writes: bool) -> int:
     """List values in the data that are missing in the seeds.
@@ -289,17 +292,17 @@ def show_seeds(session: Session, *, seeds: tuple[str, ...], writes: bool) -> int
 
 def _print_written(terminal: Terminal, written: SeedCopy) -> None:
     rows = count_noun(len(written.appended), "row")
-    verb = (
-        f"was created with {rows} to fill in" if written.is_new else f"has {rows} more to fill in"
-    )
+    verb = f"has {rows} more for you to fill in"
+    if written.is_new:
+        verb = f"was created with {rows} for you to fill in"
     if not written.is_new and not written.appended:
         verb = "already has these values and was not changed"
     terminal.say(f"{written.path} {verb}.")
     if written.left_out:
         values = count_noun(len(written.left_out), "value")
         terminal.warn(
-            f"not written to {written.path}: {values}. A spreadsheet program could run it "
-            "as a formula. Add it with a text editor if it is correct."
+            f"{written.path} does not contain {values} that a spreadsheet program could run as a "
+            f"formula. Add correct values with a text editor."
         )
 
 
@@ -307,7 +310,7 @@ def _print_unwritten(terminal: Terminal, found: Sequence[UnmappedValues]) -> Non
     if any(each.values for each in found):
         terminal.say("Run the command with --write to add a row for each value to the seed files.")
     else:
-        terminal.say("The seeds contain all values.")
+        terminal.say("No value is missing in the seed files.")
 
 
 # -- Own models ------------------------------------------------------------------------------------
@@ -367,6 +370,7 @@ def _print_started(terminal: Terminal, written: WrittenFiles) -> None:
     examples=(
         "connector publish",
         "connector publish --parquet lake --schema marts",
+        "connector publish --xlsx placements.xlsx --table marts.fct_placements",
         "connector publish --personal drop --without push",
     ),
     if_interrupted="The published file is unchanged.",
@@ -382,7 +386,17 @@ def _print_started(terminal: Terminal, written: WrittenFiles) -> None:
     "schemas",
     multiple=True,
     metavar="NAME",
-    help="Schema to export. Repeatable. [default: all]",
+    help="Schema to export with --parquet. Repeatable. [default: all]",
+)
+@options.file_option(
+    "--xlsx", about="Also export each --table to a sheet of this workbook. Replaces the file."
+)
+@click.option(
+    "--table",
+    "tables",
+    multiple=True,
+    metavar="SCHEMA.TABLE",
+    help="Table to export with --xlsx, for example marts.fct_placements. Repeatable.",
 )
 @click.option(
     "--personal",
@@ -402,6 +416,8 @@ def publish(
     *,
     parquet: Path | None,
     schemas: tuple[str, ...],
+    xlsx: Path | None,
+    tables: tuple[str, ...],
     personal: Treatment | None,
     without: tuple[str, ...],
 ) -> int:
@@ -412,6 +428,7 @@ def publish(
     status is 3 if the file was published but the lakehouse could not be updated. A pull and a push
     also publish, depending on the settings.
     """
+    _check_workbook(xlsx, tables)
     settings, terminal = session.load(), session.terminal
     if personal is not None:
         settings = replace(settings, publish_personal=Setting(personal, "--personal"))
@@ -424,6 +441,7 @@ def publish(
     with terminal.progress("publish") as meter:
         done = run_publish(settings, watch=RunProgress(meter))
     exported = None if parquet is None else export(done.file, parquet, schemas)
+    sheets = () if xlsx is None else _write_workbook(done.file, xlsx, tables, terminal)
     terminal.end(None, unshared=done.unshared)
     for each in () if done.built is None else done.built.warnings:
         rows = count_noun(each.failing, "row")
@@ -433,9 +451,43 @@ def publish(
     told = done.as_json()
     if exported is not None:
         told["parquet"] = {"folder": exported.folder, "tables": exported.tables}
+    if xlsx is not None:
+        told["xlsx"] = {"file": xlsx, "sheets": sheets}
     terminal.print_object(told)
     terminal.say(_closing_sentence(done, exported))
+    if xlsx is not None:
+        rows = ", ".join(f"{each.name} ({count_noun(each.rows, 'row')})" for each in sheets)
+        terminal.say(f"Wrote {xlsx}: {rows}.")
     return 0 if done.unshared is None else 3
+
+
+def _check_workbook(path: Path | None, tables: tuple[str, ...]) -> None:
+    """Raise `Misused` before anything is published for options that do not fit."""
+    if (path is None) != (not tables):
+        raise Misused(
+            "--xlsx and --table must be given together",
+            action="For example: --xlsx placements.xlsx --table marts.fct_placements.",
+        )
+    if path is not None and (path.suffix.lower() != ".xlsx" or not path.parent.is_dir()):
+        raise Misused(
+            f"--xlsx is {path}: it must be the name of an .xlsx file in a folder that exists",
+            action="For example: --xlsx placements.xlsx.",
+        )
+
+
+def _write_workbook(
+    file: Path, path: Path, tables: tuple[str, ...], terminal: Terminal
+) -> tuple[Sheet, ...]:
+    from connector.publishing.excel import write_workbook  # noqa: PLC0415 # its import is slow
+
+    sheets = write_workbook(file, path, tables)
+    for each in sheets:
+        for column, number in each.cut.items():
+            terminal.warn(
+                f"{count_noun(number, 'text')} of {each.table}.{column} had too many characters for"
+                " a cell. They are shortened, and end with their full length."
+            )
+    return sheets
 
 
 def _closing_sentence(done: PublishResult, exported: ExportResult | None) -> str:
@@ -502,5 +554,5 @@ def report(
     terminal.print_object({"file": path, "as_of": page.as_of, **as_json(page)})
     terminal.print_line(str(path))
     if opens and not webbrowser.open(path.as_uri()):
-        terminal.warn("no browser could be started. Open the file yourself")
+        terminal.warn("no browser could be started. Open the report by hand")
     return 0

@@ -84,8 +84,8 @@ HEADINGS = tuple({"proven": "verified", "total": "API total"}.get(name, name) fo
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
-    help="Additional requests for re-verifying the records that were verified longest ago. Records"
-    " that differ are read again.",
+    help="Number of additional requests. They re-verify the records that were verified longest "
+    "ago. Records that differ are read again.",
 )
 @click.option(
     "--ids",
@@ -265,7 +265,7 @@ def failure_lines(report: PullReport) -> Iterator[str]:
             yield f"{describe_anomalies(name, odd)} {ALERTS['anomalies'].action}"
     not_started = [n for n, each in report.resources.items() if each.outcome == "not_started"]
     if not_started:
-        yield f"not started: {', '.join(not_started)}"
+        yield f"not pulled, because the run ended before: {', '.join(not_started)}"
 
 
 def _closing_sentence(report: PullReport) -> str:
@@ -448,7 +448,7 @@ def _print_plan(terminal: Terminal, report: PlanReport) -> None:
     ]
     terminal.print_table(PLAN_HEADINGS, rows)
     for name in report.skipped:
-        terminal.warn(f"{name} is skipped: the key's scopes do not cover it")
+        terminal.warn(f"{name}: skipped, because the API key does not have the scope")
     first = [name for name, each in report.prices.items() if each.is_first]
     if first:
         terminal.say(f"Never loaded before: {', '.join(first)}.")

@@ -185,7 +185,7 @@ def _parse_age(text: str) -> Age:
 )
 @options.all_accounts
 def status(session: Session, *, check: bool, max_age: Age | None, is_for_all: bool) -> int:
-    """Show loaded records, their verification, recent runs and requests.
+    """Show how recent the copy is, the last runs, and the requests of this month.
 
     Also shows the records still to be read, the time and requests that they need, a running pull,
     and open alerts. Makes no API requests, and works during a pull.
@@ -210,7 +210,7 @@ def status(session: Session, *, check: bool, max_age: Age | None, is_for_all: bo
     if found is None and warehouse.is_lost:
         terminal.warn(f"{LOST}. {LOST_ACTION}")
     elif found is None:
-        terminal.say(f"No records are loaded in {settings.folder}. {_first_step(settings)}")
+        terminal.say(f"{settings.folder} contains no records yet. {_first_step(settings)}")
     elif not terminal.is_json:
         _print(terminal, found)
     return alerting.warn_and_judge(terminal, proof, watched)
@@ -296,7 +296,7 @@ def _print_publications(terminal: Terminal, found: AccountStatus) -> None:
         since = describe_age(found.now - found.published_at)
         said = _describe_published(found.published)
         if found.unchanged_at is not None:
-            said += f"; no changes until {format_moment(found.unchanged_at)}"
+            said += f"; no changes found since, last pull at {format_moment(found.unchanged_at)}"
         terminal.print_line(f"Published {since} ago: {found.warehouse.published}{said}")
         if found.published is not None and found.published.unfilled_seeds:
             terminal.print_line(_describe_seeds(found.published, found.warehouse.folder))
@@ -320,7 +320,7 @@ def _print_publications(terminal: Terminal, found: AccountStatus) -> None:
         )
     else:
         snapshot = "" if shared.snapshot is None else f", snapshot {shared.snapshot}"
-        terminal.print_line(f"In the lakehouse since {since} ago{snapshot}.")
+        terminal.print_line(f"Published to the lakehouse {since} ago{snapshot}.")
 
 
 def _describe_published(row: Publication | None) -> str:
@@ -341,8 +341,8 @@ def _describe_seeds(row: Publication, folder: Path) -> str:
     pairs = zip(row.unfilled_seeds, row.unfilled_rows, strict=True)
     seeds = ", ".join(f"{seed}.csv ({count_noun(rows, 'row')})" for seed, rows in pairs)
     return (
-        f"Optional names to fill in: {seeds}. Run 'connector models seeds --write', then edit the"
-        f" files in {folder / SEEDS_FOLDER}."
+        f"Seed files with missing values (optional): {seeds}. Run 'connector models seeds "
+        f"--write', then edit the files in {folder / SEEDS_FOLDER}."
     )
 
 
@@ -574,7 +574,7 @@ def _problems(account: ConfiguredAccount, now: datetime, max_age: Age | None) ->
 
 
 def _missing_receipts(settings: Settings) -> list[MissingReceipt]:
-    """Return the receipts that are missing. Raises `ErasuresUnknown` if the key is lost."""
+    """Return the receipts that are missing. Raises `WarehouseError` if the key is lost."""
     with Ledger(settings.folder) as ledger:
         if not ledger.exists:
             return []

@@ -92,7 +92,10 @@ def _print_undone(terminal: Terminal, report: UndoReport) -> None:
             terminal.warn(f"row {row.number}: {problem.message}. {problem.fix or ''}".rstrip())
     if report.unlanded:
         answers = count_noun(report.unlanded, "answer")
-        terminal.warn(f"{answers} could not be loaded. Run 'connector sweep'.")
+        terminal.warn(
+            f"{answers} of the API could not be saved in the local copy. Run 'connector "
+            f"sweep' to read the records."
+        )
     terminal.end(report.error, unpublished=report.unpublished)
     terminal.say(_undone_closing(report))
 
@@ -144,13 +147,15 @@ def _undone_closing(report: UndoReport) -> str:
 )
 @click.argument("batch", required=False)
 @click.argument("rows", nargs=-1, metavar="[ROW]...", type=click.IntRange(min=2))
-@click.option("--look", "looks", is_flag=True, help="Search the record again.")
-@click.option("--record", metavar="ID", help="The row was applied to this record.")
+@click.option(
+    "--look", "looks", is_flag=True, help="Search the API again for the record of this row."
+)
+@click.option("--record", metavar="ID", help="ID of the record that this row created or changed.")
 @click.option(
     "--force",
     "is_sure",
     is_flag=True,
-    help="Accept the record even if it does not resemble the row.",
+    help="With --record: accept the record even if its values differ from the row.",
 )
 @click.option(
     "--resend",
@@ -158,7 +163,9 @@ def _undone_closing(report: UndoReport) -> str:
     is_flag=True,
     help="Confirm that the API did not apply the row, and send it again.",
 )
-@click.option("--drop", "drops", is_flag=True, help="Give up the row without sending it.")
+@click.option(
+    "--drop", "drops", is_flag=True, help="Mark the row as not applied, and do not send it."
+)
 def resolve(
     session: Session,
     *,

@@ -1,10 +1,11 @@
-"""Persons in the journal of pushes: where they are, and what remains without.
+"""People in the journal of pushes: find them, and remove them.
 
-They use an open connection; the caller begins and ends the transaction. A row stays, with its
-outcome, its record's id and its request counts; the sent body and the former record lose the values
-that describe the person. A mark stays in the place of each value: without it, a removed value could
-not be distinguished from an empty one, and an undo would empty the field. Texts of other people's
-rows stay, and are listed; messages and file names that name the person are replaced as a whole.
+The functions use an open connection; the caller begins and ends the transaction. A row stays, with
+its outcome, its record's id and its number of requests. The body that was sent and the former
+record lose the values that describe the person. A mark replaces each value: else a removed value
+could not be distinguished from an empty one, and an undo would empty the field. Texts in other
+people's rows stay, and are listed. Messages and file names with the name of the person are replaced
+as a whole.
 """
 
 from __future__ import annotations
@@ -33,22 +34,25 @@ _TEXTS: Mapping[str, tuple[str, ...]] = {
     "push_attempts": ("reason", "answer"),
     "push_problems": ("message", "received", "found", "allowed", "fix"),
 }
-"""By table, text columns in which a person may be named."""
+"""Text columns that may name a person, by table."""
 
 ERASED = Problem(
     "person_erased",
     "The row is about a person who was erased.",
     fix="Remove the row. To import the person again, run 'connector erase --release' first.",
 )
-"""Problem of a row that was planned when a person in it was erased."""
+"""Problem of a planned row whose person was erased."""
 
 
 @dataclass(slots=True)
 class JournalMatches:
-    """Rows of the journal that hold a person.
+    """Rows of the journal with data of a person.
 
-    `counts` are rows by table, `files` the file of each of the `batches`, `in_doubt` the rows that
-    may have been applied or not, and `mentions` the texts of other rows that name the person.
+    Attributes:
+        counts: Number of rows by table.
+        files: File of each of the `batches`.
+        in_doubt: Rows that may have been applied.
+        mentions: Texts in other rows that name the person.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -59,12 +63,12 @@ class JournalMatches:
 
 
 Part = tuple[str, str | int]
-"""Where a record or body of a row is kept: its table, and which of the row's it is there."""
+"""Place of a record or body of a row: its table, and its key there."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One row with every record and body that is kept of it."""
+    """One row with all of its records and bodies."""
 
     key: RowKey
     declaration: Declaration
@@ -76,7 +80,7 @@ class _Row:
     parts: Mapping[Part, Any]
 
     def mappings(self) -> Iterator[Mapping[str, Any]]:
-        """Every record and body that is kept of the row."""
+        """Yield every record and body of the row."""
         if self.task is not None:
             joined: dict[str, Any] = {}
             for name in reversed(_TASK_MAPPINGS):
@@ -88,7 +92,7 @@ class _Row:
                 yield values
 
     def groups(self, person: Person) -> tuple[DataSubject, ...]:
-        """The groups of fields that tell of the person in any of it."""
+        """Return the groups of fields that describe the person."""
         found: dict[DataSubject, None] = {}
         for values in self.mappings():
             asked = {"id": self.record_id, **values}
@@ -96,7 +100,7 @@ class _Row:
         return tuple(found)
 
     def reduced(self, groups: tuple[DataSubject, ...], person: Person) -> dict[Part, Any]:
-        """The parts that an erasure changes, as they are afterwards."""
+        """Return the parts that an erasure changes, as they are after it."""
         left = {
             part: with_marks(self.declaration, values, person, groups)
             for part, values in self.parts.items()
@@ -108,7 +112,7 @@ class _Row:
 def reduce_journal(
     connection: sqlite3.Connection, person: Person, journal: JournalWriter | None
 ) -> JournalMatches:
-    """Find the person in the journal; with a `journal` to write to, remove the person."""
+    """Find the person in the journal, and with a `journal` to write to also remove the person."""
     found = JournalMatches()
     for row in _rows(connection):
         _reduce_row(row, person, journal, found)
@@ -120,8 +124,9 @@ def reduce_journal(
 
 
 def journal_contents(connection: sqlite3.Connection) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every record and body that the journal holds, with its resource and the record's
-    id; without values that were removed, and without nulls, which tell nothing of anybody.
+    """Yield every record and body of the journal, with its resource and the record's id.
+
+    Removed values and nulls are left out.
     """
     for row in _rows(connection):
         for values in row.mappings():

@@ -35,7 +35,7 @@ from connector.ledger.push_plan import (
     Problem,
     PushPlan,
     PushPolicy,
-    RowVerdict,
+    RowResult,
     fingerprint,
     subject_hash,
     to_json,
@@ -49,7 +49,7 @@ VALUES_AT_ONCE = 500
 """Rows that are compared with earlier pushes together."""
 
 _NOBODY: Mapping[BatchAction, str] = MappingProxyType({})
-_VERDICTS: Mapping[str, RowEvent] = {
+_UNSENT_EVENTS: Mapping[str, RowEvent] = {
     "invalid": "refused_here",
     "duplicate": "repeated",
     "unchanged": "up_to_date",
@@ -126,7 +126,8 @@ class JournalWriter(Journal):
         ).fetchone()
         if held is None:
             raise LeaseLost(
-                f"this push (run {self._run_id}) was stopped, because another push may have started"
+                f"this push (run {self._run_id}) was stopped, because it was paused for too long "
+                f"and another push may have started"
             )
 
     # -- Writing batches --------------------------------------------------------------------------
@@ -247,32 +248,32 @@ class JournalWriter(Journal):
             " ON CONFLICT (batch, number) DO NOTHING",
             map(columns, plan.tasks),
         )
-        for verdict in plan.verdicts:
-            self._add_verdict(change, batch, verdict)
+        for result in plan.unsent:
+            self._add_unsent(change, batch, result)
         ((rows,),) = change.connection.execute(
             "SELECT count(*) FROM push_rows WHERE batch = ?", (batch,)
         )
         assert rows == plan.rows, "a row has two plans"
 
-    def _add_verdict(self, change: JournalTransaction, batch: str, verdict: RowVerdict) -> None:
+    def _add_unsent(self, change: JournalTransaction, batch: str, result: RowResult) -> None:
         """Record a row that is not to be sent, and why."""
-        state = next_state("read", _VERDICTS[verdict.outcome])
-        assert state == verdict.outcome, verdict
+        state = next_state("read", _UNSENT_EVENTS[result.outcome])
+        assert state == result.outcome, result
         is_added = self._insert(
             change,
             "push_rows",
             batch=batch,
-            number=verdict.number,
+            number=result.number,
             state=state,
-            code=verdict.code,
+            code=result.code or "",
             is_begun=False,
             is_in_doubt=False,
             is_altered=False,
-            record_id=verdict.record_id,
+            record_id=result.record_id,
             moved_at=change.moment,
         )
         if is_added:
-            self._set_problems(change, (batch, verdict.number), verdict.problems)
+            self._set_problems(change, (batch, result.number), result.problems)
 
     def _remove_unsent(self, change: JournalTransaction, batch: str) -> None:
         """Remove the batch's rows for which no attempt was recorded."""
@@ -299,7 +300,7 @@ class JournalWriter(Journal):
             (batch,),
         ).fetchall()
         for number, earlier in repeated:
-            problem = Problem("same_row", f"row {earlier} of the file is the same")
+            problem = Problem("same_row", f"row {earlier} of the file has the same values")
             move = Transition("repeated", "same_row", (problem,))
             self.record_transition((batch, number), move, same=(batch, earlier))
         last = -1

@@ -141,11 +141,11 @@ class Webhook:
         if self.settings.alert_webhook_style.value == "slack":
             shown = {"text": html.escape(shown["text"], quote=False)}
         body = json.dumps(shown).encode("ascii")
-        _within(self.seconds, lambda: self._post(body), "the webhook has not answered")
+        _within(self.seconds, lambda: self._post(body), "the webhook did not answer")
 
     def reach(self) -> None:
         """Connect, and send nothing. Raises `NotDelivered`."""
-        _within(self.seconds, self._connect, "the webhook has not answered")
+        _within(self.seconds, self._connect, "the webhook did not answer")
 
     @property
     def _webhook_address(self) -> str:
@@ -168,7 +168,7 @@ class Webhook:
                 response = transport.handle_request(request)
                 response.close()
         except httpx.TimeoutException:
-            raise NotDelivered(f"the webhook has not answered in {self.seconds:g} s") from None
+            raise NotDelivered(f"the webhook did not answer in {self.seconds:g} s") from None
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
             raise NotDelivered(f"the webhook was not reached ({type(error).__name__})") from None
         if not response.is_success:
@@ -215,7 +215,7 @@ class Email:
                     server.login(user, password.get_secret_value())
                 server.send_message(self._letter(message), sender, to)
 
-        _within(ANSWERS_MAX * self.seconds, hand_in, "the mail server has not taken it")
+        _within(ANSWERS_MAX * self.seconds, hand_in, "the mail server did not accept the message")
 
     def reach(self) -> None:
         """Connect, and send nothing. Raises `NotDelivered`."""
@@ -224,7 +224,7 @@ class Email:
             with self._connected():
                 pass
 
-        _within(ANSWERS_MAX * self.seconds, greet, "the mail server has not greeted")
+        _within(ANSWERS_MAX * self.seconds, greet, "the mail server did not answer")
 
     @property
     def _port(self) -> int:
@@ -262,9 +262,9 @@ class Email:
                     server.starttls(context=self.trust())
                 yield server
         except smtplib.SMTPRecipientsRefused:
-            said = "the mail server has refused every recipient"
+            said = "the mail server rejected every recipient"
         except smtplib.SMTPAuthenticationError as error:
-            said = f"the mail server has refused the name and the password ({error.smtp_code})"
+            said = f"the mail server rejected the user name or the password ({error.smtp_code})"
         except smtplib.SMTPResponseException as error:
             said = f"the mail server answered {error.smtp_code}"
         except smtplib.SMTPNotSupportedError:
@@ -275,7 +275,7 @@ class Email:
                 " machine"
             )
         except TimeoutError:
-            said = f"the mail server has not answered in {self.seconds:g} s"
+            said = f"the mail server did not answer in {self.seconds:g} s"
         except (smtplib.SMTPException, OSError, ValueError) as error:
             said = f"the mail server was not reached ({type(error).__name__})"
         else:

@@ -14,7 +14,8 @@ from pathlib import Path
 import duckdb
 
 from connector.catalog import CATALOG
-from connector.errors import ModelInvalid
+from connector.errors import ModelError
+from connector.publishing.custom_fields import is_extra_view
 from connector.publishing.project import ColumnType, Model, Project, naming_line
 from connector.warehouse.duckdb_file import quoted
 from connector.warehouse.schema import complete_tables
@@ -160,7 +161,7 @@ def personal_columns(project: Project | None, shapes: Shapes) -> frozenset[tuple
         (table, each.name)
         for table, columns in shapes.items()
         for each in columns
-        if table not in made and _is_source_personal(table, each.name)
+        if table not in made and _is_source_personal(table, each)
     }
     lowered = {(table, name.lower()) for table, name in personal}
     for model in models:
@@ -183,9 +184,13 @@ def _is_unknown(model: Model, column: ColumnType, read: Sequence[str], shapes: S
     return model.is_own or model.schema != "staging" or not is_passed_on
 
 
-def _is_source_personal(table: str, column: str) -> bool:
+def _is_source_personal(table: str, each: ColumnType) -> bool:
     """Return True for a personal column of a table that no model makes."""
     schema, _, name = table.partition(".")
+    column = each.name
+    if is_extra_view(table):
+        # A number of a field that nobody described may be a salary.
+        return column != "id" and each.type != "BOOLEAN"
     if schema in ("landing", "history"):
         return column == RECORD or _is_declared_personal(name, column)
     if table in OWN:
@@ -208,15 +213,16 @@ def _is_declared_personal(table: str, column: str) -> bool:
 
 
 def check_columns(project: Project, shapes: Shapes) -> None:
-    """Raise `ModelInvalid` for a test or a text of a column that is not there."""
+    """Raise `ModelError` for a test or a text of a column that is not there."""
     for path, line, what, table, column in _named_columns(project):
         there = {each.name for each in shapes.get(table, ())}
         if there and column not in there:
-            raise ModelInvalid(
+            raise ModelError(
                 f"{what} names the column {column}, but {table} has no such column",
                 path=path,
                 line=line,
                 action=f"Name one of its columns: {', '.join(sorted(there))}.",
+                code="model_invalid",
             )
 
 

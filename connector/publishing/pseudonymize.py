@@ -26,6 +26,7 @@ from connector.publishing.columns import (
     personal_columns,
     read_shapes,
 )
+from connector.publishing.custom_fields import is_extra_view
 from connector.publishing.lineage import Column, Lineage
 from connector.publishing.project import ColumnType, Model, Project, Seed
 from connector.settings.model import Treatment
@@ -69,7 +70,7 @@ class UndeclaredColumn:
         if self.column is None:
             return f"{self.table} is not listed in a schema.yml next to {self.file}."
         masked = (
-            " It counts as personal and is masked with publish_personal = drop or hash."
+            " The connector treats it as personal: publish_personal = drop or hash masks it."
             if self.is_masked
             else ""
         )
@@ -127,7 +128,7 @@ def left_out_columns(without: Collection[str], project: Project | None) -> froze
     project = project or Project({}, {}, {}, makes_content_views=False)
     shapes = describe(project)
     for table, column in listed:
-        if not table.startswith(CONTENT):
+        if not table.startswith(CONTENT) and not is_extra_view(table):
             _check_column(table, column, shapes)
     if not fields:
         return frozenset(listed)
@@ -227,7 +228,7 @@ def write_masked(draft: Path, copy: Path, mask: Mask, project: Project | None) -
         project: The models in the draft; None if it has none.
 
     Raises:
-        DiskFull: The disk has no room for the copy.
+        WarehouseError: The disk has no room for the copy.
         WarehouseError: The draft cannot be read or the copy cannot be written.
     """
     with open_file(draft) as connection, naming_errors(copy):

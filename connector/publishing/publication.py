@@ -378,7 +378,9 @@ class _PublicationRun:
             return None
         if is_plain:
             return BuildResult((), ())
-        from connector.publishing.build import build  # noqa: PLC0415 # a quiet pull builds nothing
+        # A pull that changed nothing builds nothing.
+        from connector.publishing.build import build  # noqa: PLC0415
+        from connector.publishing.custom_fields import make_extra_views  # noqa: PLC0415
 
         earlier = self._earlier(select)
         if earlier is not None:
@@ -389,6 +391,7 @@ class _PublicationRun:
         assert project is not None
 
         def finish(connection: duckdb.DuckDBPyConnection, built: BuildResult) -> None:
+            make_extra_views(connection)
             self._row = _with_checks(self._row, built, project)
             if ends and not built.blocking:
                 self._end("published")

@@ -25,7 +25,6 @@ from connector.errors_api import (
     Forbidden,
     NotFound,
     NotTheApi,
-    RecordUnreadable,
     Stopped,
     Unauthorized,
     Unreachable,
@@ -326,7 +325,7 @@ class _PullRun:
             if stream.parent is None:
                 raise
             reason = f"the items of {shortened(stream.parent)} cannot be listed: {error}"
-            return PullResult(False, reason, 0, RecordUnreadable.code)
+            return PullResult(False, reason, 0, "record_unreadable")
         except NotFound as error:
             if stream.resource.parent is None or not error.is_api_error:
                 raise
@@ -443,7 +442,10 @@ class _PullRun:
         last = await asyncio.to_thread(self._warehouse.read, runs.last_run_of, done.resource)
         if last is None or last.total is None or last.live - last.total != done.live - done.total:
             return done
-        message = f"the API counts {done.total} records, but {done.live} are loaded, twice in a row"
+        message = (
+            f"in two pulls in a row, the API counted {done.total} records, but {done.live} are "
+            f"loaded"
+        )
         return replace(done, outcome="partial", proven=False, message=message)
 
     @staticmethod
@@ -489,10 +491,10 @@ def _with_outcome(
         messages.append(describe_unread(unread))
     elif done.pending and not messages:
         stay = count_noun(done.pending, "record is", "records are")
-        messages.append(f"{stay} queued to be read again")
+        messages.append(f"{stay} not read yet")
     code = done.error_code
     if code is None and any(each.is_broken for each in unread):
-        code = RecordUnreadable.code
+        code = "record_unreadable"
     message = "; ".join(messages) or None
     return replace(done, outcome="partial", message=message, error_code=code)
 

@@ -142,7 +142,7 @@ def _answered(
     def is_whole(each: ReportPeriod) -> bool:
         return (each.ends if question.is_of_day else each.begins) >= since
 
-    began = f"known from {day(since)} on"
+    began = f"no data before {day(since)}"
     reading = known(period) or FigureValue(None, began)
     if reading.value is not None and not is_whole(period):
         reading = replace(reading, detail=f"{reading.detail}; {began}")
@@ -217,7 +217,9 @@ def _fees(published: PublishedFile, period: ReportPeriod) -> FigureValue:
     detail = f"for {number:,} of {whole}" if placements else ""
     if len(known) > 1:
         amounts = tuple(money(row["currency"], row["fee"]) for row in known)
-        return FigureValue(None, f"{detail}; not added up: no exchange rate", amounts=amounts)
+        return FigureValue(
+            None, f"{detail}; no total, because exchange rates are missing", amounts=amounts
+        )
     if placements and not number:
         return FigureValue(None, "no placement has a known fee")
     return FigureValue(

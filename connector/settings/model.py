@@ -228,8 +228,8 @@ class Settings:
             raise SettingsError(
                 f"publish_personal is 'hash' (from {self.publish_personal.origin}), and"
                 " publish_hash_key is not set",
-                action=f"Set {ENVIRONMENT['publish_hash_key_file']} to a file that holds a random"
-                f" word of at least {HASH_KEY_CHARACTERS_MIN} characters (chmod 600).",
+                action=f"Set {ENVIRONMENT['publish_hash_key_file']} to a file that contains a "
+                f"random word of at least {HASH_KEY_CHARACTERS_MIN} characters (chmod 600).",
             )
         return self.publish_hash_key.value
 

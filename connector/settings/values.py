@@ -200,9 +200,11 @@ def _parts(text: str, allowed: str, what: str) -> SplitResult:
     if parts.scheme not in ("https", "http") or not parts.hostname or port == 0:
         raise ValueError(allowed)
     if "@" in parts.netloc:
-        raise ValueError(f"{allowed}, without a name or a password in it")
+        raise ValueError(f"{allowed}, without a user name or a password")
     if parts.scheme == "http" and not is_loopback(parts.hostname):
-        raise ValueError(f"{allowed}: http would show {what} to others, so only this machine may")
+        raise ValueError(
+            f"{allowed}: other machines must use https, because http would show {what} to others"
+        )
     return parts
 
 
@@ -332,7 +334,7 @@ def read_cron(raw: object) -> str:
         raise ValueError(_CRON)
     _, _, days, months, _ = map(_numbers, fields, _RANGES)
     if all(min(days) > _LENGTHS[month - 1] for month in months):
-        raise ValueError(f"{_CRON}; no chosen month has such a day")
+        raise ValueError(f"{_CRON}; no chosen month has this day")
     return text
 
 

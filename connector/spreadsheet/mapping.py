@@ -336,7 +336,7 @@ def _value(text: str, column: TargetColumn, target: PushTarget, what: str) -> An
         problem = error.problem()
         allowed = f" Allowed: {problem.allowed}." if problem.allowed else ""
         raise Misused(
-            f"{what}, which is refused: {problem.message}", action=f"Correct the text.{allowed}"
+            f"{what}, which is not allowed: {problem.message}", action=f"Correct the text.{allowed}"
         ) from error
 
 

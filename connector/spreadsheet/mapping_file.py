@@ -79,7 +79,7 @@ def load_map(path: Path) -> SavedMap:
         ) from error
     try:
         if len(text) > _BYTES_MAX:
-            raise ValueError("it is too large")
+            raise ValueError("the file is too large")
         document = tomllib.loads(text.decode())
     except (ValueError, RecursionError) as error:
         raise Misused(
@@ -123,9 +123,9 @@ def _lines(saved: SavedMap) -> Iterator[str]:
             f"{{ field = {field_name}, {written} }}" if written else field_name
         )
     for heading, remark in saved.remarks.items():
-        yield f'# {_key(heading)} = ""  # fills nothing yet ({_in_a_line(remark)})'
+        yield f'# {_key(heading)} = ""  # no field yet ({_in_a_line(remark)})'
     for name in saved.missing:
-        yield f"# missing: {name}, which a column or a constant has to give"
+        yield f"# missing: {name}, add a column or a constant for it"
 
 
 def _in_a_line(text: str) -> str:

@@ -30,7 +30,7 @@ from connector.ledger.journal_records import Transition
 from connector.ledger.journal_writer import PUSH_LEASE, JournalWriter
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
-from connector.ledger.push_plan import Problem, PushPlan, PushPolicy, RowVerdict
+from connector.ledger.push_plan import Problem, PushPlan, PushPolicy, RowResult
 from connector.ledger.push_states import Task
 from connector.publishing.publication import publish
 from connector.pushes.landed_writes import copy_journal
@@ -184,7 +184,7 @@ class PopulatedAgency:
         )
         create = Task(2, "create", "candidates", fields, identity={"email": FORMER_EMAIL})
         wrong = Problem("email_format", "It is no address.", "Email", EMAIL, field="email")
-        verdict = RowVerdict(4, "invalid", "email_format", (wrong,))
+        verdict = RowResult(4, "invalid", (wrong,), "email_format")
         later = Task(5, "update", "candidates", {"mobile": PHONE}, record_id=self.id)
         plan = PushPlan(
             "candidates", "upsert", f"{FIRST} {LAST}.csv", "0" * 64, (create, update, later)

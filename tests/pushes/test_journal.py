@@ -21,7 +21,7 @@ from connector.ledger.journal_records import Changes, PendingCount, RowKey, Tran
 from connector.ledger.journal_writer import PUSH_LEASE, JournalWriter
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
-from connector.ledger.push_plan import Problem, PushPlan, PushPolicy, RowVerdict, fingerprint
+from connector.ledger.push_plan import Problem, PushPlan, PushPolicy, RowResult, fingerprint
 from connector.ledger.push_states import Task
 from tests.pushes.pushing import convert, create, creates, file_of, update
 from tests.support.clock import START, Clock
@@ -137,7 +137,7 @@ def test_the_same_file_goes_on_in_its_batch(tmp_path: Path) -> None:
         with journal_of(ledger, "a") as journal:
             batch = journal.create_batch(plan, PushPolicy())
             apply(journal, batch, first, "id-2")
-        found = RowVerdict(3, "duplicate", "same_record", (Problem("same_record", "is there"),))
+        found = RowResult(3, "duplicate", (Problem("same_record", "is there"),), "same_record")
         corrected = replace(third, fields={**third.fields, "phone": "1"})
         later = PushPlan(
             plan.resource, plan.mode, plan.file, plan.digest, (first, corrected), (found,)
@@ -173,7 +173,7 @@ def test_equal_rows_of_a_file_are_written_once(tmp_path: Path) -> None:
         row = [*journal.rows(batch)][2]
 
     assert ("duplicate", "same_row", (batch, 2)) == (row.outcome, row.code, row.same)
-    assert "row 2 of the file is the same" == row.problems[0].message
+    assert "row 2 of the file has the same values" == row.problems[0].message
 
 
 def test_what_was_applied_is_answered_from_the_journal(tmp_path: Path) -> None:
@@ -303,7 +303,7 @@ def test_portions_are_the_whole(
     monkeypatch.setattr(journal_module, "ROWS_AT_ONCE", at_once)
     doubtful, *tasks = creates(6)
     told = (Problem("bad_email", "no email"), Problem("bad_phone", "no phone"))
-    verdicts = [RowVerdict(number, "invalid", "bad_email", told) for number in (20, 31)]
+    verdicts = [RowResult(number, "invalid", told, "bad_email") for number in (20, 31)]
     with Ledger(tmp_path) as ledger:
         with journal_of(ledger, "a") as journal:
             first = journal.create_batch(file_of([doubtful]), PushPolicy())

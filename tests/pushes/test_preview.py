@@ -212,7 +212,7 @@ def test_the_terminal_shows_the_first_rows_and_each_groups_own_rows(tmp_path: Pa
     ]
     changes = as_json.object["changes"]
     assert {"row": 5, "field": "email", "now": None, "then": "di@a.example"} in changes
-    assert "4 rows have problems and are not sent:" in done.err
+    assert "4 rows have errors and are not sent:" in done.err
     assert "E-mail, row 6: The row is a duplicate of row 3." in done.err
     assert "E-mail, row 7: The row is a duplicate of row 4." in done.err
     assert 'E-mail, row 8: "eve at a.example" is not an email address.' in done.err

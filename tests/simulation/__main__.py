@@ -18,8 +18,8 @@ from functools import partial
 
 from tests.repository import ROOT
 from tests.simulation.harness import (
+    ScenarioSummary,
     Simulator,
-    Summary,
     command_parser,
     run_scenarios,
     say,
@@ -64,7 +64,7 @@ def main() -> int:
 
 
 def _record(
-    simulator: Simulator, summaries: Mapping[str, Summary], seconds: float, workers: int
+    simulator: Simulator, summaries: Mapping[str, ScenarioSummary], seconds: float, workers: int
 ) -> None:
     worlds = [
         {

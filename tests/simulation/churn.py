@@ -39,7 +39,7 @@ _LISTED: Mapping[str, str] = {
 }
 
 
-class Churn:
+class WorldChanges:
     """Mutations of one world's server. `now` is the clock that dates them, `later` takes what
     becomes visible late: seconds, the record's id, and the write.
     """

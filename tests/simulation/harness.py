@@ -189,7 +189,7 @@ class Simulator:
 
 
 @dataclass
-class Summary:
+class ScenarioSummary:
     """Results of all runs of one scenario."""
 
     runs: int = 0
@@ -244,7 +244,7 @@ def simulate(simulator: Simulator, options: argparse.Namespace) -> int:
 
 def run_scenarios(
     simulator: Simulator, options: argparse.Namespace
-) -> tuple[dict[str, Summary], float]:
+) -> tuple[dict[str, ScenarioSummary], float]:
     """Run all scenarios with many seeds on all cores, and print a table; returns the seconds."""
     names = simulator.parse_scenarios(options.scenario)
     runs, first = -(-(options.runs or 1000) // len(names)), options.seed or 0
@@ -253,7 +253,7 @@ def run_scenarios(
         for start in range(first, first + runs, BLOCK)
         for name in names
     ]
-    summaries = {name: Summary() for name in names}
+    summaries = {name: ScenarioSummary() for name in names}
     began = time.monotonic()
     with ProcessPoolExecutor(options.workers) as pool:
         for done, verdicts in enumerate(pool.map(partial(_run_block, simulator), blocks), 1):
@@ -271,7 +271,9 @@ def _run_block(simulator: Simulator, block: tuple[str, range]) -> list[Verdict]:
     return [simulator.run(name, seed) for seed in seeds]
 
 
-def _print_table(simulator: Simulator, summaries: Mapping[str, Summary], seconds: float) -> None:
+def _print_table(
+    simulator: Simulator, summaries: Mapping[str, ScenarioSummary], seconds: float
+) -> None:
     rows = [("scenario", "runs", "wrong", *simulator.columns)]
     for name, each in summaries.items():
         figures = (

@@ -17,7 +17,7 @@ from connector.catalog.resource import Resource
 from connector.client.answer_fit import misfit_of_id
 from connector.errors_api import NoAnswer, ServerFailed, UnreadableAnswer
 from connector.warehouse.pull_commands import Found, Gone, Outcome, Unread
-from tests.simulation.churn import Churn
+from tests.simulation.churn import WorldChanges
 from tests.simulation.harness import LateWrite, WorldClock
 from tests.simulation.scenario import PullScenario
 from tests.simulation.twin import WHOLE, Sandboxed, Sight, Twin
@@ -51,7 +51,7 @@ class PullWorld(WorldClock):
         else:
             self.server = Twin(scenario, lambda: self.now, served)
         self.server.interlude = lambda: self.pass_time(0.05)
-        self.churn = Churn(
+        self.churn = WorldChanges(
             scenario, self.server, self.chance,
             now=self.server_now, advance=self._advance, later=self._postpone,
         )  # fmt: skip

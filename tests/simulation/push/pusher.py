@@ -315,4 +315,4 @@ def renumbered(plan: PushPlan, digest: str) -> PushPlan:
     """The same rows in another file, in another order."""
     tasks = [*plan.tasks][::-1]
     moved = tuple(replace(task, number=number) for number, task in enumerate(tasks, 2))
-    return replace(plan, file=f"{digest}.csv", digest=digest, tasks=moved, verdicts=())
+    return replace(plan, file=f"{digest}.csv", digest=digest, tasks=moved, unsent=())

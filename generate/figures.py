@@ -221,14 +221,16 @@ def benchmarks() -> Texts:
     """Return the table of `make bench` in `docs/BENCHMARKS.md`, and its plot in both themes."""
     measured = json.loads(read(_BENCHMARKS))
     lines = [_line(each) for topic in measured["lines"].values() for each in topic]
+    lines.sort(key=lambda each: each.bound is None)
     missed = [each for each in lines if not each.is_met]
     inside = f"Measured on {measured['date']}, on a machine with {measured['cores']} cores.\n\n"
     inside += _table(HEADINGS, (each.cells() for each in lines))
     if missed:
         inside += "\nMissed bounds:\n\n"
     for each in missed:
-        beside = f" next to the {each.reference_name}" if each.ratio else ""
-        inside += f"- {each.what}, {each.size}{beside}: {each.bound and each.bound.reason}\n"
+        assert each.bound is not None
+        beside = f", next to {each.reference_name}" if each.bound.of == "ratio" else ""
+        inside += f"- {each.what}, {each.size}{beside}. {each.bound.reason}\n"
     texts = {_PAGE: with_block(read(_PAGE), "benchmarks", inside)}
     curves: dict[str, list[Line]] = {}
     for each in lines:

@@ -22,8 +22,8 @@ from benchmarks.measure import (
 
 SIZES = (20, 200, 2_000)
 _REASON = (
-    "The connector also checks rows against the local copy, prevents duplicates, survives a crash at "
-    "every point, and writes a report."
+    "The connector also checks rows against the local copy, prevents duplicates after a crash, and "
+    "writes a report."
 )
 HEADINGS = ("first_name", "last_name", "email", "phone", "current_company", "employment_type")
 

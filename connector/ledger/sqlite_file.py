@@ -153,8 +153,8 @@ def naming_errors(path: Path) -> Iterator[None]:
 
 def _damaged(path: Path, error: Exception) -> LedgerDamaged:
     """Return the error for a value that was never written. It does not show the value."""
-    told = f"{path} is damaged ({type(error).__name__})"
-    return LedgerDamaged(told)
+    message = f"{path} is damaged ({type(error).__name__})"
+    return LedgerDamaged(message)
 
 
 def _code(error: sqlite3.Error) -> int:

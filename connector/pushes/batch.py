@@ -63,8 +63,8 @@ from connector.warehouse.pull_commands import CreatedBetween
 from connector.warehouse.state import read_status
 from connector.warehouse.warehouse import Warehouse
 
-# -- Decide ----------------------------------------------------------------------------------------
-# What follows from a person's decision on a row in doubt, as a transition.
+# -- Decide --------------------------------------------------------------------------------------
+# Transitions for a person's decisions on unconfirmed rows.
 
 
 async def transition_for(client: Client, row: PendingRow, decision: Decision) -> Transition:
@@ -144,11 +144,9 @@ async def _declare_applied(client: Client, row: PendingRow, said: DeclaredRecord
 
 
 # -- Restored --------------------------------------------------------------------------------------
-# What a push must know of a folder whose ledger was replaced: the ledger knows fewer pushes.
-#
-# Rows that were sent after the backup, or before a new ledger was made, are not in its journal.
-# Once a pull has proven the resource, their records are landed, and the rows are told as
-# duplicates; before that they would be created a second time.
+# A restored ledger lacks the pushes since its backup, and a new one lacks all earlier pushes. Until a
+# pull has verified the resource, rows of these pushes could be created a second time. After it, their
+# records are loaded, and the rows are duplicates.
 
 
 def check_pulled(ledger: Ledger, warehouse: Warehouse, resource: str) -> None:
@@ -275,11 +273,11 @@ async def settle(
         unpublished = await asyncio.to_thread(copy_and_publish, settings)
     else:
         await asyncio.to_thread(copy_journal, settings)
-    told = ", ".join(f"{n} {name}" for name, n in Counter(each.outcome for each in rows).items())
+    message = ", ".join(f"{n} {name}" for name, n in Counter(each.outcome for each in rows).items())
     why = "; ".join(str(each) for each in (error, unpublished) if each is not None)
     return (
         f"{count_noun(len(rows), 'row')} of earlier pushes unconfirmed. Result of a new search: "
-        f"{told} ('connector resolve' lists the rows that are still "
+        f"{message} ('connector resolve' lists the rows that are still "
         f"unconfirmed){f'; {why}' if why else ''}"
     )
 

@@ -462,9 +462,9 @@ def preview(
     ):
         lookups = PlannedLookups(landing, earlier) if earlier else landing
         target = target_of(asked, lookups)
-        saved, told = asked.saved, None
+        saved, notice = asked.saved, None
         if asked.remembers:
-            saved, told = load_saved_match(
+            saved, notice = load_saved_match(
                 settings.folder, asked.resource, table.headings, asked.saved
             )
         columns = map_headings(table.headings, target, saved=saved, ignored=asked.ignored)
@@ -489,7 +489,7 @@ def preview(
     if not asked.accepts_warnings:
         warned = (*meanings.mixed_dates(), *warning_questions(rows.summary.warned, table, columns))
     questions = (*table.questions, *lost.questions(), *meanings.questions, *warned)
-    notices = (*table.notices, *filter(None, [told]), *meanings.settled)
+    notices = (*table.notices, *filter(None, [notice]), *meanings.settled)
     notices = (*notices, *table.left_out.notices())
     return Preview(asked, table, columns, rows, at, month, limit, notices, questions)
 

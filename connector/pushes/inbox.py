@@ -258,8 +258,8 @@ def _read_path(path: Path, key: str, value: Any) -> Path:
         check_regular_file(path.with_name(name).lstat())
     except (RefusedEntry, OSError) as error:
         reason = f"{printable_name(name)} {reason_without_path(error)}"
-        told = f"{key} must name a file in the same folder, but {reason}"
-        raise RefusedEntry(told) from None
+        message = f"{key} must name a file in the same folder, but {reason}"
+        raise RefusedEntry(message) from None
     return path.with_name(name)
 
 

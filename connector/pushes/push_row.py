@@ -270,13 +270,13 @@ def conflict_problems(
     for name in names:
         was_redacted = is_redacted(base[name])
         if was_redacted:
-            told = f"an erasure changed {name}, so the push cannot detect changes by others"
+            message = f"an erasure changed {name}, so the push cannot detect changes by others"
         else:
             known = repr(as_text(base[name]))
-            told = f"{name} was changed by someone else; the last pull read {known}"
+            message = f"{name} was changed by someone else; the last pull read {known}"
         problem = Problem(
             VALUE_ERASED if was_redacted else "changed_elsewhere",
-            told,
+            message,
             field=name,
             received=as_text(wanted[name]),
             found=None if was_redacted else as_text(now.get(name)),

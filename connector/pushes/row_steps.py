@@ -145,7 +145,7 @@ def look_up_create(row: PushRow) -> PushSteps[bool]:
         return False
     if len(sighting.matches) == 1:
         record = sighting.matches[0].record
-        # Only a mark can have told it, if anything differs.
+        # If anything differs, the record was found by its marker.
         problems = altered_problems(row.resource, create_body(row), record.raw)
         move = Transition("found", "found_after_doubt", problems, is_detail=True)
         yield from _record_created(row, move, record)

@@ -214,14 +214,14 @@ class _UndoRun:
     # -- what became of a row ---------------------------------------------------------------------
 
     def _record_row_end(
-        self, told: UndoneRow, key: RowKey | None = None, left_at: str | None = None
+        self, ended: UndoneRow, key: RowKey | None = None, left_at: str | None = None
     ) -> None:
         """Record how a row ended.
 
         With its `key` the row is undone, and `left_at` is the record's `updated_at` after that, if
         no one else has changed the record.
         """
-        self._ended[told.number] = told
+        self._ended[ended.number] = ended
         if key is not None and self._applies:
             self._marked[key] = left_at
         self._session.on_row_end()
@@ -233,8 +233,8 @@ class _UndoRun:
         elif found.problems:
             unfit: UndoOutcome = "redacted" if found.is_redacted else "conflict"
             outcome: UndoOutcome = "partly" if found.is_any_back else unfit
-            told = undone_row(row, outcome, found.problems, found)
-            self._record_row_end(told, row.key if found.is_any_back else None)
+            ended = undone_row(row, outcome, found.problems, found)
+            self._record_row_end(ended, row.key if found.is_any_back else None)
         elif found.body:
             self._record_row_end(undone_row(row, "restore", (), found))
         else:
@@ -271,8 +271,8 @@ class _UndoRun:
             *(not problems, isinstance(shown, str), is_unchanged_by_others(row, seen.record.raw)),
             _is_same_besides(found.body, seen.record.raw, record.raw),
         )
-        told = undone_row(row, "partly" if problems else "restored", problems, found)
-        self._record_row_end(told, row.key, shown if all(is_ours) else None)
+        ended = undone_row(row, "partly" if problems else "restored", problems, found)
+        self._record_row_end(ended, row.key, shown if all(is_ours) else None)
         return _with(seen, found, record)
 
     async def _flush(self) -> None:

@@ -19,9 +19,9 @@ from connector import (
     PUSH_OPTIONS,
     ConnectorError,
     DeliveryResult,
-    Manner,
     PushOptions,
     PushReport,
+    PushRunOptions,
     TryAgain,
     deliver,
     explain,
@@ -98,10 +98,10 @@ class PushConfig(dg.Config):
         said["mapping_file"] = None if self.mapping_file is None else folder / self.mapping_file
         return PushOptions(**said)
 
-    def manner(self, options: PushOptions) -> Manner:
+    def run_options(self, options: PushOptions) -> PushRunOptions:
         """Return the options of the push that are not about the file."""
         output = Path(self.output) if self.output is not None else None
-        return Manner(
+        return PushRunOptions(
             applies=self.apply,
             pulls=self.pull,
             output=output,
@@ -132,7 +132,7 @@ def push_job_of(accounts: Accounts) -> dg.JobDefinition:
             pushing = deliver(
                 settings,
                 options.push_file(config.resource, folder / config.file),
-                config.manner(options),
+                config.run_options(options),
                 digest=config.inbox_digest,
                 budget=config.max_requests,
                 watch=account.watch or ProgressLog(context.log),

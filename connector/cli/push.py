@@ -140,7 +140,7 @@ def push(
     settings, terminal = session.load(), session.terminal
     said = PushOptions(**{name: given[name] for name in PUSH_OPTIONS})
     asked = [said.push_file(resource, path) for resource, path in _resource_and_file(files)]
-    manner = PushRunOptions(
+    run_options = PushRunOptions(
         applies=given["applies"],
         pulls=not given["no_pull"],
         settles=not given["no_wait"],
@@ -152,7 +152,7 @@ def push(
     with terminal.progress("push") as meter:
         follower, budget = RunProgress(meter), given["budget"]
         pushing = run_push(
-            settings, asked, manner, budget=budget, watch=follower, waits=terminal.say
+            settings, asked, run_options, budget=budget, watch=follower, waits=terminal.say
         )
         try:
             reports = asyncio.run(pushing)

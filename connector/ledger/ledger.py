@@ -272,7 +272,7 @@ class Ledger:
             number = insert(connection, "blocks", {**owner, "day": today, "requests": size})
             return Block(number, today, size)
 
-    def settle(self, spender: RequestSpender, what: RunSettlement) -> None:
+    def return_block(self, spender: RequestSpender, what: RunSettlement) -> None:
         """Record the use of a run's block, and return the rest of it."""
         with self.writing() as connection:
             _settle(connection, spender, what)
@@ -316,7 +316,9 @@ class Ledger:
                 month=month,
                 usual_day=usual_requests(by_day, today),
                 forecast=forecast(month, by_day, today),
-                exhaustion=exhaustion if exhaustion is not None and now < exhaustion.until else None,
+                exhaustion=exhaustion
+                if exhaustion is not None and now < exhaustion.until
+                else None,
                 limit_per_minute=server.limit_per_minute,
                 leases=held_leases(connection),
             )

@@ -119,8 +119,8 @@ CREATE TABLE push_before (
 CREATE TABLE erasures (
     erasure TEXT PRIMARY KEY, begun_at TEXT NOT NULL, ended_at TEXT, who TEXT, found TEXT
 );
--- Keyed hashes of the ids, addresses and numbers of erased people. Those of one person have the same
--- `person`, so that all are released together.
+-- Keyed hashes of the ids, addresses and numbers of erased people. Those of one person have the
+-- same `person`, so that all are released together.
 CREATE TABLE suppressed (
     token TEXT PRIMARY KEY, kind TEXT NOT NULL, person TEXT NOT NULL, listed_at TEXT NOT NULL
 ) WITHOUT ROWID;

@@ -108,13 +108,13 @@ def missing_receipts(connection: sqlite3.Connection, folder: Path) -> list[Missi
     ]
 
 
-def list_receipted(connection: sqlite3.Connection, folder: Path, *others: Path) -> int:
+def add_missing_hashes(connection: sqlite3.Connection, folder: Path, *others: Path) -> int:
     """Add every missing hash of the receipts to the list, and return how many were missing.
 
     Reads the receipts in the account's `folder` and in `others`, and records the time in
     `relisted`. Raises as `unlisted` does.
     """
-    rows = unlisted(connection, folder, *others)
+    rows = missing_hashes(connection, folder, *others)
     connection.executemany(
         "INSERT INTO suppressed (token, kind, person, listed_at) VALUES (?, ?, ?, ?)", rows
     )
@@ -124,7 +124,7 @@ def list_receipted(connection: sqlite3.Connection, folder: Path, *others: Path) 
     return len(rows)
 
 
-def unlisted(
+def missing_hashes(
     connection: sqlite3.Connection, folder: Path, *others: Path
 ) -> list[tuple[str, str, str, str]]:
     """Return the entries of the receipts that the list lacks.
@@ -132,7 +132,7 @@ def unlisted(
     Raises `ErasuresUnknown` if a receipt cannot be read, or if the key is lost and the list has or
     needs entries; a `WarehouseError` for a file that may not be opened.
     """
-    entries = _unreleased(folder / RECEIPTS_FOLDER, *others)
+    entries = _listed_by_receipts(folder / RECEIPTS_FOLDER, *others)
     listed = {token for (token,) in connection.execute("SELECT token FROM suppressed")}
     if (entries or listed) and not (folder / KEY_FILE).exists():
         raise ErasuresUnknown(
@@ -167,7 +167,11 @@ def note_release(connection: sqlite3.Connection, folder: Path, tokens: Iterable[
     erasures = {each.erasure for each in _receipted(receipts)}
     erasures |= {name for (name,) in connection.execute("SELECT erasure FROM erasures")}
     at = datetime.now(UTC)
-    document = {"released_at": at.isoformat(), "erasures": sorted(erasures), "hashes": sorted(tokens)}
+    document = {
+        "released_at": at.isoformat(),
+        "erasures": sorted(erasures),
+        "hashes": sorted(tokens),
+    }
     path = receipts / f"released-{new_id(at)}.json"
     try:
         receipts.mkdir(mode=0o700, exist_ok=True)
@@ -177,7 +181,7 @@ def note_release(connection: sqlite3.Connection, folder: Path, tokens: Iterable[
         raise naming(path, error) from error
 
 
-def _unreleased(*folders: Path) -> list[_Entry]:
+def _listed_by_receipts(*folders: Path) -> list[_Entry]:
     """Yield the hashes that belong on the list, one for every receipt that has it."""
     released = {pair for folder in folders for pair in _read(folder, _RELEASES, _released)}
     return [

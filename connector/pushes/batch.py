@@ -67,7 +67,9 @@ from connector.warehouse.warehouse import Warehouse
 # Transitions for a person's decisions on unconfirmed rows.
 
 
-async def transition_for(client: Client, row: PendingRow, decision: Decision) -> Transition:
+async def transition_for_decision(
+    client: Client, row: PendingRow, decision: Decision
+) -> Transition:
     """Return the transition for a person's decision. A record that is named is read first.
 
     Raises:
@@ -144,9 +146,9 @@ async def _declare_applied(client: Client, row: PendingRow, said: DeclaredRecord
 
 
 # -- Restored --------------------------------------------------------------------------------------
-# A restored ledger lacks the pushes since its backup, and a new one lacks all earlier pushes. Until a
-# pull has verified the resource, rows of these pushes could be created a second time. After it, their
-# records are loaded, and the rows are duplicates.
+# A restored ledger lacks the pushes since its backup, and a new one lacks all earlier pushes. Until
+# a pull has verified the resource, rows of these pushes could be created a second time. After it,
+# their records are loaded, and the rows are duplicates.
 
 
 def check_pulled(ledger: Ledger, warehouse: Warehouse, resource: str) -> None:
@@ -336,7 +338,9 @@ class _BatchRun:
             )
         # A row that was not looked for to the end is looked for as it stands.
         if row.status.state in FOR_A_PERSON or decision != "look":
-            await self._session.move(row, await transition_for(self._context.client, row, decision))
+            await self._session.move(
+                row, await transition_for_decision(self._context.client, row, decision)
+            )
         row = await asyncio.to_thread(self._journal.row, key)
         return row if row is not None and row.status.state in UNFINISHED else None
 
@@ -366,16 +370,16 @@ class _BatchRun:
         open_about = await asyncio.to_thread(self._journal.open_subjects)
         order = RowQueue(rows, open_about, pending.open)
         try:
-            await BatchExecutor(self._session, order, self._steps, self._sleep).run_rows()
+            await BatchExecutor(self._session, order, self._row_runner, self._sleep).run_rows()
         finally:
-            await self._session.landing.finish()
+            await self._session.landing.load_rest()
 
     def _batch(self, batch: str) -> BatchRecord:
         if batch not in self._batches:
             self._batches[batch] = self._journal.batch(batch)
         return self._batches[batch]
 
-    def _steps(self, row: PendingRow) -> GoOn:
+    def _row_runner(self, row: PendingRow) -> GoOn:
         """Return the executor of the row's steps."""
         begun = self._batch(row.key[0])
         marker = marker_of(begun.terms, begun.digest, row.key[1])

@@ -137,5 +137,7 @@ def _unpacked(text: str) -> RowRecord:
     *values, problems = json.loads(text)
     values_by_name: dict[str, Any] = dict(zip(_ROW_FIELDS, values, strict=True))
     for name in ("undone_at", "moved_at"):
-        values_by_name[name] = None if values_by_name[name] is None else datetime.fromisoformat(values_by_name[name])
+        values_by_name[name] = (
+            None if values_by_name[name] is None else datetime.fromisoformat(values_by_name[name])
+        )
     return RowRecord(**values_by_name, problems=tuple(Problem(*each) for each in problems))

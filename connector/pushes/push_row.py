@@ -306,7 +306,7 @@ def already_there_problem(ids: tuple[str, ...]) -> Problem:
     )
 
 
-def unfit_problem(reason: str) -> Problem:
+def invalid_body_problem(reason: str) -> Problem:
     """Return the problem of values that cannot be sent."""
     return Problem("unfit", reason, fix="Correct the values of the row.")
 
@@ -417,7 +417,7 @@ class PushRow:
         record_id = None if operation == "create" else self.id
         attempt = yield RecordAttempt(operation, fields, record_id, before)
         if isinstance(attempt, InvalidBody):
-            problems = (unfit_problem(attempt.reason),)
+            problems = (invalid_body_problem(attempt.reason),)
             if self.is_begun:
                 yield from self.move(Transition("refused_afterwards", "unfit", problems))
             else:

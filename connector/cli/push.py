@@ -22,6 +22,7 @@ from connector.pushes.dry_run import template as write_template
 from connector.pushes.options import OPTIONS, PUSH_OPTIONS, PushOptions
 from connector.pushes.push import PushReport, PushRunOptions, ReportRows
 from connector.pushes.push import push as run_push
+from connector.pushes.query_file import file_from_query
 from connector.spreadsheet.mapping import to_saved_map
 from connector.spreadsheet.mapping_file import save_map
 from connector.spreadsheet.problems import COLUMN_MISSING
@@ -97,12 +98,25 @@ def push_options(*names: str, **more: Any) -> Callable[[F], F]:
         "connector push candidates people.csv --mode upsert --match email --apply",
         "connector push companies firms.csv jobs jobs.csv --mode create --apply",
         "connector push leads won.csv --mode convert --apply",
+        'connector push candidates --query "from own.candidates_to_update" --mode update',
     ),
     if_interrupted="No row is lost or sent twice. Run the same command again to continue.",
 )
 @click.argument("files", nargs=-1, required=True, metavar="RESOURCE FILE...")
 @push_options("mode", "match")
 @options.apply_option("Send the rows. Default: preview only.")
+@click.option(
+    "--query",
+    metavar="SQL",
+    help="Take the rows from a query of the published file instead of FILE: SQL, or the path of a"
+    " .sql or .parquet file.",
+)
+@click.option(
+    "--clear-nulls",
+    "clears_nulls",
+    is_flag=True,
+    help="Empty the fields that are null in the result of --query. Default: nulls change nothing.",
+)
 @push_options("mapping_file")
 @options.file_option(
     "--save-mapping", about="Write the column mapping to a file, for editing and for --mapping."
@@ -127,7 +141,13 @@ def push_options(*names: str, **more: Any) -> Callable[[F], F]:
 @options.budget
 @options.ask_anyway
 def push(
-    session: Session, *, files: tuple[str, ...], save_mapping: Path | None, **given: Any
+    session: Session,
+    *,
+    files: tuple[str, ...],
+    query: str | None,
+    clears_nulls: bool,
+    save_mapping: Path | None,
+    **given: Any,
 ) -> int:
     """Check a spreadsheet and send its rows to the API.
 
@@ -136,10 +156,31 @@ def push(
     columns and the result of each row. Correct the rows in the report and push it: rows that were
     already applied are not sent again. Several files are pushed in the order in which they refer to
     each other. A conversion of a lead cannot be undone.
+
+    With --query, the columns of the result are fields. The result is written to the folder pushes/
+    of the data folder, and pushed like a file.
     """
     settings, terminal = session.load(), session.terminal
     said = PushOptions(**{name: given[name] for name in PUSH_OPTIONS})
-    asked = [said.push_file(resource, path) for resource, path in _resource_and_file(files)]
+    if query is None:
+        if clears_nulls:
+            raise Misused(
+                "--clear-nulls needs --query",
+                action="For a file, use --clear TOKEN and write the token in the cells.",
+            )
+        asked = [said.push_file(resource, path) for resource, path in _resource_and_file(files)]
+    else:
+        if len(files) > 1:
+            raise Misused(
+                f"FILE and --query are both given: {files[1]}", action="Give one of them."
+            )
+        found = file_from_query(settings, files[0], query, said, clears_nulls=clears_nulls)
+        if found is None:
+            terminal.print_object({"resource": files[0], "rows": 0, "requests": 0, "error": None})
+            terminal.say("The query returned no rows. Nothing was sent.")
+            return 0
+        terminal.say(f"Rows of the query: {found.path}")
+        asked = [found]
     run_options = PushRunOptions(
         applies=given["applies"],
         pulls=not given["no_pull"],
@@ -161,7 +202,8 @@ def push(
             for sample in error.samples:
                 terminal.warn(f'read as {error.offered}: "{sample}"')
             raise
-    maps = _write_maps(save_mapping, reports, has_map=said.mapping_file is not None)
+    has_map = query is not None or said.mapping_file is not None
+    maps = _write_maps(save_mapping, reports, has_map=has_map)
     for each in reports:
         for notice in each.pulled.notices if each.pulled is not None else ():
             terminal.warn(f"{notice}. Run 'connector doctor' to find the cause")

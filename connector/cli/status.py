@@ -574,7 +574,7 @@ def _problems(account: ConfiguredAccount, now: datetime, max_age: Age | None) ->
 
 
 def _missing_receipts(settings: Settings) -> list[MissingReceipt]:
-    """Return the receipts that are missing. Raises `ErasuresUnknown` if the key is lost."""
+    """Return the receipts that are missing. Raises `WarehouseError` if the key is lost."""
     with Ledger(settings.folder) as ledger:
         if not ledger.exists:
             return []

@@ -157,18 +157,18 @@ class Erasures:
     def relist_receipts(self, *others: Path) -> int:
         """Add hashes to the list that receipts have and the list lacks, and return their number.
 
-        Reads the receipts of the account's folder and of `others`. Raises `ErasuresUnknown`.
+        Reads the receipts of the account's folder and of `others`. Raises `WarehouseError`.
         """
         with self._ledger.writing() as connection:
             return add_missing_hashes(connection, self._ledger.path.parent, *others)
 
     def unlisted(self) -> int:
-        """Count the hashes of receipts that the list lacks. Raises `ErasuresUnknown`."""
+        """Count the hashes of receipts that the list lacks. Raises `WarehouseError`."""
         with self._ledger.reading() as connection:
             return len(missing_hashes(connection, self._ledger.path.parent))
 
     def missing_receipts(self) -> list[MissingReceipt]:
-        """Return the receipts that are missing by the list. Raises `ErasuresUnknown`."""
+        """Return the receipts that are missing by the list. Raises `WarehouseError`."""
         with self._ledger.reading() as connection:
             return missing_receipts(connection, self._ledger.path.parent)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from connector.atomic_files import replacing
-from connector.errors import ErasuresUnknown, naming_file_errors
+from connector.errors import WarehouseError, naming_file_errors
 from connector.settings.layers import RECEIPTS_FOLDER
 
 Kind = Literal["id", "email", "phone", "profile"]
@@ -103,7 +103,7 @@ KEY_LOST = (
 def read_key(folder: Path) -> bytes | None:
     """Return the key; None if no one was ever erased here.
 
-    Raises `ErasuresUnknown` for a file without a complete key, and other `WarehouseError`s.
+    Raises a `WarehouseError`, also for a file without a complete key.
     """
     path = folder / KEY_FILE
     with naming_file_errors(path):
@@ -112,10 +112,11 @@ def read_key(folder: Path) -> bytes | None:
         except FileNotFoundError:
             return None
     if not _KEY.fullmatch(text):
-        raise ErasuresUnknown(
+        raise WarehouseError(
             f"{path} is not a key of {2 * _KEY_BYTES} hexadecimal digits, so erased "
             "people would not be recognized",
             action=KEY_LOST,
+            code="erasures_unknown",
         )
     return bytes.fromhex(text.decode("ascii"))
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar, get_args
 
-from connector.errors import LedgerDamaged, UnknownName
+from connector.errors import LedgerError, UnknownName
 from connector.ledger.journal_records import (
     REFUSED,
     UNFINISHED,
@@ -205,9 +205,9 @@ class Journal:
             finally:
                 connection.execute("COMMIT")
 
-    def damage_error(self, reason: str) -> LedgerDamaged:
+    def damage_error(self, reason: str) -> LedgerError:
         """Return the error for rows that contradict each other."""
-        return LedgerDamaged(f"{self._ledger.path} is damaged: {reason}")
+        return LedgerError(f"{self._ledger.path} is damaged: {reason}")
 
     # -- Comparing with other rows ----------------------------------------------------------------
 

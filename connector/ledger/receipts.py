@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from connector.atomic_files import replacing
-from connector.errors import ErasuresUnknown, count_noun, naming
+from connector.errors import WarehouseError, count_noun, naming
 from connector.ledger.identifiers import KEY_FILE, KEY_LOST, Kind, fingerprint_of, read_key
 from connector.log import new_id
 from connector.settings.layers import RECEIPTS_FOLDER
@@ -88,7 +88,7 @@ RECEIPT_MISSING_ACTION = (
 def missing_receipts(connection: sqlite3.Connection, folder: Path) -> list[MissingReceipt]:
     """Return the receipts that are missing by the list in the ledger, the oldest first.
 
-    Raises `ErasuresUnknown` for a receipt that cannot be read.
+    Raises `WarehouseError` for a receipt that cannot be read.
     """
     receipts = folder / RECEIPTS_FOLDER
     kept = {each.listed.token for each in _receipted(receipts)}
@@ -112,7 +112,7 @@ def add_missing_hashes(connection: sqlite3.Connection, folder: Path, *others: Pa
     """Add every missing hash of the receipts to the list, and return how many were missing.
 
     Reads the receipts in the account's `folder` and in `others`, and records the time in
-    `relisted`. Raises as `unlisted` does.
+    `relisted`. Raises as `missing_hashes` does.
     """
     rows = missing_hashes(connection, folder, *others)
     connection.executemany(
@@ -129,15 +129,16 @@ def missing_hashes(
 ) -> list[tuple[str, str, str, str]]:
     """Return the entries of the receipts that the list lacks.
 
-    Raises `ErasuresUnknown` if a receipt cannot be read, or if the key is lost and the list has or
-    needs entries; a `WarehouseError` for a file that may not be opened.
+    Raises a `WarehouseError` if a receipt cannot be read, or if the key is lost and the list has or
+    needs entries.
     """
     entries = _listed_by_receipts(folder / RECEIPTS_FOLDER, *others)
     listed = {token for (token,) in connection.execute("SELECT token FROM suppressed")}
     if (entries or listed) and not (folder / KEY_FILE).exists():
-        raise ErasuresUnknown(
+        raise WarehouseError(
             f"{folder / KEY_FILE} is missing, so erased people would not be recognized",
             action=KEY_LOST,
+            code="erasures_unknown",
         )
     _check_key(folder)
     rows = {e.listed.token: (e.listed.token, e.listed.kind, e.person, e.begun_at) for e in entries}
@@ -145,16 +146,17 @@ def missing_hashes(
 
 
 def _check_key(folder: Path) -> None:
-    """Raise `ErasuresUnknown` if a receipt of the folder was made with another key."""
+    """Raise `WarehouseError` if a receipt of the folder was made with another key."""
     key = read_key(folder)
     if key is None:
         return
     for path, receipt in _documents(folder / RECEIPTS_FOLDER, _RECEIPTS):
         if receipt.get("key", fingerprint_of(key)) != fingerprint_of(key):
-            raise ErasuresUnknown(
+            raise WarehouseError(
                 f"{folder / KEY_FILE} is not the key of {path}: one of the two files belongs to"
                 " another data folder, so the connector could load erased people again",
                 action=f"Restore {KEY_FILE} from a backup, or move the receipt to its own folder.",
+                code="erasures_unknown",
             )
 
 
@@ -221,12 +223,13 @@ def _documents(folder: Path, pattern: str) -> Iterator[tuple[Path, Any]]:
         yield path, document
 
 
-def _unreadable(path: Path, error: Exception) -> ErasuresUnknown:
-    return ErasuresUnknown(
+def _unreadable(path: Path, error: Exception) -> WarehouseError:
+    return WarehouseError(
         f"{path} cannot be read ({type(error).__name__}), so the connector could load erased "
         f"people again",
         action="Restore the file from a backup. Without a backup, move the file away and run"
         " 'connector doctor --repair': it writes the hashes again if the ledger has them.",
+        code="erasures_unknown",
     )
 
 

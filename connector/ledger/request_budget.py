@@ -192,7 +192,7 @@ _MARGIN = timedelta(seconds=LEASE_SECONDS / 4)
 class LeaseHolder:
     """Context manager that holds a lease, with the request budget of its run.
 
-    It is a client's request meter. Entering raises `LeaseHeld`, with the owner, `ErasuresUnknown`
+    It is a client's request meter. Entering raises `LeaseHeld`, with the owner, `WarehouseError`
     if the erased people are unknown, or another `WarehouseError`.
     """
 

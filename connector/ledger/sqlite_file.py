@@ -22,15 +22,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from connector.atomic_files import create
-from connector.errors import (
-    DiskFull,
-    LedgerDamaged,
-    NoFileLocks,
-    NotALedger,
-    WarehouseBusy,
-    WarehouseError,
-    naming,
-)
+from connector.errors import LedgerError, WarehouseBusy, WarehouseError, naming
 from connector.ledger.ledger_schema import LEDGER_VERSION, SCHEMA
 from connector.ledger.receipts import add_missing_hashes
 
@@ -47,9 +39,9 @@ def is_refusal(error: OSError) -> bool:
     return error.errno in _REFUSALS
 
 
-def no_locks(path: Path) -> NoFileLocks:
+def no_locks(path: Path) -> WarehouseError:
     """Return the error of a file or folder whose file system has no locks."""
-    return NoFileLocks(f"the file system of {path} has no file locks")
+    return WarehouseError(f"the file system of {path} has no file locks", code="no_file_locks")
 
 
 def has_locks(folder: Path) -> bool:
@@ -89,8 +81,8 @@ _LOCK_CODES = _BUSY | {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PROTOCOL}
 def connect(path: Path) -> sqlite3.Connection:
     """Connect to the ledger. A new file gets all of its tables.
 
-    The connection may be used by one thread at a time. Raises `NotALedger`, `LedgerDamaged`,
-    `WarehouseBusy`, `DiskFull` or another `WarehouseError`.
+    The connection may be used by one thread at a time. Raises `LedgerError`,
+    `WarehouseBusy` or another `WarehouseError`.
     """
     with naming_errors(path):
         # SQLite gives the files next to it the mode of the file itself.
@@ -134,7 +126,7 @@ def naming_errors(path: Path) -> Iterator[None]:
     """Convert errors of SQLite and of the file system to those of `errors.py`.
 
     SQLite has no checksums, so that a damaged byte may also appear as a value that was never
-    written: whatever cannot be parsed is `LedgerDamaged` as well.
+    written: whatever cannot be parsed is `LedgerError` as well.
     """
     try:
         yield
@@ -151,10 +143,10 @@ def naming_errors(path: Path) -> Iterator[None]:
         raise naming(path, error) from error
 
 
-def _damaged(path: Path, error: Exception) -> LedgerDamaged:
+def _damaged(path: Path, error: Exception) -> LedgerError:
     """Return the error for a value that was never written. It does not show the value."""
     message = f"{path} is damaged ({type(error).__name__})"
-    return LedgerDamaged(message)
+    return LedgerError(message)
 
 
 def _code(error: sqlite3.Error) -> int:
@@ -174,11 +166,11 @@ def _error_for(path: Path, error: sqlite3.Error) -> WarehouseError:
         )
     match code:
         case sqlite3.SQLITE_FULL:
-            return DiskFull(f"the disk is full: {path} cannot be written")
+            return WarehouseError(f"the disk is full: {path} cannot be written", code="disk_full")
         case sqlite3.SQLITE_CORRUPT:
-            return LedgerDamaged(f"{path} is damaged")
+            return LedgerError(f"{path} is damaged")
         case sqlite3.SQLITE_NOTADB:
-            return NotALedger(f"{path} is not an SQLite database")
+            return LedgerError(f"{path} is not an SQLite database", code="not_a_ledger")
         case (
             sqlite3.SQLITE_ERROR
             | sqlite3.SQLITE_MISUSE
@@ -198,7 +190,7 @@ def _create_tables(connection: sqlite3.Connection, path: Path) -> None:
     """Create the tables in a new file.
 
     Its list of erased people is filled from the receipts, since the former file may have been lost.
-    Raises `ErasuresUnknown` if a receipt cannot be read.
+    Raises `WarehouseError` if a receipt cannot be read.
     """
     if _version(connection, path):
         return
@@ -214,15 +206,16 @@ def _create_tables(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _version(connection: sqlite3.Connection, path: Path) -> int:
-    """Return the version of the file's tables, 0 if it has none. Raises `NotALedger`."""
+    """Return the version of the file's tables, 0 if it has none. Raises `LedgerError`."""
     # One statement, for one time: another process may be making the tables just now.
     ((mark, version, tables),) = connection.execute(_MARKS).fetchall()
     if mark != APPLICATION_ID and (tables or mark or version):
-        raise NotALedger(f"{path} is an SQLite database of another program")
+        raise LedgerError(f"{path} is an SQLite database of another program", code="not_a_ledger")
     if version > LEDGER_VERSION:
-        raise NotALedger(
+        raise LedgerError(
             f"{path} was written by a newer version of the connector",
             action="Install that version, or restore a backup of this version.",
+            code="not_a_ledger",
         )
     assert isinstance(version, int)
     return version
@@ -259,7 +252,7 @@ _PAGES = -1
 def copy_ledger(path: Path, target: Path) -> int:
     """Copy the ledger to a new file `target`, and return its version.
 
-    Raises `LedgerDamaged` if the copy is not complete, `DiskFull` or another `WarehouseError`.
+    Raises `LedgerError` if the copy is not complete, or another `WarehouseError`.
     """
     with naming_errors(target):
         create(target).close()
@@ -278,10 +271,12 @@ def check_ledger(path: Path) -> None:
     with naming_errors(path), closing(_open(path)) as connection:
         ((found,),) = connection.execute("PRAGMA quick_check(1)").fetchall()
         if found != "ok":
-            raise LedgerDamaged(f"{path} is damaged")
+            raise LedgerError(f"{path} is damaged")
         ((mark,),) = connection.execute("PRAGMA application_id").fetchall()
         if mark != APPLICATION_ID:
-            raise NotALedger(f"{path} is an SQLite database of another program")
+            raise LedgerError(
+                f"{path} is an SQLite database of another program", code="not_a_ledger"
+            )
 
 
 def includes_copy(path: Path, earlier: Path) -> bool:

@@ -15,7 +15,7 @@ from typing import Any, Self, get_args
 from urllib.parse import quote
 
 from connector.catalog.resource import Resource
-from connector.errors import LedgerDamaged, WarehouseError
+from connector.errors import LedgerError, WarehouseError
 from connector.ledger.identifiers import Kind, identifier_hash, is_in_text, normalize, read_key
 from connector.ledger.person import Person, owned_groups, without_person
 
@@ -106,4 +106,4 @@ def _tokens(path: Path) -> frozenset[str]:
             return frozenset()
         raise WarehouseError(f"{path} cannot be read: {error}") from error
     except (sqlite3.Error, ValueError) as error:
-        raise LedgerDamaged(f"{path} is damaged: {type(error).__name__}") from error
+        raise LedgerError(f"{path} is damaged: {type(error).__name__}") from error

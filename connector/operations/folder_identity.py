@@ -14,12 +14,9 @@ from pathlib import Path
 from connector.atomic_files import sync_folder
 from connector.client.client import Client
 from connector.errors import (
-    FolderMixed,
-    LedgerDamaged,
-    LedgerLost,
+    LedgerError,
     Misused,
-    NotALedger,
-    OtherWorkspace,
+    SettingsError,
     WarehouseError,
     count_noun,
     naming_file_errors,
@@ -100,7 +97,7 @@ def _ledger_fault(folder: Path, warehouse: Warehouse) -> str | None:
             check_ledger(path)
         with Ledger(folder) as ledger:
             compare_files(ledger, warehouse)
-    except (LedgerDamaged, NotALedger, LedgerLost, FolderMixed) as error:
+    except LedgerError as error:
         return str(error)
     return None
 
@@ -158,7 +155,7 @@ async def confirm_move(
 
     Raises:
         Misused: The address is not the configured one.
-        OtherWorkspace: No record of the folder exists at the address.
+        SettingsError: No record of the folder exists at the address.
         WarehouseError: The files cannot be used.
     """
     connection, warehouse = settings.connection(), Warehouse(settings.folder)
@@ -180,11 +177,12 @@ async def confirm_move(
         async with client:
             found = await find_known(client, known)
         if known and found is None:
-            raise OtherWorkspace(
+            raise SettingsError(
                 f"{len(known)} loaded records of {settings.folder} were checked, and none "
                 f"exists at {named}. It is not the workspace of {identity.address}. "
                 "Nothing was changed",
                 action="Set CONNECTOR_DATA_DIR to another folder for this workspace.",
+                code="other_workspace",
             )
         write_identity(ledger, warehouse, replace(identity, address=named))
     return f"{settings.folder} now belongs to {named} (before: {identity.address})"

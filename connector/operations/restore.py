@@ -19,9 +19,8 @@ from connector.atomic_files import sync_folder
 from connector.errors import (
     BackupError,
     ConnectorError,
-    LedgerDamaged,
+    LedgerError,
     Misused,
-    NotALedger,
     NotAWarehouse,
     naming,
 )
@@ -143,7 +142,7 @@ def restore(
     """Restore the account's folder as it was when the backup was made.
 
     Raises:
-        BackupDamaged: The backup is not complete.
+        BackupError: The backup is not complete.
         BackupError: The backup belongs to another account, or both ledgers have erasures or pushes
             that the other one lacks.
         NotAWarehouse: A newer version made the backup.
@@ -277,7 +276,7 @@ def _is_readable(ledger: Path) -> bool:
         return False
     try:
         check_ledger(ledger)
-    except (LedgerDamaged, NotALedger):
+    except LedgerError:
         return False
     return True
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from connector.catalog.value import VALUE_ERASED
-from connector.errors import kinds_of
+from connector.errors import codes_of
 from connector.errors_api import Answered, TryAgain
 from connector.ledger.push_plan import Problem
 from connector.page.marks import N_
@@ -108,7 +108,9 @@ ERASED_FIELD = ProblemWords((_ERASED,), _LOOK)
 """Texts for a field that an erasure has changed in a record."""
 
 
-_REFUSALS = frozenset(each.code for each in kinds_of(Answered) if not issubclass(each, TryAgain))
+_REFUSALS = frozenset(
+    code for code, kind, _ in codes_of(Answered) if not issubclass(kind, TryAgain)
+)
 """Codes of errors with a message of the API that explains the rejection."""
 
 

@@ -222,7 +222,7 @@ class PageError(ConnectorError):
 def error_note(error: ConnectorError) -> list[str]:
     """Return the note of an error: message, action, and the codes of its classes."""
     kinds = [each for each in type(error).__mro__ if issubclass(each, ConnectorError)]
-    codes = [] if isinstance(error, PageError) else [each.code for each in kinds]
+    codes = [] if isinstance(error, PageError) else [error.code, *(each.code for each in kinds)]
     return [_DRAFT_PATH.sub("", str(error)), error.action, *codes]
 
 

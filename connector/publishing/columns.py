@@ -14,7 +14,7 @@ from pathlib import Path
 import duckdb
 
 from connector.catalog import CATALOG
-from connector.errors import ModelInvalid
+from connector.errors import ModelError
 from connector.publishing.custom_fields import is_extra_view
 from connector.publishing.project import ColumnType, Model, Project, naming_line
 from connector.warehouse.duckdb_file import quoted
@@ -213,15 +213,16 @@ def _is_declared_personal(table: str, column: str) -> bool:
 
 
 def check_columns(project: Project, shapes: Shapes) -> None:
-    """Raise `ModelInvalid` for a test or a text of a column that is not there."""
+    """Raise `ModelError` for a test or a text of a column that is not there."""
     for path, line, what, table, column in _named_columns(project):
         there = {each.name for each in shapes.get(table, ())}
         if there and column not in there:
-            raise ModelInvalid(
+            raise ModelError(
                 f"{what} names the column {column}, but {table} has no such column",
                 path=path,
                 line=line,
                 action=f"Name one of its columns: {', '.join(sorted(there))}.",
+                code="model_invalid",
             )
 
 

@@ -18,7 +18,7 @@ from typing import Literal, Protocol
 
 import duckdb
 
-from connector.errors import ModelFailed, ModelsCircular, UnknownName
+from connector.errors import ModelError, ModelFailed, UnknownName
 
 # -- Result ----------------------------------------------------------------------------------------
 # A check's examples are ids and values of key columns alone, since results reach logs, reports and
@@ -324,7 +324,7 @@ class Project:
     def parents(self) -> dict[str, tuple[str, ...]]:
         """Every seed and model in building order, with the seeds and models it is made of.
 
-        Raises `ModelsCircular` with the whole ring.
+        Raises `ModelError` with the whole ring.
         """
         made_of: dict[str, tuple[str, ...]] = dict.fromkeys(self.seeds, ())
         made_of |= {name: each.query.refs for name, each in self.models.items()}
@@ -335,7 +335,12 @@ class Project:
         except CycleError as error:
             # The ring as found begins and ends with the same model, each made of the one before.
             ring = error.args[1][:0:-1]
-            raise ModelsCircular(ring, path=self.models[ring[0]].path) from None
+            shown = " -> ".join((*ring, ring[0]))
+            raise ModelError(
+                f"models refer to each other in a circle: {shown}",
+                code="models_circular",
+                path=self.models[ring[0]].path,
+            ) from None
         return {name: made_of[name] for name in order}
 
     @property

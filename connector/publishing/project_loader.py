@@ -26,7 +26,7 @@ from pydantic import (
     model_validator,
 )
 
-from connector.errors import ModelInvalid, ModelTwice, ReferenceUnknown
+from connector.errors import ModelError, ReferenceUnknown
 from connector.publishing.project import (
     Audit,
     CheckKind,
@@ -97,7 +97,7 @@ EntryT = TypeVar("EntryT", bound=BaseModel)
 
 
 def read_yaml(path: Path, form: type[EntryT]) -> EntryT:
-    """The one mapping of a YAML file. Raises `ModelInvalid` with the line."""
+    """The one mapping of a YAML file. Raises `ModelError` with the line."""
     try:
         found = yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506 # plain values
         return form.model_validate(found)
@@ -106,12 +106,16 @@ def read_yaml(path: Path, form: type[EntryT]) -> EntryT:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         line = None if mark is None else mark.line + 1
-        raise ModelInvalid(f"is not valid YAML: {error.problem}", path=path, line=line) from None
+        raise ModelError(
+            f"is not valid YAML: {error.problem}", path=path, line=line, code="model_invalid"
+        ) from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ModelInvalid(f"cannot be read: {type(error).__name__}", path=path) from None
+        raise ModelError(
+            f"cannot be read: {type(error).__name__}", path=path, code="model_invalid"
+        ) from None
 
 
-def _invalid(path: Path, found: Any, error: ValidationError) -> ModelInvalid:
+def _invalid(path: Path, found: Any, error: ValidationError) -> ModelError:
     """The first error, with the line of the innermost mapping that it is in."""
     first = error.errors()[0]
     line = 1
@@ -124,7 +128,9 @@ def _invalid(path: Path, found: Any, error: ValidationError) -> ModelInvalid:
     line = found.get(_LINE, line) if isinstance(found, dict) else line
     keys = ".".join(str(step) for step in first["loc"])
     told = first.get("ctx", {}).get("error") or f"{first['msg']}, not {_shown(first['input'])}"
-    return ModelInvalid(f"{keys}: {told}" if keys else told, path=path, line=line)
+    return ModelError(
+        f"{keys}: {told}" if keys else told, path=path, line=line, code="model_invalid"
+    )
 
 
 def _shown(value: Any) -> str:
@@ -320,7 +326,7 @@ def render(text: str, path: Path, nodes: Mapping[str, str], sources: Mapping[str
         sources: Source tables, by `schema.table` as `source()` names them.
 
     Raises:
-        ModelInvalid: The template is wrong.
+        ModelError: The template is wrong.
         ReferenceUnknown: A reference names nothing.
     """
     refs, read, options = dict[str, str](), dict[str, str](), dict[str, str]()
@@ -350,13 +356,14 @@ def render(text: str, path: Path, nodes: Mapping[str, str], sources: Mapping[str
         raise ReferenceUnknown(error.what, error.received, error.allowed, **place) from None
     except Exception as error:  # a template can raise anything
         reason = str(error).replace(f"{render.__name__}.<locals>.", "")
-        raise ModelInvalid(
+        raise ModelError(
             f"the template cannot be evaluated: {reason}",
             path=path,
             line=_line_of(error),
             action="Write plain SQL with {{ ref('model') }}, {{ source('schema', 'table') }}"
             " and {{ config(materialized='table' or 'view') }}, in an audit"
             " {{ config(severity='error' or 'warn') }}.",
+            code="model_invalid",
         ) from None
     return Query(path, sql, tuple(refs), tuple(read.values()), options)
 
@@ -402,15 +409,16 @@ def read_header(text: str, path: Path, word: Literal["model", "audit"]) -> tuple
     """Return the grain (empty for an audit) and the sentence of the opening comment.
 
     Raises:
-        ModelInvalid: The comment has another form, or another name than the file.
+        ModelError: The comment has another form, or another name than the file.
     """
     found = _HEADER.match(text)
     if found is None or found[word] != path.stem or not found["sentence"].endswith(".\n"):
-        raise ModelInvalid(
+        raise ModelError(
             f"the header is incomplete, or does not name {path.stem}",
             path=path,
             line=1,
             action=f"Begin the file with {_FORMS[word]} that ends with a full stop.",
+            code="model_invalid",
         )
     sentence = found["sentence"].replace("\n-- ", " ")
     return found["grain"] or "", sentence.removeprefix("-- ").strip()
@@ -473,7 +481,7 @@ class _ProjectReader:
         """Tables of the models and seeds, by name."""
 
     def _read(self, path: Path) -> None:
-        """Read one schema file. Raises `ModelInvalid` or `ModelTwice`."""
+        """Read one schema file. Raises `ModelError`."""
         read = read_yaml(path, SchemaFile)
         for model in read.models:
             _add_once(self._models, model.name, path, model)
@@ -494,7 +502,9 @@ class _ProjectReader:
         self._tables = {each.name: each.table for each in seeds.values()}
         for path, schema, _, _ in (each for each in files if not each.is_audit):
             if path.stem in paths:
-                raise ModelTwice(f"{path.stem} is also {paths[path.stem]}", path=path)
+                raise ModelError(
+                    f"{path.stem} is also {paths[path.stem]}", path=path, code="model_twice"
+                )
             paths[path.stem] = path
             self._tables[path.stem] = f"{schema}.{path.stem}"
         models = {each.path.stem: self._model(each) for each in files if not each.is_audit}
@@ -534,10 +544,11 @@ class _ProjectReader:
         """Read a model. The user's models need no header."""
         path, schema, text, is_own = file
         if not re.fullmatch(_NAME, path.stem):
-            raise ModelInvalid(
+            raise ModelError(
                 f"{path.stem!r} is not a valid table name",
                 path=path,
                 action="Rename the file: a-z, 0-9 and '_', beginning with a letter.",
+                code="model_invalid",
             )
         grain, sentence = "", ""
         if not is_own or text.startswith("-- model:"):
@@ -581,7 +592,9 @@ class _ProjectReader:
         for path, _, text, _ in files:
             _, sentence = read_header(text, path, "audit")
             if path.stem in seen:
-                raise ModelTwice(f"{path.stem} is also {seen[path.stem]}", path=path)
+                raise ModelError(
+                    f"{path.stem} is also {seen[path.stem]}", path=path, code="model_twice"
+                )
             seen[path.stem] = path
             query = self._render(text, path)
             severity: Severity = "warn" if query.options.get("severity") == "warn" else "error"
@@ -602,7 +615,7 @@ class _ProjectReader:
                     name = test.name or f"{test.kind}_{about.replace('.', '_')}_{column.name}"
                     if name in places:
                         told = f"the test {name} is also in {places[name]}"
-                        raise ModelTwice(told, path=path, line=test.line)
+                        raise ModelError(told, path=path, line=test.line, code="model_twice")
                     places[name] = f"{path}:{test.line}"
                     yield GenericTest(
                         name=name,
@@ -628,8 +641,12 @@ class _ProjectReader:
         table = query.sql.strip()
         if table not in (*(self._tables[name] for name in query.refs), *query.sources):
             action = "Write to: ref('model')."
-            raise ModelInvalid(
-                "'to' is not a ref or source", path=path, line=test.line, action=action
+            raise ModelError(
+                "'to' is not a ref or source",
+                path=path,
+                line=test.line,
+                action=action,
+                code="model_invalid",
             )
         return table
 
@@ -647,10 +664,10 @@ def _add_once(into: dict[str, Any], name: str, path: Path, entry: _TableEntry) -
     if name in into:
         first, other = into[name]
         told = f"{name} is declared here and in {first}:{other.line}"
-        raise ModelTwice(told, path=path, line=entry.line)
+        raise ModelError(told, path=path, line=entry.line, code="model_twice")
     if len(entry.texts) < len(entry.columns):
         told = f"a column of {name} is declared twice"
-        raise ModelTwice(told, path=path, line=entry.line)
+        raise ModelError(told, path=path, line=entry.line, code="model_twice")
     into[name] = path, entry
 
 
@@ -658,9 +675,17 @@ def _text(path: Path) -> str:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ModelInvalid(f"cannot be read: {type(error).__name__}", path=path) from None
+        raise ModelError(
+            f"cannot be read: {type(error).__name__}", path=path, code="model_invalid"
+        ) from None
     if text.rstrip().endswith(";"):
         line = text.rstrip().count("\n") + 1
         action = "Remove the semicolon. A file contains one query."
-        raise ModelInvalid("the query ends with a semicolon", path=path, line=line, action=action)
+        raise ModelError(
+            "the query ends with a semicolon",
+            path=path,
+            line=line,
+            action=action,
+            code="model_invalid",
+        )
     return text

@@ -228,7 +228,7 @@ def write_masked(draft: Path, copy: Path, mask: Mask, project: Project | None) -
         project: The models in the draft; None if it has none.
 
     Raises:
-        DiskFull: The disk has no room for the copy.
+        WarehouseError: The disk has no room for the copy.
         WarehouseError: The draft cannot be read or the copy cannot be written.
     """
     with open_file(draft) as connection, naming_errors(copy):

@@ -25,7 +25,6 @@ from connector.errors_api import (
     Forbidden,
     NotFound,
     NotTheApi,
-    RecordUnreadable,
     Stopped,
     Unauthorized,
     Unreachable,
@@ -326,7 +325,7 @@ class _PullRun:
             if stream.parent is None:
                 raise
             reason = f"the items of {shortened(stream.parent)} cannot be listed: {error}"
-            return PullResult(False, reason, 0, RecordUnreadable.code)
+            return PullResult(False, reason, 0, "record_unreadable")
         except NotFound as error:
             if stream.resource.parent is None or not error.is_api_error:
                 raise
@@ -495,7 +494,7 @@ def _with_outcome(
         messages.append(f"{stay} not read yet")
     code = done.error_code
     if code is None and any(each.is_broken for each in unread):
-        code = RecordUnreadable.code
+        code = "record_unreadable"
     message = "; ".join(messages) or None
     return replace(done, outcome="partial", message=message, error_code=code)
 

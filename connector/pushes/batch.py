@@ -19,7 +19,7 @@ from connector.catalog.page import LATENESS_UNTIMED_SECONDS
 from connector.catalog.resource import Resource
 from connector.client.client import Client
 from connector.client.endpoint import RecordEndpoint
-from connector.errors import ConnectorError, Misused, RestoredUnpulled, WarehouseError, count_noun
+from connector.errors import ConnectorError, Misused, WarehouseError, count_noun
 from connector.errors_api import LeaseHeld, NotFound, Stopped
 from connector.ledger.erasures import Backups
 from connector.ledger.journal import has_open_rows
@@ -152,7 +152,7 @@ async def _declare_applied(client: Client, row: PendingRow, said: DeclaredRecord
 
 
 def check_pulled(ledger: Ledger, warehouse: Warehouse, resource: str) -> None:
-    """Raise `RestoredUnpulled` if the ledger was replaced and the resource not pulled since."""
+    """Raise `ConnectorError` if the ledger was replaced and the resource not pulled since."""
     restored = Backups(ledger).last_restore(is_ledger_older=True)
     if restored is None:
         return
@@ -160,7 +160,7 @@ def check_pulled(ledger: Ledger, warehouse: Warehouse, resource: str) -> None:
     proven_at = warehouse.read(read_status, resource, tells_last=False).proven_at
     if proven_at is not None and (before is None or proven_at > before):
         return
-    raise RestoredUnpulled(
+    raise ConnectorError(
         f"the ledger was replaced at {format_moment(restored.restored_at)}, and no pull has "
         f"verified {resource} since. A push could create rows a second time"
     )
@@ -202,7 +202,7 @@ async def apply(
         Misused: The budget is 0, or the marker field cannot hold a marker.
         SettingsError: The address or the key is missing.
         LeaseHeld: Another push of the account is running.
-        RestoredUnpulled: The folder was restored, and the resource not pulled since.
+        ConnectorError: The folder was restored, and the resource not pulled since.
         WarehouseError: Nothing could be recorded. Every other error is in the report.
     """
     terms = terms or PushPolicy()

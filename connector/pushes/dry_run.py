@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from connector.catalog.content import ContentTypeField
-from connector.errors import Misused, RestoredUnpulled
+from connector.errors import ConnectorError, Misused
 from connector.ledger.erasures import Erasures
 from connector.ledger.journal import Journal
 from connector.ledger.ledger import Ledger, allowance_of
@@ -493,7 +493,7 @@ def preview(
 def _check_lost_journal(
     folder: Path, warehouse: Warehouse, table: Spreadsheet, resource: str
 ) -> None:
-    """Raise `RestoredUnpulled` for a file that only a lost ledger knew as pushed.
+    """Raise `ConnectorError` for a file that only a lost ledger knew as pushed.
 
     The copy of the journal in the work file still has it.
     """
@@ -502,11 +502,12 @@ def _check_lost_journal(
             return
     found = warehouse.read(find_push, table.digest, resource)
     if found is not None:
-        raise RestoredUnpulled(
+        raise ConnectorError(
             f"{table.path.name} was pushed at {format_moment(found[1])} (batch {found[0]}), but "
             f"its rows were lost with the ledger. Another push could create the rows a second time",
             action="Remove the rows that exist in the application from the file, or send all of"
             " them with --resend.",
+            code="restored_unpulled",
         )
 
 

@@ -600,7 +600,8 @@ def _is_caused_by_file(error: ConnectorError) -> bool:
     if isinstance(error, SettingsError | SpreadsheetChanged | ReportRefused):
         return False
     # The plain error is the disk's, which may do better the next time.
-    return isinstance(error, Misused | SpreadsheetError) and type(error) is not SpreadsheetError
+    is_files = isinstance(error, Misused | SpreadsheetError)
+    return is_files and error.code != SpreadsheetError.code
 
 
 def _write_reason(path: Path, error: ConnectorError) -> None:

@@ -31,13 +31,14 @@ KEYRING_ENDING = "_keyring"
 """What the name of a secret's place in the system's keyring ends in, as a setting."""
 
 INBOX_FOLDER, RECEIPTS_FOLDER, SEEDS_FOLDER, MAPS_FOLDER = "inbox", "receipts", "seeds", "maps"
-IMPORTS_FOLDER = "imports"
+IMPORTS_FOLDER, PUSHES_FOLDER = "imports", "pushes"
 DAGSTER_FOLDER = "dagster"
 ASIDE, WAITED = "replaced-", "waited-"
 
 OWN_FOLDERS: Mapping[str, str] = {
     INBOX_FOLDER: "files that the inbox pushes",
     IMPORTS_FOLDER: "imports that users prepare on the import page",
+    PUSHES_FOLDER: "results of queries that were pushed",
     RECEIPTS_FOLDER: "the receipts of erasures",
     MAPS_FOLDER: "saved column mappings",
     SEEDS_FOLDER: "seed files of the models",

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from connector.errors import HeadingsRefused
+from connector.errors import SpreadsheetError
 from connector.spreadsheet.texts import unescape_cell
 
 REPORT_HEADINGS = ("_row", "_outcome", "_code", "_problem", "_fix", "_id")
@@ -69,12 +69,14 @@ def read_headings(path: Path, first_row: Sequence[str], filled: int = 0) -> Colu
     """Return the columns of the table with these headings, without empty cells at the end.
 
     A column without a heading, and the second of two headings that look the same, are named by
-    their letters. The first `filled` columns have cells. Raises `HeadingsRefused` if all headings
+    their letters. The first `filled` columns have cells. Raises `SpreadsheetError` if all headings
     are empty or if the columns of a report are not the last six.
     """
     cells = _filled(first_row)
     if not cells:
-        raise HeadingsRefused(f"{path}: row 1 is blank, but must have the headings")
+        raise SpreadsheetError(
+            f"{path}: row 1 is blank, but must have the headings", code="headings_refused"
+        )
     is_report = is_of_report(cells)
     if is_report:
         cells = [unescape_cell(cell) for cell in cells[: -len(REPORT_HEADINGS)]]
@@ -85,12 +87,15 @@ def read_headings(path: Path, first_row: Sequence[str], filled: int = 0) -> Colu
         named = ", ".join(
             f"column {column_letter(i)} {cells[i][:_SHOWN_CHARACTERS]!r}" for i in strays
         )
-        raise HeadingsRefused(
+        raise SpreadsheetError(
             f"{path}: {named}: a report's own columns must be its last six, in their order",
             action=f"Move them back to the end ({' '.join(REPORT_HEADINGS)}), or delete them all.",
+            code="headings_refused",
         )
     if not cells:
-        raise HeadingsRefused(f"{path}: the file has only the columns that a report adds")
+        raise SpreadsheetError(
+            f"{path}: the file has only the columns that a report adds", code="headings_refused"
+        )
     return Columns(tuple(_distinct_headings(cells)), is_report)
 
 

@@ -19,13 +19,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal
 
-from connector.errors import (
-    DamagedSpreadsheet,
-    DelimiterUnknown,
-    EncodingUnknown,
-    NoRows,
-    UnknownName,
-)
+from connector.errors import DamagedSpreadsheet, EncodingUnknown, SpreadsheetError, UnknownName
 from connector.spreadsheet.columns import is_of_report
 from connector.spreadsheet.problems import FileQuestion
 from connector.spreadsheet.source_file import SourceFile
@@ -650,8 +644,8 @@ def detect_delimiter(
 ) -> DelimiterFit:
     """Return the delimiter of the file and the shape of its rows; `given` is the user's choice.
 
-    Raises `DelimiterUnknown` if no delimiter or more than one fits, `UnknownName` for one that may
-    not be given, `NoRows`, and the errors of `read_rows`.
+    Raises `SpreadsheetError`, also if no delimiter or several fit, `UnknownName` for one that
+    may not be given, and the errors of `read_rows`.
     """
     if given is None:
         fit = _best_fit(source, _candidate_fits(source, encoded, header_row))
@@ -663,7 +657,7 @@ def detect_delimiter(
             source, encoded, character, _find_headings(source, encoded, character, header_row)
         )
     if not fit.rows and any(fit.first_row):
-        raise NoRows(f"{source.path} has headings, but no rows")
+        raise SpreadsheetError(f"{source.path} has headings, but no rows", code="no_rows")
     return fit
 
 
@@ -746,7 +740,7 @@ def _best_fit(source: SourceFile, fits: list[DelimiterFit]) -> DelimiterFit:
         return chosen[0]
     what = "more than one delimiter fits" if chosen else "no delimiter fits"
     counts = "; ".join(map(str, fits))
-    raise DelimiterUnknown(f"{source.path}: {what} the rows: {counts}")
+    raise SpreadsheetError(f"{source.path}: {what} the rows: {counts}", code="delimiter_unknown")
 
 
 def _measure_fit(

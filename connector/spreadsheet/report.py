@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from connector import atomic_files
-from connector.errors import DiskFull, NotASpreadsheet, ReportRefused, SpreadsheetError, closed
+from connector.errors import ReportRefused, SpreadsheetError, WarehouseError, closed
 from connector.ledger.push_plan import Problem, RowResult
 from connector.ledger.push_states import PreviewOutcome
 from connector.spreadsheet.columns import REPORT_HEADINGS
@@ -270,20 +270,23 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def new_table(path: Path, what: str) -> Iterator[IO[bytes]]:
     """Open a new table file for writing. The file gets its name when it is complete.
 
-    Only the owner can read it. Raises `NotASpreadsheet` for an unsupported suffix, `DiskFull` or
-    `SpreadsheetError`.
+    Only the owner can read it. Raises `SpreadsheetError`, also for an unsupported suffix, or
+    `WarehouseError` if the disk is full.
     """
     if path.suffix.lower() not in (*TEXT_SUFFIXES, WORKBOOK_SUFFIX):
-        raise NotASpreadsheet(
+        raise SpreadsheetError(
             f"{path}: {what} must be a csv, tsv, txt or xlsx file",
             action="Choose a file name with one of these endings.",
+            code="not_a_spreadsheet",
         )
     try:
         with atomic_files.replacing(path) as file:
             yield file
     except OSError as error:
         if error.errno in _FULL:
-            raise DiskFull(f"the disk is full: {path} cannot be written") from error
+            raise WarehouseError(
+                f"the disk is full: {path} cannot be written", code="disk_full"
+            ) from error
         raise SpreadsheetError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
@@ -344,7 +347,7 @@ def write_some_rows(
 
     Raises:
         ReportRefused: The path is the input itself.
-        DiskFull: The disk is full.
+        WarehouseError: The disk is full.
     """
     _write(path, table, iter(rows), summary, words)
 

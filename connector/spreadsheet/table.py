@@ -19,8 +19,7 @@ from connector.errors import (
     ConnectorError,
     DamagedSpreadsheet,
     Misused,
-    NoRows,
-    NotASpreadsheet,
+    SpreadsheetError,
     count_noun,
 )
 from connector.ledger.push_plan import Problem
@@ -147,11 +146,16 @@ def open_table(
     """
     source = open_source(path)
     if not source.size:
-        raise NotASpreadsheet(f"{path} is empty", action="Check that it was saved completely.")
+        raise SpreadsheetError(
+            f"{path} is empty",
+            action="Check that it was saved completely.",
+            code="not_a_spreadsheet",
+        )
     suffix = path.suffix.lower()
     if suffix not in (*TEXT_SUFFIXES, *BOOK_SUFFIXES):
-        raise NotASpreadsheet(
-            f"{path}: a table is a csv, tsv, txt, xlsx, xls or ods, not {suffix or path.name!r}"
+        raise SpreadsheetError(
+            f"{path}: a table is a csv, tsv, txt, xlsx, xls or ods, not {suffix or path.name!r}",
+            code="not_a_spreadsheet",
         )
     with _ErrorContext(path):
         kind = kind_of(source)
@@ -318,7 +322,7 @@ def _place_notices(place: TablePlace, columns: Columns) -> Iterator[str]:
 
 
 def _columns_of(source: SourceFile, sheet: SheetFile | OtherSheet, place: TablePlace) -> Columns:
-    """Return the columns of a sheet. Raises `NoRows`, and as `read_headings` does."""
+    """Return the columns of a sheet. Raises `SpreadsheetError`, and as `read_headings` does."""
     columns = read_headings(source.path, place.headings)
     may_be_wider = sheet.outline.columns > columns.count and not columns.is_report
     is_filled, filled = False, columns.count
@@ -329,7 +333,10 @@ def _columns_of(source: SourceFile, sheet: SheetFile | OtherSheet, place: TableP
         while filled < len(cells) and any(cell != "" for cell in cells[filled:]):
             filled += 1
     if not is_filled:
-        raise NoRows(f"{source.path}, sheet {sheet.name!r}, has headings and no row below them")
+        raise SpreadsheetError(
+            f"{source.path}, sheet {sheet.name!r}, has headings and no row below them",
+            code="no_rows",
+        )
     return read_headings(source.path, place.headings, filled) if may_be_wider else columns
 
 

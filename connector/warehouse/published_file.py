@@ -42,6 +42,27 @@ def reading(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
+_RESTRICTED = """
+SET threads = 1;
+SET errors_as_json = true;
+SET python_enable_replacements = false;
+SET enable_external_access = false;
+SET lock_configuration = true;
+"""
+"""Settings of `restricted`. With one thread a query returns its rows in the same order."""
+
+
+@contextmanager
+def restricted(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open the file for a user's query, which can read no other file and write nothing.
+
+    DuckDB's errors are JSON. Raises a `WarehouseError` if the file cannot be read.
+    """
+    with reading(path) as connection:
+        connection.execute(_RESTRICTED)
+        yield connection
+
+
 def query(path: Path, sql: str) -> QueryResult:
     """Run one query. Raises a `WarehouseError` if the file cannot be read."""
     with reading(path) as connection:
@@ -94,7 +115,7 @@ def read_table(path: Path, table: str) -> pa.Table:
 def write_parquet(path: Path, targets: Mapping[str, Path]) -> None:
     """Write tables of the file to Parquet files, all from one snapshot.
 
-    Raises `DiskFull` or another `WarehouseError`.
+    Raises a `WarehouseError`.
     """
     with reading(path) as connection:
         for table, target in targets.items():

@@ -30,7 +30,8 @@ class Edited:
         if response.status_code == 200:
             document = json.loads(bytes(response.body))
             self.edit(document)
-            response = JSONResponse(document)
+            # Not a `JSONResponse`, which refuses NaN.
+            response = Response(json.dumps(document), media_type="application/json")
         await exchange.send(response)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.errors import LedgerDamaged
+from connector.errors import LedgerError
 from connector.ledger.alert_states import read_alerts
 from connector.ledger.erasures import Backups, Erasures
 from connector.ledger.journal import Journal
@@ -236,7 +236,7 @@ def test_no_value_of_a_wrong_kind_is_read(account: DamagedLedgerAccount) -> None
             for read in READINGS:
                 try:
                     found = repr(read(ledger, batch))
-                except LedgerDamaged:
+                except LedgerError:
                     refused.add(f"{table}.{column}")
                 else:
                     if repr(value).strip("b'") in found:

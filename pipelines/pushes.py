@@ -243,24 +243,24 @@ def _push(context: Context, account: Account, config: RowConfig, file: Asked) ->
 
 
 def _observed(
-    config: RowConfig, told: dict[str, Any], account: str | None
+    config: RowConfig, metadata: dict[str, Any], account: str | None
 ) -> Iterator[dg.AssetObservation]:
     """Yield observations of the inbox that the file was in, and of the resource that it changed."""
-    counts = {name: value for name, value in told.items() if name != "problems_table"}
+    counts = {name: value for name, value in metadata.items() if name != "problems_table"}
     if isinstance(config, PushConfig) and config.inbox_digest is not None:
         yield dg.AssetObservation(INBOX_KEYS[config.resource], metadata=counts, partition=account)
     if config.apply:
         yield dg.AssetObservation(API_KEYS[config.resource], metadata=counts, partition=account)
 
 
-def _refuse(context: Context, report: PushReport, told: dict[str, Any]) -> None:
+def _refuse(context: Context, report: PushReport, metadata: dict[str, Any]) -> None:
     """Raise `dagster.Failure` if the push was stopped or failed."""
     if report.outcome not in ("stopped", "failed"):
         return
     error = report.error or (report.batch.error if report.batch is not None else None)
     raise dg.Failure(
         description=explain(error) if error else "The push failed. See the log of the run.",
-        metadata=told,
+        metadata=metadata,
         allow_retries=isinstance(error, TryAgain) and not is_last_try(context),
     )
 
@@ -287,7 +287,7 @@ def _warnings(done: DeliveryResult) -> Iterator[str]:
 def of_push(done: DeliveryResult) -> dict[str, Any]:
     """Return the push's counts, requests, report and first problems."""
     report = done.report
-    told: dict[str, Any] = {
+    metadata: dict[str, Any] = {
         "outcome": report.outcome,
         "rows": report.summary.rows,
         "requests": report.requests,
@@ -305,12 +305,12 @@ def of_push(done: DeliveryResult) -> dict[str, Any]:
         for problem in row.problems
     ]
     if problems:
-        told["problems_table"] = dg.MetadataValue.table(problems[:PROBLEMS_SHOWN_MAX], _SCHEMA)
-    return {name: value for name, value in told.items() if value is not None}
+        metadata["problems_table"] = dg.MetadataValue.table(problems[:PROBLEMS_SHOWN_MAX], _SCHEMA)
+    return {name: value for name, value in metadata.items() if value is not None}
 
 
 def _problem(number: int, code: str, column: str | None) -> dg.TableRecord:
     """Return a row of the table. It has the general text of the code, without cell values."""
     message, _, fix = PROBLEMS.get(code, _IN_THE_REPORT).partition(": ")
-    told = {"code": code, "column": column or "", "message": message}
-    return dg.TableRecord({"row": number, **told, "fix": fix[:1].upper() + fix[1:]})
+    values = {"code": code, "column": column or "", "message": message}
+    return dg.TableRecord({"row": number, **values, "fix": fix[:1].upper() + fix[1:]})

@@ -125,8 +125,8 @@ def _print(terminal: Terminal, checks: list[AlertCheck], *, sends: bool) -> None
         terminal.print_table(COLUMNS, rows)
     for check in checks:
         for alert in check.standing:
-            said = f"{alert.title}. {alert.happened}".rstrip()
-            terminal.print_line(f"{alert.code}: {said} What to do: {alert.action}")
+            text = f"{alert.title}. {alert.happened}".rstrip()
+            terminal.print_line(f"{alert.code}: {text} What to do: {alert.action}")
     for check in checks:
         name = check.account or UNNAMED
         for failure in check.failures:
@@ -159,11 +159,11 @@ def _alert_rows(check: AlertCheck) -> Iterator[tuple[object, ...]]:
 
 def alert_lines(what: AlertCheck) -> Iterator[str]:
     """Yield a line for each open alert; alerts with the same cause share a line."""
-    told = (replace(each, change="opened", sent_at=None) for each in what.standing)
-    for message, _ in messages_of(told, what.account):
+    opened = (replace(each, change="opened", sent_at=None) for each in what.standing)
+    for message, _ in messages_of(opened, what.account):
         about = f"{', '.join(message.about)}: " if message.about else ""
-        said = f"{message.title}. {message.happened}".rstrip()
-        yield f"Alert since {format_moment(message.since)}: {about}{said} [{message.code}]"
+        text = f"{message.title}. {message.happened}".rstrip()
+        yield f"Alert since {format_moment(message.since)}: {about}{text} [{message.code}]"
 
 
 def alerts_json(proof: Proof | None, what: AlertCheck) -> dict[str, object]:

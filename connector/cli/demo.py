@@ -384,12 +384,12 @@ def _program_path(name: str) -> str:
 
 def _wait(terminal: Terminal, base_url: str) -> None:
     """Wait for Ctrl-C."""
-    said = (
+    message = (
         f"The sandbox is running at {base_url} with the API key {KEY_DEFAULT}. Press Ctrl-C "
         "to stop it."
     )
     try:
-        terminal.say(said)
+        terminal.say(message)
         Event().wait()
     except KeyboardInterrupt:
         terminal.say("The sandbox is stopped.")

@@ -29,6 +29,7 @@ from connector.spreadsheet.workbook_writer import (
     DATE_FORMATS,
     PACKING,
     ROWS,
+    SIZE,
     TEXT_CHARACTERS_MAX,
     TextTooLong,
     text_cell,
@@ -195,7 +196,8 @@ class _Book:
                 before, behind = ROWS.split(parts.read(part))
                 is_large = source.rows * len(source.columns) > _LARGE_CELLS
                 with archive.open(part, "w", force_zip64=is_large) as sheet:
-                    sheet.write(before + b"<sheetData>")
+                    # The library does not know the rows.
+                    sheet.write(SIZE.sub(b"", before) + b"<sheetData>")
                     for text in self._rows(source):
                         sheet.write(text.encode())
                     sheet.write(b"</sheetData>" + behind)

@@ -1,7 +1,7 @@
-"""Reads a project folder: its settings, schema files, SQL and seeds.
+"""Load a project folder: its settings, schema files, SQL and seeds.
 
-What dbt would do and this does not is refused where it stands, so that both make the same of the
-same folder. What the files may say is what the classes below declare.
+dbt builds the same tables from the same folder. An entry of a schema file that dbt knows and the
+connector does not is an error with file and line.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    StrictBool,
     ValidationError,
     model_validator,
 )
@@ -50,11 +51,11 @@ else:
 # -- YAML ------------------------------------------------------------------------------------------
 
 _LINE = "__line__"
-"""The key under which every mapping of a file has the line on which it begins."""
+"""Key of the line on which a mapping begins. Every mapping of a file has it."""
 
 
 class _Loader(_SafeLoader):
-    """Loader of plain YAML values, with the line of each mapping and no key twice."""
+    """Loader of plain YAML values. Adds the line of each mapping, and refuses duplicate keys."""
 
 
 def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[str, Any]:
@@ -72,14 +73,11 @@ _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping
 
 
 class _FileEntry(BaseModel):
-    """Mapping of a file; a key that is not known is refused, with those that are.
-
-    One that is passed over would make dbt build something else.
-    """
+    """Mapping of a file. An unknown key is an error, because dbt may know it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    line: int = Field(alias="__line__")
+    line: int | None = Field(None, alias="__line__")
     meta: Any = None
 
     @model_validator(mode="before")
@@ -97,7 +95,7 @@ EntryT = TypeVar("EntryT", bound=BaseModel)
 
 
 def read_yaml(path: Path, form: type[EntryT]) -> EntryT:
-    """The one mapping of a YAML file. Raises `ModelError` with the line."""
+    """Read the mapping of a YAML file. Raises `ModelError` with the line."""
     try:
         found = yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506 # plain values
         return form.model_validate(found)
@@ -116,7 +114,7 @@ def read_yaml(path: Path, form: type[EntryT]) -> EntryT:
 
 
 def _invalid(path: Path, found: Any, error: ValidationError) -> ModelError:
-    """The first error, with the line of the innermost mapping that it is in."""
+    """Return the first error, with the line of the innermost mapping around it."""
     first = error.errors()[0]
     line = 1
     for step in first["loc"]:
@@ -155,7 +153,7 @@ _NAME = r"[a-z][a-z0-9_]{0,62}"
 _Name = Annotated[str, Field(pattern=f"^{_NAME}$")]
 _Paths = tuple[str, ...]
 
-# -- What files may say ----------------------------------------------------------------------------
+# -- Entries ---------------------------------------------------------------------------------------
 
 
 class _Defaults(BaseModel):
@@ -189,7 +187,7 @@ _ARGUMENTS: Mapping[CheckKind, set[str]] = {
     "accepted_values": {"values"},
     "relationships": {"to", "field"},
 }
-"""The tests that a schema file may ask of a column, and the arguments of each."""
+"""Tests of a column, and the arguments of each."""
 
 
 class _TestEntry(_FileEntry):
@@ -214,49 +212,33 @@ class _TestEntry(_FileEntry):
 _INNER = ("arguments", "config")
 
 
-def _flat(test: Any, line: int) -> Any:
+def _flat(test: Any) -> Any:
     """Return a test's configuration as one mapping, wherever dbt allows it."""
-    if isinstance(test, str):
-        return {_LINE: line, "kind": test}
-    kinds = [*_without_line_numbers(test)] if isinstance(test, dict) else []
-    if len(kinds) != 1:
+    kinds = [test] if isinstance(test, str) else [*_without_line_numbers(test)]
+    given = test.get(kinds[0]) or {} if isinstance(test, dict) and kinds else {}
+    parts = [given, *(given.get(key) or {} for key in _INNER)] if isinstance(given, dict) else []
+    if len(kinds) != 1 or not parts or not all(isinstance(part, dict) for part in parts):
         raise ValueError(f"{test!r} is not a test; write '- unique' or '- unique: {{...}}'")
-    flat = {_LINE: test[_LINE], "kind": kinds[0]}
-    said = test[kinds[0]] or {}
-    inner = [said.get(key) or {} for key in _INNER] if isinstance(said, dict) else []
-    for part in (said, *inner):
-        if not isinstance(part, dict):
-            raise ValueError(
-                f"the arguments of the test {kinds[0]} must be a mapping, not {part!r}"
-            )
+    flat = {"kind": kinds[0], _LINE: test[_LINE] if isinstance(test, dict) else None}
+    for part in parts:
         flat |= {k: v for k, v in part.items() if k not in (_LINE, *_INNER)}
     return flat
+
+
+_Tests = list[Annotated[_TestEntry, BeforeValidator(_flat)]]
+
+
+class _ColumnMeta(BaseModel):
+    personal: StrictBool | None = None
 
 
 class _ColumnEntry(_FileEntry):
     name: _OneLine
     description: _OneLine = ""
-    data_tests: tuple[_TestEntry, ...] = ()
-
-    @model_validator(mode="after")
-    def _check_personal(self) -> _ColumnEntry:
-        said = self.meta.get("personal", False) if isinstance(self.meta, dict) else False
-        if not isinstance(said, bool):
-            raise ValueError(f"meta: personal must be true or false, and not {said!r}")
-        return self
-
-    @model_validator(mode="before")
-    @classmethod
-    def _flatten_tests(cls, entry: Any) -> Any:
-        if not isinstance(entry, dict):
-            return entry
-        # The newer and the older word of dbt's for the same.
-        lists = [entry.get("data_tests") or [], entry.get("tests") or []]
-        if not all(isinstance(each, list) for each in lists):
-            raise ValueError("tests must be a list: write 'data_tests: [unique, not_null]'")
-        tests = [*lists[0], *lists[1]]
-        others = {key: value for key, value in entry.items() if key != "tests"}
-        return {**others, "data_tests": [_flat(each, entry[_LINE]) for each in tests]}
+    meta: _ColumnMeta = _ColumnMeta()
+    data_tests: _Tests = []
+    tests: _Tests = []
+    """The older name of `data_tests` in dbt."""
 
 
 class _TableEntry(_FileEntry):
@@ -266,14 +248,14 @@ class _TableEntry(_FileEntry):
 
     @property
     def texts(self) -> dict[str, str]:
-        """The text of each column that is listed; some may be empty."""
+        """Description of each listed column; it may be empty."""
         return {each.name: each.description for each in self.columns}
 
     @property
     def personal(self) -> dict[str, bool]:
-        """The columns of which `meta` says whether they are personal."""
-        said = {each.name: each.meta for each in self.columns if isinstance(each.meta, dict)}
-        return {name: meta["personal"] for name, meta in said.items() if "personal" in meta}
+        """Columns whose `meta` says whether they are personal."""
+        said = ((each.name, each.meta.personal) for each in self.columns)
+        return {name: personal for name, personal in said if personal is not None}
 
 
 class _SeedConfig(_FileEntry):
@@ -292,7 +274,7 @@ class _SourceEntry(_FileEntry):
 
 
 class SchemaFile(_FileEntry):
-    """Schema file: what stands beside models and seeds, in dbt's form."""
+    """Schema file, in dbt's form: models, seeds and sources with their columns."""
 
     version: Any = None
     models: tuple[_TableEntry, ...] = ()
@@ -427,12 +409,12 @@ def read_header(text: str, path: Path, word: Literal["model", "audit"]) -> tuple
 # -- Folder ----------------------------------------------------------------------------------------
 
 CONTENT_VIEWS = "content_views"
-"""The model whose rows are the statements of the content types' views."""
+"""Model whose rows are the statements that create the views of content types."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnModels:
-    """The user's folder of models, and the schema that they are built in."""
+    """Folder of the user's models, and the schema of their tables."""
 
     folder: Path
     schema: str = "own"
@@ -441,10 +423,15 @@ class OwnModels:
 def load_project(
     folder: Path | None = None, *, seeds: Path | None = None, own: OwnModels | None = None
 ) -> Project:
-    """Read the project folder (None: the shipped one), and the user's models after it.
+    """Load a project.
 
-    A csv file in `seeds`, the user's folder, wins over the project's own of the same name. Raises a
-    `ModelError` that names the file, and the line where there is one.
+    Args:
+        folder: Project folder. None for the shipped one.
+        seeds: Folder of the user's csv files, which replace seeds of the same name.
+        own: The user's models.
+
+    Raises:
+        ModelError: A file is wrong. The error names the file, and the line if it is known.
     """
     return _ProjectReader(folder or shipped_folder(), seeds, own).project()
 
@@ -459,12 +446,12 @@ class _SqlFile(NamedTuple):
 
     @property
     def is_audit(self) -> bool:
-        """True if it is no model: an audit's folder gives no schema."""
+        """True for an audit, which has no schema or begins with `-- audit:`."""
         return not self.schema or (self.is_own and self.text.startswith("-- audit:"))
 
 
 class _ProjectReader:
-    """Reads one folder, once."""
+    """Loader of one project."""
 
     def __init__(self, folder: Path, users_seeds: Path | None, own: OwnModels | None) -> None:
         self._folder, self._users_seeds, self._own = folder, users_seeds, own
@@ -495,7 +482,7 @@ class _ProjectReader:
                 self._source_tables[name] = SourceTable(f"{schema}.{table.name}", table.texts)
 
     def project(self) -> Project:
-        """The whole of it, with every reference looked up."""
+        """Return the project, with all references resolved."""
         seeds = {each.name: each for each in self._read_seeds()}
         files = [*self._sql_files()]
         paths = {each.name: each.path for each in seeds.values()}
@@ -566,7 +553,7 @@ class _ProjectReader:
             query=query,
             description=entry.description if entry else "",
             texts=entry.texts if entry else {},
-            declared=(declared[0], declared[1].line) if declared else None,
+            declared=(declared[0], declared[1].line or 1) if declared else None,
             is_own=is_own,
             personal=entry.personal if entry else {},
         )
@@ -611,12 +598,13 @@ class _ProjectReader:
         places = {audit.name: f"{audit.path}:1" for audit in project.audits}
         for table, about, path, entry in tested:
             for column in entry.columns:
-                for test in column.data_tests:
+                for test in (*column.data_tests, *column.tests):
+                    line = test.line or column.line or 1
                     name = test.name or f"{test.kind}_{about.replace('.', '_')}_{column.name}"
                     if name in places:
                         told = f"the test {name} is also in {places[name]}"
-                        raise ModelError(told, path=path, line=test.line, code="model_twice")
-                    places[name] = f"{path}:{test.line}"
+                        raise ModelError(told, path=path, line=line, code="model_twice")
+                    places[name] = f"{path}:{line}"
                     yield GenericTest(
                         name=name,
                         kind=test.kind,
@@ -625,26 +613,26 @@ class _ProjectReader:
                         column=column.name,
                         severity=test.severity,
                         path=path,
-                        line=test.line,
+                        line=line,
                         values=test.values,
                         quotes_values=test.quote,
-                        to=self._other_side(path, test),
+                        to=self._other_side(path, test, line),
                         field=test.field,
                     )
 
-    def _other_side(self, path: Path, test: _TestEntry) -> str | None:
-        """The table that a relationship leads to: `to: ref('x')` or a source."""
+    def _other_side(self, path: Path, test: _TestEntry, line: int) -> str | None:
+        """Return the table of `to: ref('x')` or `to: source('x', 'y')`."""
         if test.to is None:
             return None
         # As many lines before it as the file has, so that an error names the file's line.
-        query = self._render("\n" * (test.line - 1) + f"{{{{ {test.to} }}}}", path)
+        query = self._render("\n" * (line - 1) + f"{{{{ {test.to} }}}}", path)
         table = query.sql.strip()
         if table not in (*(self._tables[name] for name in query.refs), *query.sources):
             action = "Write to: ref('model')."
             raise ModelError(
                 "'to' is not a ref or source",
                 path=path,
-                line=test.line,
+                line=line,
                 action=action,
                 code="model_invalid",
             )

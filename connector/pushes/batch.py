@@ -162,7 +162,8 @@ def check_pulled(ledger: Ledger, warehouse: Warehouse, resource: str) -> None:
         return
     raise ConnectorError(
         f"the ledger was replaced at {format_moment(restored.restored_at)}, and no pull has "
-        f"verified {resource} since. A push could create rows a second time"
+        f"verified {resource} since. A push could create rows a second time",
+        code="restored_unpulled",
     )
 
 

@@ -79,7 +79,7 @@ _SHEET_PART = "xl/worksheets/sheet2.xml"
 _SUMMARY_WIDTHS = (8, 18, 24, 80, 60)
 ROWS = re.compile(rb"<sheetData\s*/>|<sheetData>.*</sheetData>", re.DOTALL)
 # The library knows only the rows with comments.
-_SIZE = re.compile(rb"<dimension [^>]*/>")
+SIZE = re.compile(rb"<dimension [^>]*/>")
 PACKING = 1
 """Compression level. Higher levels take twice the time and save a fifth of the bytes."""
 
@@ -113,7 +113,7 @@ def write_sheet(
         # Many rows are compressed together.
         with io.BufferedWriter(cast("io.RawIOBase", packed), _PIECE_BYTES) as part:
             before, _ = ROWS.split(sheet.parts()[_SHEET_PART])
-            part.write(_SIZE.sub(b"", before) + b"<sheetData>")
+            part.write(SIZE.sub(b"", before) + b"<sheetData>")
             part.write(sheet.heading_row().encode())
             for row, result in pairs:
                 part.write(sheet.row(row, result).encode())

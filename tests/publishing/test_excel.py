@@ -93,6 +93,8 @@ def test_a_text_that_is_too_long_is_shortened_and_counted(published: Path, tmp_p
     (written,) = write_workbook(published, tmp_path / "long.xlsx", ["marts.long_texts"])
 
     _, *cells = (str(row[0].value) for row in sheet(tmp_path / "long.xlsx", "long_texts"))
+    book = openpyxl.load_workbook(tmp_path / "long.xlsx", read_only=True)
+    assert 4 == len([*book["long_texts"].iter_rows()])
     assert {"note": 3} == dict(written.cut)
     endings = ("40,000", "20,000", "30,000")
     assert [True] * 3 == [

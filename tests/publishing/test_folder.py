@@ -71,17 +71,23 @@ WRONG = {
         *("marts/schema.yml", "ref('people')", "\"ref('people') }}{{ ref('people')\""),
         *(14, "'to' is not a ref or source"),
     ),
-    "tests in no list": ("marts/schema.yml", "[unique, not_null]", "5", 5, "must be a list"),
-    "test of no mapping": ("marts/schema.yml", "[unique, not_null]", "[{unique: 5}]", 5, "mapping"),
+    "tests in no list": ("marts/schema.yml", "[unique, not_null]", "5", 5, "valid list, not 5"),
+    "test of no mapping": (
+        "marts/schema.yml",
+        "[unique, not_null]",
+        "[{unique: 5}]",
+        6,
+        "is not a test",
+    ),
     "nothing": ("staging/sources.yml", FILES["staging/sources.yml"], "", 1, "dictionary"),
     "test's argument": (
         *("staging/sources.yml", "[unique, not_null]", "[{unique: {where: x}}]"),
-        *(6, "'where' is not understood"),
+        *(6, "'where' is not a key"),
     ),
     "severity": ("marts/schema.yml", "severity: warn", "severity: loud", 17, "'loud'"),
     "model config": (
         *("marts/schema.yml", "  - name: sum_jobs", "  - name: sum_jobs\n    config: {}"),
-        *(15, "'config' is not understood"),
+        *(15, "'config' is not a key"),
     ),
     "is not valid YAML": ("marts/schema.yml", "models:", "models: [", 2, "is not valid YAML"),
     "key twice": (

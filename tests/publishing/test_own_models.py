@@ -209,7 +209,7 @@ def test_personal_is_no_text(own: PublishingAccount) -> None:
     path = write(own, schema_yml=f"models: [{{name: people, columns: {columns}}}]")
 
     with pytest.raises(
-        ModelError, match="personal must be true or false", check=has_code("model_invalid")
+        ModelError, match="Input should be a valid boolean", check=has_code("model_invalid")
     ) as caught:
         project(own, own.settings())
 

@@ -63,9 +63,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Let `--dist loadfile` give a folder with shared fixtures to one worker."""
     if config.getvalue("dist") != "loadfile":
         return None
-    from xdist.scheduler import (  # type: ignore[import-untyped]  # noqa: PLC0415
-        LoadFileScheduling,
-    )
+    from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]  # noqa: PLC0415
 
     scheduler = LoadFileScheduling(config, log)
     setattr(scheduler, "_split_scope", work_unit)  # noqa: B010 # a method for subclasses

@@ -34,21 +34,21 @@ class ContentTypeField(Record):
 
     __slots__ = ()
 
-    id: Uuid = shown("Identifies the field.")
-    name: str | None = shown("The field's name for people.")
-    field_key: str | None = shown("The key under which items hold the field's value.")
-    field_type: ContentFieldType | None = shown("What the field holds.")
-    is_required: bool | None = shown("Whether an item must have a value.")
-    is_title_field: bool | None = shown("Whether the value is the item's title.")
-    placeholder: str | None = shown("Example text in the empty form.")
-    help_text: str | None = shown("Advice beside the form.")
+    id: Uuid = shown("Id of the field.")
+    name: str | None = shown("Name of the field, as users see it.")
+    field_key: str | None = shown("Key of the field's value in an item.")
+    field_type: ContentFieldType | None = shown("Type of the field.")
+    is_required: bool | None = shown("True if every item must have a value.")
+    is_title_field: bool | None = shown("True if the value is the item's title.")
+    placeholder: str | None = shown("Example text that an empty form shows.")
+    help_text: str | None = shown("Help text next to the field.")
     config: str | None = field(
         "Settings of the field, as a JSON object in a string.",
         create=REFUSED,
         update=REFUSED,
         format="json",
     )
-    display_order: int | None = shown("Place in the form.")
+    display_order: int | None = shown("Position in the form.")
 
 
 class ContentType(
@@ -67,11 +67,11 @@ class ContentType(
 
     updated_at: datetime = shown("When the type was last changed.", listed=True)
     name: str | None = shown("The type's name.", listed=True)
-    slug: str | None = shown("The type's name in addresses.", listed=True)
-    description: str | None = shown("What the type is for.", listed=True, prose=True)
+    slug: str | None = shown("Name of the type in web addresses.", listed=True)
+    description: str | None = shown("Purpose of the type.", listed=True, prose=True)
     icon: str | None = shown("The type's icon.", listed=True)
-    is_system: bool | None = shown("Whether the platform made the type.", listed=True)
-    is_active: bool | None = shown("Whether the type is in use.", listed=True)
+    is_system: bool | None = shown("True if the type is built into the platform.", listed=True)
+    is_active: bool | None = shown("True if the type is in use.", listed=True)
     fields: tuple[ContentTypeField, ...] = shown("The fields that items of the type have.")
 
 
@@ -95,9 +95,9 @@ class ContentItem(
 
     updated_at: datetime = shown("When the record was last changed.", listed=True, sortable=True)
     title: str = field("The item's title.", create=REQUIRED, listed=True, sortable=True)
-    slug: str | None = field("The item's name in addresses.", listed=True, sortable=True)
+    slug: str | None = field("Name of the item in web addresses.", listed=True, sortable=True)
     status: ContentStatus | None = field(
-        "The item's state.", listed=True, sortable=True, filterable=True
+        "Status of the item.", listed=True, sortable=True, filterable=True
     )
     published_at: datetime | None = shown(
         "When the item was published.", listed=True, sortable=True

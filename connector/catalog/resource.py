@@ -181,7 +181,7 @@ class Resource(Record):
     __slots__ = ()
     declaration: ClassVar[Declaration]
 
-    id: Uuid = shown("Identifies the record.", listed=True)
+    id: Uuid = shown("Id of the record.", listed=True)
     created_at: datetime = shown("When the record was created.", listed=True, sortable=True)
     updated_at: datetime = shown("When the record was last changed.", sortable=True)
 

@@ -273,13 +273,13 @@ class DraftReader:
         opened = open_file(asked)
         rows = RowIndex(self._settings.folder)
         counted = _with_count(opened, rows, job.tell)
-        foreseen = preview(
+        previewed = preview(
             self._settings, asked, again=bool(draft.options.get("resend")), table=counted
         )
-        record_preview(self._settings.folder, foreseen, at)
-        rows.fill(foreseen.results, opened.headings)
+        record_preview(self._settings.folder, previewed, at)
+        rows.fill(previewed.results, opened.headings)
         opened.release()
-        return CheckedFile(foreseen, rows)
+        return CheckedFile(previewed, rows)
 
     def _read_ended(self, id: str, job: ReadingJob[RowIndex]) -> RowIndex:
         draft = self._drafts.load(id)

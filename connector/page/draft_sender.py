@@ -157,12 +157,14 @@ class DraftSender:
         if draft.ready_by:
             people["prepared"] = draft.ready_by
         words = report_words(language(draft.language), draft.resource)
-        manner = PushRunOptions(applies=True, terms=options.policy(), people=people, words=words)
+        run_options = PushRunOptions(
+            applies=True, terms=options.policy(), people=people, words=words
+        )
         asked = self._reader.push_file(draft)
         while True:
             try:
                 (report,) = await push(
-                    self._settings, [asked], manner, watch=run.follow, waits=lambda _: None
+                    self._settings, [asked], run_options, watch=run.follow, waits=lambda _: None
                 )
                 break
             except LeaseHeld:

@@ -189,7 +189,7 @@ def known_records_fit(patch: pytest.MonkeyPatch) -> None:
     def misfit(row: PushRow, record: Resource) -> Any:
         yield from ()
 
-    patch.setattr(push_create, "_misfit", misfit)
+    patch.setattr(push_create, "_reason_not_ours", misfit)
 
 
 SHOWN_IN: Mapping[str, tuple[str, str]] = {

@@ -135,7 +135,8 @@ def test_a_sql_file_and_a_parquet_file_take_the_place_of_the_query(
 
 def test_no_rows_is_a_success(analyst: Analyst) -> None:
     query = "from landing.candidates select id, city limit 0"
-    pushed, shown = analyst.push(query, "--apply"), analyst.push(query, "--json")
+    pushed = analyst.push(query, "--apply")
+    shown = analyst.push("select null as id, '' as city", "--json")
 
     assert (0, "The query returned no rows. Nothing was sent.\n") == (pushed.status, pushed.err)
     check_fields("push", "--query without rows", shown.object)

@@ -42,7 +42,7 @@ from pipelines.accounts import (
     check_of,
     failure_of,
     is_last_try,
-    keys_asked,
+    selected_keys,
 )
 from pipelines.graph import API_KEYS, DATA_TEAM, KEYS, LANDING, code_in
 from pipelines.models import Event
@@ -172,10 +172,10 @@ def landing_of(accounts: Accounts) -> dg.AssetsDefinition:
                 continue
             key = KEYS[name]
             if key in context.selected_asset_keys:
-                told = _of_pull(CATALOG[name], done, report, warehouse)
+                told = _pull_metadata(CATALOG[name], done, report, warehouse)
                 yield dg.MaterializeResult(asset_key=key, metadata=told)
             if dg.AssetCheckKey(key, CHECK) in context.selected_asset_check_keys:
-                yield _checked(done)
+                yield _check_result(done)
         if not missing and report.error is None:
             return
         yield from _fail(context, settings, report, missing)
@@ -204,7 +204,7 @@ def _specs(accounts: Accounts) -> Iterator[dg.AssetSpec]:
             group_name=LANDING,
             kinds={"api", "python", "duckdb"},
             owners=DATA_TEAM,
-            metadata={**_of_table(resource), **code_in(__file__)},
+            metadata={**_table_metadata(resource), **code_in(__file__)},
             partitions_def=accounts.partitions,
             freshness_policy=freshness.policy_of(accounts),
         )
@@ -212,7 +212,7 @@ def _specs(accounts: Accounts) -> Iterator[dg.AssetSpec]:
 
 def _selected(context: dg.AssetExecutionContext) -> Sequence[str]:
     """Return the selected resources without those that an earlier try of this step loaded."""
-    wanted = keys_asked(context)
+    wanted = selected_keys(context)
     if context.retry_number:
         wanted = wanted - _landed_in(context.run.run_id, context.instance)
     return [name for name, key in KEYS.items() if key in wanted]
@@ -239,7 +239,7 @@ def _fail(
     If Dagster does not try again, first record a failed check for each resource that was not
     loaded, and publish the others: Dagster runs no later step of the run.
     """
-    is_worth_it = _may_pass_by_itself(report, missing) and not is_last_try(context)
+    is_worth_it = _is_temporary(report, missing) and not is_last_try(context)
     reasons = _reasons(report, missing)
     if not is_worth_it:
         for done in missing:
@@ -258,7 +258,7 @@ def _fail(
     )
 
 
-def _may_pass_by_itself(report: PullReport, missing: Sequence[ResourceRun]) -> bool:
+def _is_temporary(report: PullReport, missing: Sequence[ResourceRun]) -> bool:
     """Return True if all causes may disappear without a change by a user."""
     return (
         bool(missing)
@@ -301,7 +301,7 @@ def _check_of(resource: Declaration, accounts: Accounts) -> dg.AssetCheckSpec:
     return check_of(accounts, dg.AssetCheckKey(KEYS[resource.name], CHECK), about)
 
 
-def _checked(done: ResourceRun) -> dg.AssetCheckResult:
+def _check_result(done: ResourceRun) -> dg.AssetCheckResult:
     """Return the check's result; an unknown total fails the check.
 
     A difference is only a warning if the pull was verified: the API changed during the pull then.
@@ -317,7 +317,7 @@ def _checked(done: ResourceRun) -> dg.AssetCheckResult:
     )
 
 
-def _of_table(resource: Declaration) -> dict[str, object]:
+def _table_metadata(resource: Declaration) -> dict[str, object]:
     """Return the metadata of the table that is known without a pull."""
     return {
         "dagster/column_schema": dg.TableSchema([_column(each) for each in columns(resource)]),
@@ -326,7 +326,7 @@ def _of_table(resource: Declaration) -> dict[str, object]:
     }
 
 
-def _of_pull(
+def _pull_metadata(
     resource: Declaration, done: ResourceRun, report: PullReport, warehouse: Warehouse
 ) -> dict[str, Any]:
     """Return metadata on a resource's pull; `waited_seconds` covers the whole run."""

@@ -30,7 +30,7 @@ from connector import (
     prepare_draft,
     query,
 )
-from pipelines.accounts import Account, Accounts, account_of, check_of, failure_of, keys_asked
+from pipelines.accounts import Account, Accounts, account_of, check_of, failure_of, selected_keys
 from pipelines.graph import DATA_TEAM, KEYS, code_in
 
 DRAFT_TAG = "connector/draft"
@@ -290,7 +290,7 @@ def models_of(accounts: Accounts) -> dg.AssetsDefinition:
 
         Raises `dagster.Failure` with file and line if a model cannot be built.
         """
-        wanted = keys_asked(context)
+        wanted = selected_keys(context)
         selected = tuple(name for name in PROJECT.build_order if MODEL_KEYS[name] in wanted)
         chosen = () if len(selected) == len(PROJECT.build_order) else selected
         settings = account.settings(account_of(context))
@@ -335,7 +335,7 @@ def events_of(built: BuildResult, file: Path, account: str | None) -> Iterator[E
     shown, figures = _inventory(), figures_of(built, file)
     for model in built.models:
         if model.name in MODEL_KEYS:
-            told = of_model(PROJECT, shown[model.name], model) | figures.get(model.name, {})
+            told = model_metadata(PROJECT, shown[model.name], model) | figures.get(model.name, {})
             yield dg.AssetMaterialization(MODEL_KEYS[model.name], metadata=told, partition=account)
     for done in built.checks:
         if done.name in CHECKS:
@@ -348,7 +348,7 @@ def _inventory() -> Mapping[str, ModelDescription]:
     return {each.name: each for each in inventory_of(PROJECT)}
 
 
-def of_model(project: Project, shown: ModelDescription, built: ModelBuilt) -> dict[str, Any]:
+def model_metadata(project: Project, shown: ModelDescription, built: ModelBuilt) -> dict[str, Any]:
     """Return the metadata of a built model: rows, seconds, columns, lineage."""
     columns = [dg.TableColumn(e.name, e.type, description=e.about or None) for e in shown.columns]
     count = {} if built.rows is None else {"dagster/row_count": built.rows}

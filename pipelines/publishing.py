@@ -146,7 +146,7 @@ def publish_recorded(
     elif done.shared is not None:
         told = {"outcome": done.shared.outcome}
         events.append(dg.AssetMaterialization(LAKEHOUSE, metadata=told, partition=account))
-    return RecordedPublication(_metadata(done), events)
+    return RecordedPublication(_publication_metadata(done), events)
 
 
 def _completeness(settings: Settings) -> tuple[bool, str | None]:
@@ -159,7 +159,7 @@ def _completeness(settings: Settings) -> tuple[bool, str | None]:
     return not failed, " ".join(explain_together(failed)) or None
 
 
-def _metadata(done: PublishResult) -> dict[str, Any]:
+def _publication_metadata(done: PublishResult) -> dict[str, Any]:
     """Return the metadata of a publication."""
     row = done.publication
     told: dict[str, Any] = {

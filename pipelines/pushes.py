@@ -140,7 +140,7 @@ def push_job_of(accounts: Accounts) -> dg.JobDefinition:
             done = asyncio.run(pushing)
         except ConnectorError as error:
             raise failure_of(error, context) from None
-        told = of_push(done)
+        told = push_metadata(done)
         for event in _observed(config, told, account_of(context)):
             context.log_event(event)
         _refuse(context, done.report, told)
@@ -200,7 +200,7 @@ def _warnings(done: DeliveryResult) -> Iterator[str]:
 # -- What Dagster shows ----------------------------------------------------------------------------
 
 
-def of_push(done: DeliveryResult) -> dict[str, Any]:
+def push_metadata(done: DeliveryResult) -> dict[str, Any]:
     """Return the push's counts, requests, report and first problems."""
     report = done.report
     told: dict[str, Any] = {

@@ -39,16 +39,16 @@ FILE_TAG = "connector/inbox_file"
 
 
 @dataclass(frozen=True, slots=True)
-class InboxLook:
+class InboxScan:
     """Result of a scan of one account's inbox.
 
     Attributes:
-        asked: Run request, or the reason why there is none.
+        request: Run request, or the reason why there is none.
         seen: State for the next scan.
         refused: Sentences to log as warnings.
     """
 
-    asked: dg.RunRequest | str
+    request: dg.RunRequest | str
     seen: str | None
     refused: tuple[str, ...] = ()
 
@@ -72,13 +72,12 @@ def inbox_sensor_of(accounts: Accounts) -> dg.SensorDefinition:
         before: Mapping[str | None, str | None]
         before = _cursors(context.cursor) if accounts.names else {None: context.cursor}
         looks = {
-            name: look_into_inbox(account, name, before.get(name), context.instance)
-            for name in watched
+            name: scan_inbox(account, name, before.get(name), context.instance) for name in watched
         }
         for each in looks.values():
             for reason in each.refused:
                 context.log.warning(reason)
-        asked = [each.asked for each in looks.values() if isinstance(each.asked, dg.RunRequest)]
+        asked = [each.request for each in looks.values() if isinstance(each.request, dg.RunRequest)]
         seen = {name: each.seen for name, each in looks.items()}
         cursor = json.dumps(seen) if accounts.names else seen[None]
         if asked:
@@ -88,15 +87,15 @@ def inbox_sensor_of(accounts: Accounts) -> dg.SensorDefinition:
     return inbox_sensor
 
 
-def look_into_inbox(
+def scan_inbox(
     account: Account, name: str | None, seen: str | None, instance: dg.DagsterInstance
-) -> InboxLook:
+) -> InboxScan:
     """Scan the inbox of an account; invalid settings only affect this account."""
     try:
         found = Inbox(account.settings(name).folder).scan(seen)
     except dg.Failure as failure:
-        return InboxLook(str(failure.description), seen)
-    return InboxLook(_next(instance, found.waiting, name), found.seen, tuple(found.refused))
+        return InboxScan(str(failure.description), seen)
+    return InboxScan(_next_request(instance, found.waiting, name), found.seen, tuple(found.refused))
 
 
 def _cursors(cursor: str | None) -> Mapping[str | None, str | None]:
@@ -109,13 +108,13 @@ def _cursors(cursor: str | None) -> Mapping[str | None, str | None]:
     return {name: each for name, each in kept.items() if isinstance(each, str)}
 
 
-def _reasons(looks: dict[str | None, InboxLook]) -> str:
+def _reasons(looks: dict[str | None, InboxScan]) -> str:
     """Join the reasons why no run is requested, by account."""
-    said = {name: " ".join((str(each.asked), *each.refused)) for name, each in looks.items()}
+    said = {name: " ".join((str(each.request), *each.refused)) for name, each in looks.items()}
     return " ".join(each if name is None else f"{name}: {each}" for name, each in said.items())
 
 
-def _next(
+def _next_request(
     instance: dg.DagsterInstance, waiting: Iterable[WaitingFile], name: str | None
 ) -> dg.RunRequest | str:
     """Return a run request for the next file, or the reason for no run."""
@@ -225,7 +224,7 @@ def check(account: Account, instance: dg.DagsterInstance, log: logging.Logger) -
             failures.append(f"{name}: {explain(error)}")
             continue
         failures += [f"{name}: {failure}" for failure in done.failures]
-        sent, standing = sent + done.delivered, standing + len(done.standing)
+        sent, standing = sent + done.delivered, standing + len(done.open)
     for failure in failures:
         log.warning(failure)
     return " ".join((f"Messages sent: {sent}; open alerts: {standing}.", *failures))

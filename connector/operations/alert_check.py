@@ -62,7 +62,7 @@ class AlertCheck:
     is_skipped: bool = False
 
     @property
-    def standing(self) -> tuple[AlertRecord, ...]:
+    def open(self) -> tuple[AlertRecord, ...]:
         """Open alerts."""
         return tuple(each for each in self.alerts if each.is_open)
 
@@ -97,7 +97,7 @@ def check_alerts(
 ) -> AlertCheck:
     """Decide which of the account's alerts are due and deliver them. Does nothing without a sink.
 
-    `jobs` are the last runs of Dagster's jobs. `met` is the error that ended the current command.
+    `jobs` are the last runs of Dagster's jobs. `command_error` is the error that ended the current command.
     Raises a `WarehouseError` of the ledger, after sending it to the sinks.
     """
     found = sinks_of(settings) if sinks is None else tuple(sinks)
@@ -153,7 +153,7 @@ def open_alerts(settings: Settings) -> AlertCheck:
     return AlertCheck(account, alerts, undelivered=undelivered)
 
 
-def present_alerts(settings: Settings, now: datetime) -> AlertCheck:
+def current_alerts(settings: Settings, now: datetime) -> AlertCheck:
     """Return the alerts that a check would find now, even without sinks. Writes nothing."""
     recorded = open_alerts(settings)
     alerts = due_alerts(settings, recorded.alerts, now)

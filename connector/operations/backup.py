@@ -37,9 +37,9 @@ from connector.report.page import REPORT_FILE
 from connector.settings.layers import INBOX_FOLDER, MAPS_FOLDER, RECEIPTS_FOLDER, SEEDS_FOLDER
 from connector.settings.model import Settings
 from connector.version import program_version
-from connector.warehouse.duckdb_file import make_folder, naming_errors
+from connector.warehouse.duckdb_file import convert_errors, make_folder
 from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE, Warehouse
-from connector.warehouse.work_file import copy_whole
+from connector.warehouse.work_file import copy_work_file
 
 FOLDERS = (SEEDS_FOLDER, RECEIPTS_FOLDER, INBOX_FOLDER, MAPS_FOLDER)
 """Folders in a backup, with all plain files below them."""
@@ -107,7 +107,7 @@ def make_backup(
         notes = Backups(ledger)
         if ledger.exists:
             notes.note(Backup(made.manifest.made_at, made.file, made.file.stat().st_size))
-        removed = _remove(to, settings.account.value, keep) if keep is not None else ()
+        removed = _remove_old_backups(to, settings.account.value, keep) if keep is not None else ()
         if removed and ledger.exists:
             notes.delete_entries(removed)
     return BackupResult(made.file, made.manifest, removed)
@@ -116,7 +116,7 @@ def make_backup(
 def _write(settings: Settings, to: Path, made_at: datetime) -> BackupResult:
     staging = to / f".{prefix_of(settings.account.value)}{os.getpid()}"
     partial = staging.with_suffix(".partial")
-    _clear(staging, partial)
+    _delete_temporary_files(staging, partial)
     try:
         make_folder(staging)
         manifest = _stage_files(settings, staging, made_at)
@@ -130,7 +130,7 @@ def _write(settings: Settings, to: Path, made_at: datetime) -> BackupResult:
     except OSError as error:
         raise naming(to, error) from error
     finally:
-        _clear(staging, partial)
+        _delete_temporary_files(staging, partial)
     return BackupResult(target, manifest)
 
 
@@ -150,12 +150,12 @@ def _stage_files(settings: Settings, staging: Path, made_at: datetime) -> Manife
         )
     # Created now if there were no erasures, so that this backup can verify later receipts.
     make_key(folder)
-    work = copy_whole(warehouse.work, staging / WORK_FILE) if warehouse.exists else None
+    work = copy_work_file(warehouse.work, staging / WORK_FILE) if warehouse.exists else None
     ledger = copy_ledger(ledger_path, staging / LEDGER_FILE) if ledger_path.exists() else None
     secrets = tuple(each.encode() for each in settings.secrets())
     for source in _files_to_back_up(folder):
-        with naming_errors(source):
-            if not _holds_secret(source, secrets):
+        with convert_errors(source):
+            if not _contains_secret(source, secrets):
                 _copy(source, staging / source.relative_to(folder))
     program = program_version()
     entries = tuple(_entries(staging))
@@ -180,7 +180,7 @@ def _files_to_back_up(folder: Path) -> Iterator[Path]:
             )
 
 
-def _holds_secret(path: Path, secrets: tuple[bytes, ...]) -> bool:
+def _contains_secret(path: Path, secrets: tuple[bytes, ...]) -> bool:
     """Return True if a small file contains a secret, for example a key file of the user."""
     if path.stat().st_size > _SECRET_BYTES_MAX:
         return False
@@ -197,7 +197,7 @@ def _copy(source: Path, target: Path) -> None:
 
 def _entries(staging: Path) -> Iterator[BackupEntry]:
     for path in sorted(each for each in staging.rglob("*") if each.is_file()):
-        with naming_errors(path), path.open("rb") as file:
+        with convert_errors(path), path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
             name = path.relative_to(staging).as_posix()
             yield BackupEntry(name, path.stat().st_size, digest)
@@ -225,7 +225,7 @@ def _member(name: str, size: int, manifest: Manifest) -> tarfile.TarInfo:
     return member
 
 
-def _remove(to: Path, account: str | None, keep: int) -> tuple[Path, ...]:
+def _remove_old_backups(to: Path, account: str | None, keep: int) -> tuple[Path, ...]:
     """Remove all but the newest backups of the account; names sort by time."""
     try:
         found = sorted(each for each in to.iterdir() if is_backup_of(each.name, account))
@@ -236,7 +236,7 @@ def _remove(to: Path, account: str | None, keep: int) -> tuple[Path, ...]:
     return tuple(found[:-keep])
 
 
-def _clear(staging: Path, partial: Path) -> None:
+def _delete_temporary_files(staging: Path, partial: Path) -> None:
     shutil.rmtree(staging, ignore_errors=True)
     with suppress(OSError):
         partial.unlink(missing_ok=True)

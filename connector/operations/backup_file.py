@@ -89,7 +89,7 @@ class Manifest:
             entries = tuple(BackupEntry(**each) for each in told.pop("entries"))
             made_at = datetime.fromisoformat(told.pop("made_at"))
             found = cls(made_at=made_at, entries=entries, **told)
-            leads_elsewhere = any(_leads_elsewhere(each.name) for each in entries)
+            leads_elsewhere = any(_escapes_folder(each.name) for each in entries)
         except (ValueError, TypeError, KeyError, AttributeError):
             raise BackupDamaged(f"the manifest of {path} cannot be read") from None
         if leads_elsewhere:
@@ -132,7 +132,7 @@ def _digest(told: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
-def _leads_elsewhere(name: str) -> bool:
+def _escapes_folder(name: str) -> bool:
     """Return True if a name could lead out of the folder that it is restored to."""
     is_absolute = not name or name.startswith("/")
     return is_absolute or ".." in PurePosixPath(name).parts or "\\" in name or "\0" in name
@@ -159,13 +159,13 @@ def unpack(path: Path, folder: Path) -> Manifest:
 
 def read_manifest(path: Path) -> Manifest:
     """Return the backup's manifest without reading the rest. Raises as `check_backup` does."""
-    with _opened(path) as tar:
+    with _open_tar(path) as tar:
         return _manifest(tar, path)
 
 
 def _read(path: Path, folder: Path | None) -> Manifest:
     """Read exactly the manifest's files, in order, and write them to the folder if it is given."""
-    with _opened(path) as tar:
+    with _open_tar(path) as tar:
         manifest = _manifest(tar, path)
         for each in manifest.entries:
             member = tar.next()
@@ -173,7 +173,7 @@ def _read(path: Path, folder: Path | None) -> Manifest:
                 raise BackupDamaged(f"{path} is incomplete: {each.name} is missing")
             if member.name != each.name or not member.isreg() or member.size != each.bytes:
                 raise BackupDamaged(f"{path} contains {member.name!r} instead of {each.name}")
-            with nullcontext() if folder is None else _parse_time(folder / each.name) as target:
+            with nullcontext() if folder is None else _create_synced(folder / each.name) as target:
                 if _copy_and_hash(_content(tar, member), target) != (each.bytes, each.sha256):
                     raise BackupDamaged(f"{each.name} in {path} is damaged")
         if tar.next() is not None:
@@ -182,7 +182,7 @@ def _read(path: Path, folder: Path | None) -> Manifest:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tarfile.TarFile]:
+def _open_tar(path: Path) -> Iterator[tarfile.TarFile]:
     try:
         with path.open("rb") as file, tarfile.open(fileobj=file, mode="r:") as tar:
             yield tar
@@ -208,7 +208,7 @@ def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
 
 
 @contextmanager
-def _parse_time(path: Path) -> Iterator[IO[bytes]]:
+def _create_synced(path: Path) -> Iterator[IO[bytes]]:
     make_folder(path.parent)
     with create(path) as file:
         yield file

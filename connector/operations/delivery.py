@@ -55,7 +55,7 @@ def sinks_of(settings: Settings) -> tuple[Webhook | Email, ...]:
     )
 
 
-def _within(seconds: float, act: Callable[[], None], too_late: str) -> None:
+def _run_with_timeout(seconds: float, act: Callable[[], None], too_late: str) -> None:
     """Call `act` and raise its error, or `NotDelivered` after this time.
 
     A peer that sends a byte from time to time would never exceed the timeout of a single read.
@@ -141,11 +141,11 @@ class Webhook:
         if self.settings.alert_webhook_style.value == "slack":
             shown = {"text": html.escape(shown["text"], quote=False)}
         body = json.dumps(shown).encode("ascii")
-        _within(self.seconds, lambda: self._post(body), "the webhook has not answered")
+        _run_with_timeout(self.seconds, lambda: self._post(body), "the webhook has not answered")
 
-    def reach(self) -> None:
+    def check_connection(self) -> None:
         """Connect, and send nothing. Raises `NotDelivered`."""
-        _within(self.seconds, self._connect, "the webhook has not answered")
+        _run_with_timeout(self.seconds, self._connect, "the webhook has not answered")
 
     @property
     def _webhook_address(self) -> str:
@@ -213,25 +213,25 @@ class Email:
             with self._connected() as server:
                 if user is not None and password is not None:
                     server.login(user, password.get_secret_value())
-                server.send_message(self._letter(message), sender, to)
+                server.send_message(self._build_email(message), sender, to)
 
-        _within(ANSWERS_MAX * self.seconds, hand_in, "the mail server has not taken it")
+        _run_with_timeout(ANSWERS_MAX * self.seconds, hand_in, "the mail server has not taken it")
 
-    def reach(self) -> None:
+    def check_connection(self) -> None:
         """Connect, and send nothing. Raises `NotDelivered`."""
 
         def greet() -> None:
             with self._connected():
                 pass
 
-        _within(ANSWERS_MAX * self.seconds, greet, "the mail server has not greeted")
+        _run_with_timeout(ANSWERS_MAX * self.seconds, greet, "the mail server has not greeted")
 
     @property
     def _port(self) -> int:
         port = self.settings.alert_email_port.value
         return port or PORTS[self.settings.alert_email_security.value]
 
-    def _letter(self, message: Message) -> EmailMessage:
+    def _build_email(self, message: Message) -> EmailMessage:
         letter, sender = EmailMessage(), self.settings.alert_email_from.value or ""
         letter["Subject"] = headline(message, self.settings)
         letter["From"] = sender

@@ -56,7 +56,7 @@ from connector.settings.credentials import OPEN_TO_OTHERS
 from connector.settings.model import Settings
 from connector.settings.values import OFF
 from connector.version import full_version
-from connector.warehouse.duckdb_file import set_logs_aside
+from connector.warehouse.duckdb_file import move_logs_aside
 from connector.warehouse.schema import SCHEMA_VERSION
 from connector.warehouse.state import read_known_ids
 from connector.warehouse.warehouse import LOST, LOST_ACTION, Warehouse
@@ -106,7 +106,7 @@ class DoctorCheck:
 
 
 Verdict = tuple[State, str, str | None]
-Looks = Iterable[tuple[str, Callable[[], Verdict]]]
+PendingChecks = Iterable[tuple[str, Callable[[], Verdict]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ async def diagnose(
     """
     asked = {"repairs": repairs, "renews_ledger": renews_ledger}
     moved = [] if moved_to is None else [await _accept_move(settings, moved_to)]
-    local = (*_needs(settings, now, **asked), *_upkeep(settings, os.environ, now()))
+    local = (*_pull_checks(settings, now, **asked), *_upkeep_checks(settings, os.environ, now()))
     checks = await asyncio.to_thread(lambda: list(_checks(local)))
     checks[2:2] = moved
     requests = 0
@@ -175,7 +175,7 @@ async def diagnose(
         checks += [DoctorCheck(n, "not checked", found) for n in ("address", "key")]
     else:
         with Ledger(settings.folder) as ledger:
-            check, meter = await asyncio.to_thread(_count, settings, ledger, now)
+            check, meter = await asyncio.to_thread(_check_quota, settings, ledger, now)
             tally = RequestTally()
             checks += [check, *await _check_api(settings, tally, meter, now)]
             requests = tally.requests
@@ -191,10 +191,10 @@ def check_upkeep(
 
     Problems are reported and not raised; nothing is changed.
     """
-    return _checks(_upkeep(settings, environ, now))
+    return _checks(_upkeep_checks(settings, environ, now))
 
 
-def _checks(looks: Looks) -> Iterator[DoctorCheck]:
+def _checks(looks: PendingChecks) -> Iterator[DoctorCheck]:
     for name, look in looks:
         try:
             yield DoctorCheck(name, *look())
@@ -217,7 +217,9 @@ def _warning(found: str, action: str | None) -> Verdict:
 # -- What a pull needs -----------------------------------------------------------------------------
 
 
-def _needs(settings: Settings, now: Clock, *, repairs: bool, renews_ledger: bool) -> Looks:
+def _pull_checks(
+    settings: Settings, now: Clock, *, repairs: bool, renews_ledger: bool
+) -> PendingChecks:
     warehouse = Warehouse(settings.folder)
     yield "settings", lambda: _check_settings(settings)
     yield "data folder", lambda: _check_folder(settings)
@@ -225,7 +227,7 @@ def _needs(settings: Settings, now: Clock, *, repairs: bool, renews_ledger: bool
         yield "repair", lambda: _repair(warehouse, now)
         yield "receipts", lambda: _repair_receipts(settings)
     if renews_ledger:
-        yield "new ledger", lambda: _new_ledger(settings, now)
+        yield "new ledger", lambda: _replace_ledger(settings, now)
     yield "warehouse", lambda: _check_warehouse(warehouse)
     yield "ledger", lambda: _check_ledger(settings)
     yield WORKSPACE, lambda: _check_workspace(settings)
@@ -262,10 +264,12 @@ def _repair(warehouse: Warehouse, now: Clock) -> Verdict:
     try:
         warehouse.prepare()
     except DamagedLog as damage:
-        moved = set_logs_aside(warehouse.work, now())
+        moved = move_logs_aside(warehouse.work, now())
         warehouse.prepare()
         kept = " and ".join(str(each) for each in moved)
-        found = f"{damage}; the damaged log was moved to {kept}. {_proven(warehouse)}"
+        found = (
+            f"{damage}; the damaged log was moved to {kept}. {_describe_verified_times(warehouse)}"
+        )
         action = "Run 'connector pull': it reads the lost changes again."
         return _ok(found, action)
     return _ok("the log is not damaged. Nothing was changed")
@@ -281,7 +285,7 @@ def _repair_receipts(settings: Settings) -> Verdict:
     return _ok(f"written again from the ledger: {', '.join(map(str, written))}")
 
 
-def _proven(warehouse: Warehouse) -> str:
+def _describe_verified_times(warehouse: Warehouse) -> str:
     """Return the time up to which each resource is verified after the loss of a log."""
     proven = [
         f"{each.resource} {each.proven_at:%Y-%m-%d %H:%M:%S}"
@@ -304,7 +308,7 @@ def _check_warehouse(warehouse: Warehouse) -> Verdict:
     return _ok(f"{warehouse.work} holds {live:,} live records")
 
 
-def _new_ledger(settings: Settings, now: Clock) -> Verdict:
+def _replace_ledger(settings: Settings, now: Clock) -> Verdict:
     """Replace the ledger if it is lost, damaged or another folder's."""
     done = replace_ledger(settings, now())
     if done is None:
@@ -362,7 +366,7 @@ def _check_lakehouse(settings: Settings) -> Verdict:
 # -- Upkeep ----------------------------------------------------------------------------------------
 
 
-def _upkeep(settings: Settings, environ: Mapping[str, str], now: datetime) -> Looks:
+def _upkeep_checks(settings: Settings, environ: Mapping[str, str], now: datetime) -> PendingChecks:
     return (
         ("versions", _versions),
         ("room", lambda: _check_disk_space(settings)),
@@ -484,7 +488,7 @@ def _check_alert_channels(settings: Settings) -> Verdict:
     failed = []
     for sink in sinks:
         try:
-            sink.reach()
+            sink.check_connection()
         except NotDelivered as error:
             failed.append(str(error))
     if failed:
@@ -524,7 +528,7 @@ def _check_proxy(settings: Settings, environ: Mapping[str, str]) -> Verdict:
 # -- The API ---------------------------------------------------------------------------------------
 
 
-def _count(
+def _check_quota(
     settings: Settings, ledger: Ledger, now: Clock
 ) -> tuple[DoctorCheck, RequestBudget | None]:
     """Check that the month's requests can be counted; return the meter for this command.

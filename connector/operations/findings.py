@@ -29,7 +29,7 @@ from connector.ledger.journal import PUSH_LEASE
 from connector.ledger.journal_reads import PushHealth, PushRun, read_push_health
 from connector.ledger.ledger import Ledger, LedgerStatus, allowance_of
 from connector.ledger.quota import format_moment, midnight
-from connector.pulls.error_hints import QUIET_KINDS, action_of, can_retry, describe_anomalies
+from connector.pulls.error_hints import QUIET_KINDS, can_retry, describe_anomalies, next_action
 from connector.pulls.workspace import compare_files
 from connector.settings.model import Settings
 from connector.settings.values import Age, Kind
@@ -91,7 +91,7 @@ class Subject(NamedTuple):
     about: str = ""
 
 
-Sight = Mapping[Subject, Problem | None]
+FoundProblems = Mapping[Subject, Problem | None]
 """Result of a check: a problem, or None for no problem. A missing subject could not be checked and
 keeps its state.
 """
@@ -117,7 +117,7 @@ class FileSnapshot:
         ahead_seconds: Seconds by which the local clock was ahead of the API at the last pull.
         alerts: Open alerts.
         jobs: Last runs of Dagster's jobs.
-        met: Error that ended the command.
+        command_error: Error that ended the command.
     """
 
     now: datetime
@@ -129,7 +129,7 @@ class FileSnapshot:
     ahead_seconds: float | None = None
     alerts: Sequence[AlertRecord] = ()
     jobs: Sequence[JobRun] = ()
-    met: ConnectorError | None = None
+    command_error: ConnectorError | None = None
 
     @property
     def runs(self) -> Sequence[Run]:
@@ -164,7 +164,9 @@ def read_snapshot(
     """Read the account's files; create none. Raises the ledger's errors."""
     warehouse, health, unusable = Warehouse(settings.folder), NOTHING, None
     open_now = [each for each in alerts if each.is_open]
-    s = FileSnapshot(now, settings.alert_max_age.value, alerts=open_now, jobs=jobs, met=met)
+    s = FileSnapshot(
+        now, settings.alert_max_age.value, alerts=open_now, jobs=jobs, command_error=met
+    )
     running = set[str]()
     with Ledger(settings.folder) as ledger:
         if ledger.exists:
@@ -250,7 +252,7 @@ def _failure(
         reason = f"the API answered {status}" if status else (code or "").replace("_", " ")
     elif status:
         reason = f"{reason}, {status}"
-    action = action_when_scheduled(action or action_of(code))
+    action = action_when_scheduled(action or next_action(code))
     title = f"{what} ({reason})" if reason else what
     return Problem(title, said, since, action, tuple(sorted(causes)) or (code or "failed",))
 
@@ -283,7 +285,7 @@ def _pull_failed(s: FileSnapshot) -> Answer:
     what = f"the last {len(failed)} pulls" if len(failed) > 1 else "pull"
     if last.outcome == "failed":
         mine = [done for run_id, done in s.health.resources.values() if run_id == last.run_id]
-        same = [action_of(done) for done in mine if done.error_code == last.error_code]
+        same = [next_action(done) for done in mine if done.error_code == last.error_code]
         action = " ".join(dict.fromkeys(same))
         return _failure(f"{what} failed", since, last, action=action, causes=causes)
     title = f"{what} failed (interrupted)" if len(failed) > 1 else "pull interrupted"
@@ -328,7 +330,7 @@ def _lakehouse_behind(s: FileSnapshot) -> Answer:
     return _failure("the lakehouse is not up to date", last.ended_at, last)
 
 
-class _LastWork(NamedTuple):
+class _LastResult(NamedTuple):
     """Result of the last run for a resource: its outcome, the run, and the time of its end."""
 
     done: ResourceRun
@@ -336,7 +338,7 @@ class _LastWork(NamedTuple):
     since: datetime | None
 
 
-def _not_proven(s: FileSnapshot, reached: _LastWork) -> Answer:
+def _not_proven(s: FileSnapshot, reached: _LastResult) -> Answer:
     done, run, since = reached
     if done.proven:
         return False
@@ -348,20 +350,20 @@ def _not_proven(s: FileSnapshot, reached: _LastWork) -> Answer:
     what = "skipped" if done.outcome == "skipped" else "not verified"
     # An unstable service fails in many ways, which are one cause.
     cause = "try_again" if can_retry(done) else done.error_code or "unproven"
-    return _failure(what, since, done, action=action_of(done), causes=(cause,))
+    return _failure(what, since, done, action=next_action(done), causes=(cause,))
 
 
-def _deletions_refused(s: FileSnapshot, reached: _LastWork) -> Answer:
+def _deletions_refused(s: FileSnapshot, reached: _LastResult) -> Answer:
     done = reached.done
     if not done.anomalies.get("mass_deletion"):
         return False if done.proven else None
     title, _, samples = (done.message or "many records are missing").partition(", for example ")
     said = f"The warehouse still has them.{f' Examples: {samples}.' if samples else ''}"
     code = done.error_code or "deletions_refused"
-    return Problem(title, said, reached.since, action_when_scheduled(action_of(code)), (code,))
+    return Problem(title, said, reached.since, action_when_scheduled(next_action(code)), (code,))
 
 
-def _anomalies(s: FileSnapshot, reached: _LastWork) -> Answer:
+def _anomalies(s: FileSnapshot, reached: _LastResult) -> Answer:
     events = s.health.events.get(reached.done.resource, ())
     odd = [each for each in events if each.kind not in QUIET_KINDS]
     if not odd:
@@ -442,7 +444,7 @@ def _push_failed(s: FileSnapshot) -> Answer:
     found = _failure("push failed", last.ended_at, last)
     # No schedule sends a file again.
     found = replace(found, happened=f"{batch} {found.happened}".rstrip())
-    action = action_of(last.error_code)
+    action = next_action(last.error_code)
     again = "" if "again" in action else " Then push the same file again."
     found = replace(found, action=f"{action}{again}")
     return found if last.outcome == "failed" else False
@@ -557,19 +559,23 @@ def _files_unusable(s: FileSnapshot) -> Answer:
         return file_problem(s.unusable)
     recorded = {each.error_code for each in s.runs[:1]}
     recorded |= {each.error_code for each in s.health.publications[:1]}
-    is_passing = isinstance(s.met, _PASSING)
-    if isinstance(s.met, WarehouseError) and not is_passing and s.met.code not in recorded:
-        return file_problem(s.met)
+    is_passing = isinstance(s.command_error, _PASSING)
+    if (
+        isinstance(s.command_error, WarehouseError)
+        and not is_passing
+        and s.command_error.code not in recorded
+    ):
+        return file_problem(s.command_error)
     return _over_once_recorded(s, "files_unusable")
 
 
 def _settings_wrong(s: FileSnapshot) -> Answer:
-    if s.met is None or not isinstance(s.met, _SETTINGS):
+    if s.command_error is None or not isinstance(s.command_error, _SETTINGS):
         return _over_once_recorded(s, "settings_wrong")
-    said, _ = without_api_words(str(s.met))
+    said, _ = without_api_words(str(s.command_error))
     # The list of all setting names is no help: the message suggests the nearest.
-    action = "" if isinstance(s.met, UnknownName) else s.met.action
-    return Problem("settings are invalid", said, action=action, causes=(str(s.met),))
+    action = "" if isinstance(s.command_error, UnknownName) else s.command_error.action
+    return Problem("settings are invalid", said, action=action, causes=(str(s.command_error),))
 
 
 def _job_failed(s: FileSnapshot, job: JobRun) -> Answer:
@@ -693,7 +699,7 @@ _ALL = (
 ALERTS: Mapping[str, AlertType] = {each.code: each for each in _ALL}
 
 
-def find_problems(s: FileSnapshot) -> Sight:
+def find_problems(s: FileSnapshot) -> FoundProblems:
     """Return the problems in the snapshot. One cause is reported once."""
     sight = {subject: answer or None for subject, answer in _answers(s) if answer is not None}
     if sight.get(Subject("silent")) and _is_explained(s, sight):
@@ -703,15 +709,17 @@ def find_problems(s: FileSnapshot) -> Sight:
 
 def _answers(s: FileSnapshot) -> Iterator[tuple[Subject, Answer]]:
     ended = {each.run_id: each for each in s.runs}
-    reached, pushes = dict[str, _LastWork](), dict[str, PushRun]()
+    reached, pushes = dict[str, _LastResult](), dict[str, PushRun]()
     for resource, (run_id, done) in s.health.resources.items():
         run = ended.get(run_id)
         since = None if run is None else run.ended_at or run.started_at
-        reached[resource] = _LastWork(done, run, since)
+        reached[resource] = _LastResult(done, run, since)
     for push in s.pushes.runs:
         pushes.setdefault(push.resource, push)
     # If settings are invalid, only some of them could be read.
-    codes = ("files_unusable", "settings_wrong") if isinstance(s.met, _SETTINGS) else ALERTS
+    codes = (
+        ("files_unusable", "settings_wrong") if isinstance(s.command_error, _SETTINGS) else ALERTS
+    )
     for code in codes:
         each = ALERTS[code]
         if each.about == "resource":
@@ -719,7 +727,7 @@ def _answers(s: FileSnapshot) -> Iterator[tuple[Subject, Answer]]:
                 yield Subject(code, about), each.condition(s, last)
         elif each.about == "account":
             yield Subject(code), each.condition(s)
-    if isinstance(s.met, _SETTINGS):
+    if isinstance(s.command_error, _SETTINGS):
         return
     for alert in s.alerts:
         if alert.code == "job_failed" and s.recorded_at and s.recorded_at >= alert.since:
@@ -728,7 +736,7 @@ def _answers(s: FileSnapshot) -> Iterator[tuple[Subject, Answer]]:
         yield Subject("job_failed", job.job), _job_failed(s, job)
 
 
-def _is_explained(s: FileSnapshot, sight: Sight) -> bool:
+def _is_explained(s: FileSnapshot, sight: FoundProblems) -> bool:
     """Return True if a recent pull verified nothing and another alert gives the reason.
 
     Without a recent pull, the schedule does not run, whatever else is wrong.

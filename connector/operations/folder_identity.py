@@ -72,7 +72,7 @@ def replace_ledger(settings: Settings, now: datetime) -> NewLedger | None:
         return None
     if warehouse.exists or warehouse.published.exists():
         warehouse.prepare()
-    aside = _set_aside(folder, now)
+    aside = _move_aside(folder, now)
     forgotten = ["The states of alerts and the list of backups are lost."]
     with Ledger(folder) as ledger:
         if warehouse.exists:
@@ -105,7 +105,7 @@ def _ledger_fault(folder: Path, warehouse: Warehouse) -> str | None:
     return None
 
 
-def _set_aside(folder: Path, now: datetime) -> Path | None:
+def _move_aside(folder: Path, now: datetime) -> Path | None:
     """Move the ledger and its logs to a separate folder."""
     names = [LEDGER_FILE + ending for ending in ("", *LEDGER_LOGS)]
     here = [folder / name for name in names if (folder / name).exists()]

@@ -112,7 +112,7 @@ def _of_warehouse(
 def _of_ledger(
     settings: Settings, now: datetime
 ) -> Iterable[tuple[str, float | None, dict[str, str]]]:
-    for alert in open_alerts(settings).standing:
+    for alert in open_alerts(settings).open:
         yield "alerts_standing", 1, {"alert": alert.code, "about": alert.about}
     with Ledger(settings.folder) as ledger:
         if not ledger.exists:
@@ -124,7 +124,7 @@ def _of_ledger(
 
 
 def _rows_of(warehouse: Warehouse, sql: str, *values: object) -> list[dict[str, Any]]:
-    with warehouse.reading() as connection:
+    with warehouse.open_connection() as connection:
         answer = connection.execute(sql, values)
         names = [column[0] for column in answer.description or ()]
         return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]

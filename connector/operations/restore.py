@@ -51,7 +51,7 @@ from connector.settings.layers import (
 from connector.settings.model import Settings
 from connector.spreadsheet.table import BOOK_SUFFIXES, TEXT_SUFFIXES
 from connector.warehouse.duckdb_file import LOG_ENDINGS, make_folder
-from connector.warehouse.runs import published_in
+from connector.warehouse.runs import read_own_publication
 from connector.warehouse.schema import SCHEMA_VERSION
 from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE, Warehouse
 from connector.warehouse.work_file import replace_published
@@ -215,7 +215,7 @@ def _carry_out(
         lost, receipts = _describe_lost(manifest.made_at, keeps_ledger=keeps), tuple[Receipt, ...]()
         error: ConnectorError | None = None
         try:
-            _note(ledger, manifest, Warehouse(folder), at, is_ledger_older=not keeps)
+            _record_restore(ledger, manifest, Warehouse(folder), at, is_ledger_older=not keeps)
             erasures = Erasures(ledger)
             added = erasures.relist_receipts(*([options.receipts] if options.receipts else []))
             if not is_readable:
@@ -242,7 +242,7 @@ def _carry_out(
         return RestoreResult(manifest, keeps, tuple(lost), placing.aside, receipts, error, waiting)
 
 
-def _note(
+def _record_restore(
     ledger: Ledger, manifest: Manifest, warehouse: Warehouse, at: datetime, *, is_ledger_older: bool
 ) -> None:
     """Add missing tables to the work file, and record the restore with the verified times."""
@@ -255,7 +255,7 @@ def _note(
 
 def _publish(settings: Settings, staged: Path, now: Clock, *, is_changed: bool) -> None:
     """Publish the backup's own file, or build it if people were erased or masks changed."""
-    found = None if is_changed else published_in(staged)
+    found = None if is_changed else read_own_publication(staged)
     if not is_changed and (found is None or found.personal == settings.publish_personal.value):
         if staged.exists():
             replace_published(staged, settings.folder / PUBLISHED_FILE)

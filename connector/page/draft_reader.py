@@ -83,7 +83,7 @@ class ReadingJob(Generic[T]):
     rows: int = 0
     future: Future[T] = field(default_factory=Future)
 
-    def tell(self, rows: int) -> None:
+    def report_rows(self, rows: int) -> None:
         """Report the number of rows read, which never decreases."""
         self.rows = max(self.rows, rows)
 
@@ -107,17 +107,17 @@ class DraftReader:
         self._queue: SimpleQueue[Callable[[], None]] = SimpleQueue()
         Thread(target=self._run_jobs, name="readings", daemon=True).start()
 
-    def opened(self, draft: ImportDraft) -> ReadingJob[OpenedFile]:
+    def read_file(self, draft: ImportDraft) -> ReadingJob[OpenedFile]:
         """Open the draft's file."""
         options = {name: draft.options.get(name) for name in _PLACE_OPTIONS}
         key = repr((draft.file, draft.resource, draft.mode, sorted(options.items())))
         return self._get_or_start(self._opened, draft.id, key, self._open_draft)
 
-    def checked(self, draft: ImportDraft) -> ReadingJob[CheckedFile]:
+    def check_rows(self, draft: ImportDraft) -> ReadingJob[CheckedFile]:
         """Check the draft's rows with all answers, after writing edits to the file."""
         return self._get_or_start(self._checked, draft.id, self._key(draft), self._check_draft)
 
-    def ended(self, draft: ImportDraft) -> ReadingJob[RowIndex]:
+    def read_outcomes(self, draft: ImportDraft) -> ReadingJob[RowIndex]:
         """Return the outcome of every row of a sent draft."""
         return self._get_or_start(
             self._ended, draft.id, f"{draft.batch} {draft.version}", self._read_ended
@@ -131,7 +131,7 @@ class DraftReader:
         found = job.future.result()
         return found if found.preview.asked == self.push_file(draft) else None
 
-    def forget(self, id: str) -> None:
+    def discard(self, id: str) -> None:
         """Discard a draft's readings."""
         with self._lock:
             self._opened.pop(id, None)
@@ -271,7 +271,7 @@ class DraftReader:
         asked, at = self.push_file(draft), datetime.now(UTC)
         opened = open_file(asked)
         rows = RowIndex(self._settings.folder)
-        counted = _with_count(opened, rows, job.tell)
+        counted = _with_count(opened, rows, job.report_rows)
         foreseen = preview(
             self._settings, asked, again=bool(draft.options.get("resend")), table=counted
         )
@@ -289,7 +289,7 @@ class DraftReader:
             records = list(Journal(ledger).rows(draft.batch))
         results = [_ended_row(each, columns) for each in records]
         rows = RowIndex(self._settings.folder)
-        for _ in _with_count(table, rows, job.tell).rows():
+        for _ in _with_count(table, rows, job.report_rows).rows():
             pass
         rows.fill(results, table.headings)
         table.release()

@@ -57,7 +57,7 @@ class RunningWork:
     error: ConnectorError | None = None
     undone: UndoReport | None = None
 
-    def follow(self, progress: Progress) -> None:
+    def update(self, progress: Progress) -> None:
         """Update the progress."""
         if progress.waits_until is not None:
             self.until = progress.waits_until
@@ -162,7 +162,7 @@ class DraftSender:
         while True:
             try:
                 (report,) = await push(
-                    self._settings, [asked], manner, watch=run.follow, waits=lambda _: None
+                    self._settings, [asked], manner, watch=run.update, waits=lambda _: None
                 )
                 break
             except LeaseHeld:
@@ -192,7 +192,7 @@ class DraftSender:
         draft = self._drafts.load(id)
         assert draft.batch is not None
         run.undone = await undo(
-            self._settings, draft.batch, applies=applies, person=draft.changed_by, watch=run.follow
+            self._settings, draft.batch, applies=applies, person=draft.changed_by, watch=run.update
         )
         if applies:
             # The outcomes of the rows have changed.

@@ -146,7 +146,7 @@ class DraftFolder:
         make_folder(data_folder)
         make_folder(self.folder)
 
-    def begin(self, name: str, content: BinaryIO, **said: Any) -> ImportDraft:
+    def create(self, name: str, content: BinaryIO, **said: Any) -> ImportDraft:
         """Create a draft of a file, with a safe file name."""
         id, now = secrets.token_hex(8), datetime.now(UTC).isoformat()
         folder = self.folder / id

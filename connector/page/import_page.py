@@ -156,12 +156,12 @@ class ImportPage(PreparingScreens):
     async def _enter(self, request: Request) -> Response:
         language = language_of(request.headers.get("accept-language", ""))
         try:
-            self.access.check_place(request.headers, changes=False)
+            self.access.check_origin(request.headers, changes=False)
             if request.method == "HEAD":
                 # Chat programs and mail filters open a link before the user does.
                 return Response()
             response = redirect("/")
-            self.door.set_cookie(response, self.access.enter(request.path_params["token"]))
+            self.door.set_cookie(response, self.access.use_link(request.path_params["token"]))
         except ConnectorError as error:
             return error_page(error, language, None)
         return response
@@ -171,7 +171,7 @@ class ImportPage(PreparingScreens):
         try:
             if self.access.rules.passwords is None:
                 raise AccessDenied("This page has no sign-in with a password.")
-            self.access.check_place(request.headers, changes=request.method == "POST")
+            self.access.check_origin(request.headers, changes=request.method == "POST")
             if request.method == "GET":
                 return HTMLResponse(render("login.html", language, session=None, message=""))
             async with request.form(max_files=0, max_fields=10) as form:
@@ -311,7 +311,7 @@ class ImportPage(PreparingScreens):
 
     def _ended_rows(self, draft: ImportDraft) -> tuple[RowIndex, ColumnMap]:
         """Return the rows of a sent draft, and the mapping of its columns."""
-        ended = result_of(draft, self.reader.ended(draft))
+        ended = result_of(draft, self.reader.read_outcomes(draft))
         return ended, self.reader.columns(draft, self.opened(draft))[0]
 
     def _page_of_rows(
@@ -351,7 +351,7 @@ class ImportPage(PreparingScreens):
         shift = self.reader.rows_lost(draft)
         path = self.drafts.path(draft.id) / draft.report
         with path.open("rb") as content:
-            begun = self.drafts.begin(
+            begun = self.drafts.create(
                 path.name, content, options=options, shift=draft.shift + shift, **said
             )
         with self.drafts.open_for_change(begun.id, person) as begun:

@@ -104,7 +104,7 @@ class PreparingScreens:
         told = "SELECT slug, name FROM landing.content_types WHERE _deleted_at IS NULL ORDER BY 2"
         warehouse = Warehouse(self._settings.folder)
         warehouse.prepare()
-        with suppress(ConnectorError), warehouse.reading() as connection:
+        with suppress(ConnectorError), warehouse.open_connection() as connection:
             return connection.execute(told).fetchall()
         return []
 
@@ -129,14 +129,14 @@ class PreparingScreens:
             options["match"] = list(CATALOG[resource].natural_keys[0])
         if resource == "content_items":
             options["content_type"] = call.form.get("content_type", "").strip() or None
-        draft = self.drafts.begin(
+        draft = self.drafts.create(
             *(name, content),
             resource=resource,
             mode=mode,
             made_by=call.session.person,
             options=options,
         )
-        error = self.reader.opened(draft).future.exception()
+        error = self.reader.read_file(draft).future.exception()
         if isinstance(error, SpreadsheetError) and error.code not in screens.TABLE_ERRORS:
             self._erase(draft.id)
             return self._home(call, " ".join(words.describe_error(error)))
@@ -169,7 +169,7 @@ class PreparingScreens:
         taken, said = self._inbox.claim(*wanted), waiting.orders.options
         options = {n: v for n, v in asdict(said).items() if n not in ("mode", "mapping_file")}
         with taken.path.open("rb") as content:
-            draft = self.drafts.begin(
+            draft = self.drafts.create(
                 waiting.name,
                 content,
                 resource=waiting.resource,
@@ -217,7 +217,7 @@ class PreparingScreens:
         return redirect("/")
 
     def _erase(self, id: str) -> None:
-        self.reader.forget(id)
+        self.reader.discard(id)
         self.drafts.remove(id)
 
     def download(self, call: PageCall) -> Response:
@@ -234,11 +234,11 @@ class PreparingScreens:
 
     def opened(self, draft: ImportDraft) -> OpenedFile:
         """Return the draft's opened file. Raises `NotReady`."""
-        return result_of(draft, self.reader.opened(draft))
+        return result_of(draft, self.reader.read_file(draft))
 
     def checked(self, draft: ImportDraft) -> CheckedFile:
         """Return the draft's checked rows. Raises `NotReady`."""
-        return result_of(draft, self.reader.checked(draft))
+        return result_of(draft, self.reader.check_rows(draft))
 
     def table(self, call: PageCall) -> Response:
         """Screen for the position of the table: heading row, sheet, encoding."""
@@ -294,7 +294,7 @@ class PreparingScreens:
             opened=opened,
             choices=screens.column_choices(opened, found, labels),
             fields=screens.field_names(opened.target, found),
-            long_texts=screens.long_texts(opened.target),
+            long_texts=screens.long_text_fields(opened.target),
             missing=screens.missing_fields(opened.target, found),
             constants={column.name: text for column, text, _ in found.constants},
             is_remembered=is_remembered and "columns" not in draft.confirmed,
@@ -522,7 +522,7 @@ class PreparingScreens:
                 for row in checked.rows.rows(kind):
                     set_cell(draft.edits, row, group.index, text)
         # The whole file is checked again with these cells.
-        self.reader.forget(call.id)
+        self.reader.discard(call.id)
         return redirect(f"/imports/{call.id}/rows")
 
     def replace_text(self, call: PageCall) -> Response:
@@ -540,7 +540,7 @@ class PreparingScreens:
                 if is_changed:
                     set_cell(draft.edits, row, index, text.replace(find, replacement))
                     count += 1
-        self.reader.forget(call.id)
+        self.reader.discard(call.id)
         return redirect(f"/imports/{call.id}/rows?kind={quote(kind)}&replaced={count}")
 
     def save_duplicates(self, call: PageCall) -> Response:
@@ -554,7 +554,7 @@ class PreparingScreens:
                 if every not in usual and f"keep:{first}" not in call.form:
                     continue
                 keep_only(draft.edits, (first, *others), usual.get(every, kept))
-        self.reader.forget(call.id)
+        self.reader.discard(call.id)
         return redirect(f"/imports/{call.id}/rows")
 
     # -- Frame ------------------------------------------------------------------------------------

@@ -105,10 +105,10 @@ _NAMED_LIKE_MAX = 3
 
 def _policy_of(place: MappedColumn) -> ColumnPolicy:
     """Return the policy that the user chose for the column, or the default."""
-    return place.options.policy if place.how == "given" else default_policy(place.target)
+    return place.options.policy if place.match_kind == "given" else default_policy(place.target)
 
 
-def long_texts(target: PushTarget) -> set[str]:
+def long_text_fields(target: PushTarget) -> set[str]:
     """Return the names of fields that are long texts."""
     return {each.name for each in target.columns if each.field.is_long_text}
 
@@ -292,7 +292,7 @@ def _value_questions(checked: CheckedFile) -> list[ValueQuestion]:
         elif options.date_format in ("dmy", "mdy"):
             known = (("dmy", ""), ("mdy", ""))
             found.append(ValueQuestion("date", *where, "", known, answer=options.date_format))
-        elif options.decimal is not None and not options.is_settled:
+        elif options.decimal is not None and not options.is_decimal_inferred:
             signs = ((".", ""), (",", ""))
             found.append(ValueQuestion("decimal", *where, "", signs, answer=options.decimal))
         if options.century is not None or (example := examples("two_digit_year")):
@@ -645,8 +645,8 @@ class ShownRow:
     """Row to be corrected: its title, and the cells with problems.
 
     Attributes:
-        is_mended: True if it has no problems any more.
-        is_out: True if the user has skipped it.
+        is_fixed: True if it has no problems any more.
+        is_skipped: True if the user has skipped it.
         records: Ids of several records that match it.
         record: Id of the chosen record.
     """
@@ -655,8 +655,8 @@ class ShownRow:
     who: tuple[str, str]
     cells: tuple[ShownCell, ...]
     problems: tuple[Problem, ...]
-    is_mended: bool
-    is_out: bool
+    is_fixed: bool
+    is_skipped: bool
     is_changed: bool
     records: tuple[str, ...] = ()
     record: str = ""

@@ -128,7 +128,7 @@ class PageEntrance:
             session: PageSession | None = None
             try:
                 is_post = request.method == "POST"
-                self.access.check_place(request.headers, changes=is_post)
+                self.access.check_origin(request.headers, changes=is_post)
                 session = self._session(request)
                 if session is None:
                     return self._without_session(request)
@@ -184,7 +184,7 @@ class PageEntrance:
 
     def admit(self, response: Response, person: str) -> None:
         """Start a new session for the user."""
-        self.set_cookie(response, self.access.admit(person))
+        self.set_cookie(response, self.access.start_session(person))
 
     def set_cookie(self, response: Response, cookie: str) -> None:
         """Set the cookie of a session, which scripts cannot read and other sites do not send."""

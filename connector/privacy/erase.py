@@ -174,7 +174,7 @@ def erase_all(
         located = [find_person(settings, seed, is_listed=is_listed) for seed in seeds]
         held = [each for each in located if find_locations(settings, each).is_erasable]
         if held:
-            found, noted = erasing.begin(held)
+            found, noted = erasing.record(held)
             receipts.append(erasing.carry_out(noted))
         elif located:
             found = find_locations(settings, located[0])
@@ -183,7 +183,7 @@ def erase_all(
     )
 
 
-def release(settings: Settings, asked: str) -> int:
+def remove_suppression(settings: Settings, asked: str) -> int:
     """Remove an address or an id from the suppression list, with all that was listed with it.
 
     Returns the number of removed hashes. No data is restored, but the next response or row with the
@@ -205,7 +205,7 @@ class _ErasureRun:
         self._warehouse = Warehouse(settings.folder)
         self.erasures = Erasures(ledger)
 
-    def begin(self, located: Sequence[LocatedPerson]) -> tuple[PersonLocations, OpenErasure]:
+    def record(self, located: Sequence[LocatedPerson]) -> tuple[PersonLocations, OpenErasure]:
         """Record an erasure, with everything found before the first removal."""
         found = _join_locations(self._settings, located)
         if found.in_doubt:
@@ -227,7 +227,7 @@ class _ErasureRun:
         for person in noted.persons:
             clean_files(search_files(self._folder, person), person)
         self._publish()
-        in_lakehouse, waiting = self._forget(noted)
+        in_lakehouse, waiting = self._erase_in_lakehouse(noted)
         left = _join_locations(self._settings, map(LocatedPerson, noted.persons))
         found = noted.found
         receipt = Receipt(
@@ -284,7 +284,9 @@ class _ErasureRun:
                 # It was made when there were marts, and cannot be made again.
                 page.unlink()
 
-    def _forget(self, noted: OpenErasure) -> tuple[tuple[PersonPlace, ...], tuple[str, ...]]:
+    def _erase_in_lakehouse(
+        self, noted: OpenErasure
+    ) -> tuple[tuple[PersonPlace, ...], tuple[str, ...]]:
         """Remove the people from the lakehouse; return places, and reasons why it is incomplete."""
         rows: Counter[str] = Counter()
         is_known = any(each["file"] == LAKEHOUSE for each in noted.found["places"])

@@ -94,7 +94,7 @@ def find_person(settings: Settings, seed: Person, *, is_listed: bool = False) ->
 
 def find_named(settings: Settings, name: str) -> LocatedPerson:
     """Return all people with the name, as one person. Raises a `WarehouseError`."""
-    named = Person(names=frozenset((_plain(name),)))
+    named = Person(names=frozenset((_normalize_name(name),)))
     warehouse = Warehouse(settings.folder)
     if not warehouse.exists:
         return LocatedPerson(named)
@@ -146,7 +146,7 @@ def _shown(resource: str, record: Mapping[str, Any], group: DataSubject) -> Pers
 
 def _names(record: Mapping[str, Any], group: DataSubject) -> Iterable[str]:
     for parts in group.names:
-        if name := _plain(" ".join(_text(record.get(each)) for each in parts)):
+        if name := _normalize_name(" ".join(_text(record.get(each)) for each in parts)):
             yield name
 
 
@@ -164,7 +164,7 @@ def _id(record: Mapping[str, Any]) -> str:
     return normalize("id", _text(record.get("id")))
 
 
-def _plain(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return " ".join(name.lower().split())
 
 

@@ -21,7 +21,7 @@ from connector.publishing.lakehouse_erasure import LakehouseMatches, find_in_lak
 from connector.settings.model import Settings
 from connector.spreadsheet.persons import rows_about
 from connector.warehouse.duckdb_file import open_file
-from connector.warehouse.persons import PersonRows, every_version, known_rows, remove_person
+from connector.warehouse.persons import PersonRows, all_versions, count_person_rows, remove_person
 from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE, Warehouse
 
 LAKEHOUSE = "lakehouse"
@@ -62,7 +62,7 @@ def find_locations(settings: Settings, located: LocatedPerson) -> PersonLocation
         *_count_by_place(WORK_FILE, work.rows),
         *_count_by_place(LEDGER_FILE, +journal.counts),
         *_count_by_place(
-            PUBLISHED_FILE, known_rows(published, person) if published.exists() else {}
+            PUBLISHED_FILE, count_person_rows(published, person) if published.exists() else {}
         ),
         *files.places(folder),
         *_count_by_place(LAKEHOUSE, dict(sorted(lakehouse.rows.items()))),
@@ -154,7 +154,7 @@ def _every_record(settings: Settings) -> Iterable[tuple[str, dict[str, object]]]
     if warehouse.exists:
         warehouse.prepare()
         with open_file(warehouse.work) as connection:
-            yield from every_version(connection)
+            yield from all_versions(connection)
     with Ledger(settings.folder) as ledger, ledger.reading() as journal:
         yield from journal_contents(journal)
 

@@ -90,7 +90,7 @@ class PersonLocations:
         )
 
     @property
-    def is_nothing(self) -> bool:
+    def is_empty(self) -> bool:
         """Return True if there is no data about the person."""
         return not (self.places or self.by_hand or self.mentions)
 
@@ -102,7 +102,7 @@ class PersonLocations:
     def as_json(self) -> dict[str, Any]:
         """Return the locations as `--json` prints them."""
         return {
-            "found": not self.is_nothing,
+            "found": not self.is_empty,
             "records": [asdict(each) for each in self.records],
             "places": [asdict(each) for each in self.places],
             "batches": list(self.batches),

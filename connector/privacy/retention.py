@@ -79,7 +79,7 @@ def read_rules(written: Mapping[str, str], origin: str) -> tuple[RetentionRule, 
     """Return the rules in the API's order. Raises `SettingsError` or `UnknownName`."""
     peopled = [e.name for e in CATALOG.values() if any(group.ids for group in e.subjects)]
     for name in written:
-        _one_of(f"resource with people in it, of retention in {origin}", name, peopled)
+        _check_allowed(f"resource with people in it, of retention in {origin}", name, peopled)
     return tuple(_read(name, written[name], origin) for name in CATALOG if name in written)
 
 
@@ -88,10 +88,10 @@ def _read(resource: str, text: str, origin: str) -> RetentionRule:
     if found is None:
         raise _refused(resource, text, origin, f"a rule {_FORM}")
     number, of = int(found["number"]), f"of retention.{resource} ({origin})"
-    unit = _one_of(f"unit {of}", found["unit"], UNITS)
+    unit = _check_allowed(f"unit {of}", found["unit"], UNITS)
     if not 0 < number <= _NUMBER_MAX:
         raise _refused(resource, text, origin, f"a number of {unit} from 1 to {_NUMBER_MAX}")
-    moment = _one_of(f"moment {of}", found["field"], _moments(CATALOG[resource]))
+    moment = _check_allowed(f"moment {of}", found["field"], _moments(CATALOG[resource]))
     choices = {e.name: e.values for e in CATALOG[resource].fields.values() if e.values}
     conditions = []
     written = found["conditions"]
@@ -99,15 +99,17 @@ def _read(resource: str, text: str, origin: str) -> RetentionRule:
         condition = _CONDITION.fullmatch(part)
         if condition is None:
             raise _refused(resource, text, origin, "conditions such as 'status in on_hold'")
-        name = _one_of(f"choice {of}", condition["field"], choices)
+        name = _check_allowed(f"choice {of}", condition["field"], choices)
         values = tuple(each.strip() for each in condition["values"].split(","))
         for value in values:
-            _one_of(f"value of {name} in retention.{resource} ({origin})", value, choices[name])
+            _check_allowed(
+                f"value of {name} in retention.{resource} ({origin})", value, choices[name]
+            )
         conditions.append((name, values))
     return RetentionRule(resource, number, unit, moment, tuple(conditions))
 
 
-def _one_of(what: str, received: str, allowed: Collection[str]) -> str:
+def _check_allowed(what: str, received: str, allowed: Collection[str]) -> str:
     if received not in allowed:
         raise UnknownName(what, received, allowed)
     return received

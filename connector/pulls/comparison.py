@@ -159,15 +159,15 @@ class PullCost:
 
 def estimate_pull_cost(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
     """Estimate the cost of a pull of the stream. Sends a few requests."""
-    return (yield from with_checked_totals(_price(resource, bookmark), bookmark))
+    return (yield from with_checked_totals(_estimate(resource, bookmark), bookmark))
 
 
-def _price(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
+def _estimate(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
     if not resource.sortable or not bookmark.is_sorted:
-        return (yield from _price_whole(resource, bookmark))
+        return (yield from _estimate_whole_read(resource, bookmark))
     if bookmark.proven_at is None:
-        return (yield from _price_first(resource, bookmark))
-    return (yield from _RankSearch(resource, bookmark).search_and_price())
+        return (yield from _estimate_first_load(resource, bookmark))
+    return (yield from _RankSearch(resource, bookmark).estimate())
 
 
 def read_listed_ids(resource: Declaration) -> Steps[tuple[str, ...]]:
@@ -183,7 +183,7 @@ def read_listed_ids(resource: Declaration) -> Steps[tuple[str, ...]]:
     return tuple(ids)
 
 
-def _price_first(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
+def _estimate_first_load(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
     """Estimate a first load: two sweeps over the list, every detail, and a scan."""
     page = yield from ListPage(1, "created_at", "asc")
     live = yield from CountLive()
@@ -201,7 +201,7 @@ def _price_first(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
     return PullCost(page.total, unlisted, 0, queued, lists, details, is_first=True)
 
 
-def _price_whole(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
+def _estimate_whole_read(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
     """Estimate a list that is read whole: its pages, and the details that a pull would read."""
     wanted: set[str] = set()
 
@@ -234,7 +234,7 @@ class _RankSearch:
         self._unknown = 0
         self._seen = 0
 
-    def search_and_price(self) -> Steps[PullCost]:
+    def estimate(self) -> Steps[PullCost]:
         """Search and estimate the requests of the pull."""
         first = yield from self._page(1)
         self._future = future_of(first.dated_at, self._bookmark)
@@ -281,11 +281,11 @@ class _RankSearch:
         start = predicted_boundary(rows, self._floor, self._future)
         return (
             yield from first_clean(
-                start, lambda rank: self._verdict_at(first, rank), lambda: first.total
+                start, lambda rank: self._dirtiness_at(first, rank), lambda: first.total
             )
         )
 
-    def _verdict_at(self, first: Page[Resource], rank: int) -> Steps[Dirtiness]:
+    def _dirtiness_at(self, first: Page[Resource], rank: int) -> Steps[Dirtiness]:
         """Return whether the record of that rank changed, by its page and detail."""
         if rank >= first.total:
             return "end"
@@ -293,12 +293,12 @@ class _RankSearch:
         index = rank % first.per_page
         if index >= len(page.items):
             return "end"
-        updated_at = yield from self._dated(page.items[index])
+        updated_at = yield from self._updated_at(page.items[index])
         if updated_at is None or updated_at > self._future:
             return "odd"
         return "dirty" if updated_at > self._floor else "clean"
 
-    def _dated(self, item: Resource) -> Steps[datetime | None]:
+    def _updated_at(self, item: Resource) -> Steps[datetime | None]:
         """Return the `updated_at` of a record. An unreadable record counts as changed now."""
         if self._lists_cursor:
             return item.updated_at

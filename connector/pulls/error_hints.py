@@ -45,7 +45,7 @@ def explain(what: ConnectorError | ResourceRun) -> str:
     if isinstance(what, ConnectorError):
         happened, action = str(what), what.action
     else:
-        happened, action = what.message or f"{what.resource} is not verified", action_of(what)
+        happened, action = what.message or f"{what.resource} is not verified", next_action(what)
     return f"{happened.rstrip().removesuffix('.')}. {action}"
 
 
@@ -54,7 +54,7 @@ def explain_together(resources: Sequence[ResourceRun]) -> Iterator[str]:
     groups: dict[tuple[str, str], list[ResourceRun]] = {}
     for each in resources:
         cause = each.error_code or each.resource
-        groups.setdefault((cause, action_of(each)), []).append(each)
+        groups.setdefault((cause, next_action(each)), []).append(each)
     for same in groups.values():
         names = ", ".join(each.resource for each in same)
         outcomes = ", ".join(dict.fromkeys(each.outcome for each in same))
@@ -99,7 +99,7 @@ def can_retry(done: ResourceRun) -> bool:
     return issubclass(_error_classes().get(done.error_code or "", ConnectorError), TryAgain)
 
 
-def action_of(what: ResourceRun | str | None) -> str:
+def next_action(what: ResourceRun | str | None) -> str:
     """Return the next action for a resource that has problems, or for an error code."""
     if not isinstance(what, ResourceRun):
         return _error_classes().get(what or "", ConnectorError).action

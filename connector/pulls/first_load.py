@@ -150,7 +150,7 @@ def second_sweep(
         live = yield from CountLive()
         # A tie may hide a record from every window while another is deleted, so that the count
         # agrees. But then fewer records were seen than existed at some time during the round.
-        seen = len(done.seen) + (yield from _count_unlisted_live(done))
+        seen = len(done.seen_hashes) + (yield from _count_unlisted_live(done))
         if live >= done.count and seen >= done.population:
             doubt = None
             break
@@ -176,7 +176,7 @@ def _sweep_until_complete(done: VerificationRound, sweeps_max: int) -> Steps[int
     """
 
     def land(page: Page[Resource]) -> Steps[int]:
-        done.note(page)
+        done.add_page(page)
         done.add_listed(page.items, (yield from read_landed_rows(page.items)))
         yield from Commit(items=page.items)
         return done.bookmark.total_offset or 0
@@ -191,7 +191,9 @@ def _sweep_until_complete(done: VerificationRound, sweeps_max: int) -> Steps[int
 def _count_unlisted_live(done: VerificationRound) -> Steps[int]:
     """Return the number of live records that no window listed."""
     absent = tuple(
-        id for id, why in done.suspects.items() if why == "absent" and hash(id) not in done.seen
+        id
+        for id, why in done.suspects.items()
+        if why == "absent" and hash(id) not in done.seen_hashes
     )
     known = yield from LandedRows(absent)
     return sum(not each.is_deleted and not each.is_queued for each in known.values())
@@ -243,7 +245,7 @@ def read_whole(
         guard.drop_listed(listed)
     yield from commit_tombstones(guard)
     is_whole &= guard.refused is None
-    if guard.hold is not None:
+    if guard.reason_to_hold is not None:
         # An empty list is accepted if each loaded record was read and is deleted.
         is_whole &= (yield from CountLive()) == 0
     proven_at = bookmark.proven_at

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from connector.catalog.resource import Declaration
 from connector.errors_api import NotFound
 from connector.pulls.deletion_guard import MassDeletionGuard, Refusal
-from connector.pulls.detail_queue import commit_few_tombstones, read_and_judge, read_queue
+from connector.pulls.detail_queue import commit_few_tombstones, read_and_compare, read_queue
 from connector.pulls.first_load import (
     TOO_FEW,
     SweepResult,
@@ -158,7 +158,7 @@ def read_ids(bookmark: Bookmark, ids: tuple[str, ...]) -> Steps[PullResult]:
     """Read only these records. A deleted record becomes a tombstone immediately."""
     live, unread = (yield from CountLive()), dict[str, Unread]()
     guard = MassDeletionGuard(live, bookmark.listed, accepts=True)
-    yield from read_and_judge(ids, bookmark, guard, unread=unread)
+    yield from read_and_compare(ids, bookmark, guard, unread=unread)
     known = yield from LandedRows(ids)
     absent = [id for id in ids if id not in known and id not in unread]
     gone = sorted(id for id, row in known.items() if row.is_deleted and id not in unread)
@@ -221,11 +221,11 @@ def _scan(
         doubt = doubt or found
     else:
         yield from Commit(enqueue=walked.suspects)
-        bookmark = yield from read_and_judge(walked.suspects, bookmark, guard)
+        bookmark = yield from read_and_compare(walked.suspects, bookmark, guard)
         if guard.refused is None:
             bookmark, found = yield from _audit(walked, bookmark, guard)
             doubt = doubt or found
-    is_confirmed = guard.refused is None and guard.hold is not None
+    is_confirmed = guard.refused is None and guard.reason_to_hold is not None
     if is_confirmed and (yield from CountLive()) == 0:
         # Each loaded record was read and is deleted, so the empty list is accepted.
         walked = yield from IncrementalScan(resource, bookmark, MassDeletionGuard(0, 0)).run()
@@ -256,7 +256,7 @@ def _audit(
     yield from SpendFor("sweep")
     search = DeletionSearch(total, walked.per_page, bookmark, guard)
     absent = yield from search.run()
-    bookmark = yield from read_and_judge(absent, search.bookmark, guard, is_absent=True)
+    bookmark = yield from read_and_compare(absent, search.bookmark, guard, is_absent=True)
     if not search.is_sorted:
         bookmark = replace(bookmark, is_sorted=False)
         yield from Commit(bookmark=bookmark)
@@ -283,7 +283,7 @@ def _compare_all_pages(
     offset is stored.
     """
     done = yield from read_windows(replace(bookmark, scrubbed_to=None), guard)
-    bookmark = yield from read_and_judge(done.suspects, done.bookmark, guard, is_absent=True)
+    bookmark = yield from read_and_compare(done.suspects, done.bookmark, guard, is_absent=True)
     yield from read_queue(guard)
     yield from commit_few_tombstones(guard)
     live = yield from CountLive()

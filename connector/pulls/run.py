@@ -56,7 +56,7 @@ from connector.warehouse.runs import ResourceRun
 from connector.warehouse.state import (
     ResourceState,
     UnreadRecord,
-    present_events,
+    current_events,
     read_status,
     read_unread,
 )
@@ -164,7 +164,7 @@ class _PullRun:
         self._scrubs = _split_by_size(
             self._options.verification_requests, {n: states[n].live for n in names}
         )
-        for name in _most_in_need_first(names, states):
+        for name in _least_recently_verified_first(names, states):
             context.watch(Progress(name))
             self._before = replace(tally)
             if fatal is None:
@@ -179,7 +179,7 @@ class _PullRun:
                     name, None, "not_started", None, ResourceTally()
                 )
             context.watch(Progress(name, requests=done[name].requests, ended=done[name]))
-        month = await self._settle_requests()
+        month = await self._store_request_counts()
         outcome = self._outcome(done, fatal)
         outcome, fatal = await self._end(outcome, fatal or (first if outcome == "failed" else None))
         published, unpublished = await self._publish_if_changed(outcome)
@@ -220,7 +220,7 @@ class _PullRun:
         except ConnectorError as error:
             return None, error
 
-    async def _settle_requests(self) -> MonthUse | None:
+    async def _store_request_counts(self) -> MonthUse | None:
         """Store the number of requests sent and copy it for analysts; None if that failed."""
         lease = self._context.lease
         try:
@@ -280,12 +280,14 @@ class _PullRun:
                 tally.total = 0
             for stream in streams:
                 if not self._ids:
-                    tally.add(await self._pull_child_stream(stream, tally, shares[stream.name]))
+                    tally.add_result(
+                        await self._pull_child_stream(stream, tally, shares[stream.name])
+                    )
             if self._ids:
                 await self._pull_ids(name, streams, tally)
             else:
                 for stream in await self._context.streams_of_deleted_parents(declaration(name)):
-                    tally.add(await self._mark_stream_deleted(stream, tally))
+                    tally.add_result(await self._mark_stream_deleted(stream, tally))
         except ConnectorError as raised:
             error = self._as_broken_answer(raised)
             outcome = _outcome_of_error(error)
@@ -358,7 +360,7 @@ class _PullRun:
             if ids:
                 steps = resource_pull.read_ids(await self._context.bookmark(stream), ids)
                 pulled = await PullExecutor(self._context, stream, tally).run(steps)
-                tally.add(pulled)
+                tally.add_result(pulled)
                 if pulled.reason is not None and pulled.reason != resource_pull.ONLY_THESE:
                     reasons.append(pulled.reason)
         if unknown:
@@ -413,12 +415,12 @@ class _PullRun:
             if outcome == "done" and not self._ids:
                 unread = await asyncio.to_thread(self._warehouse.read, read_unread, name)
                 done = _with_outcome(done, unread, is_proven=tally.is_proven)
-                done = await self._without_proof_if_counts_differ(done)
+                done = await self._check_counts(done)
             elif outcome == "done" and tally.reason != resource_pull.ONLY_THESE:
                 done = replace(done, outcome="partial")
             run_id = self._context.run.run_id
             done = await asyncio.to_thread(self._warehouse.write, runs.end_resource, run_id, done)
-            events = await asyncio.to_thread(self._warehouse.read, present_events, name, run_id)
+            events = await asyncio.to_thread(self._warehouse.read, current_events, name, run_id)
             self._anomalies[name] = tuple(each for each in events if each.kind not in QUIET_KINDS)
         except WarehouseError:
             if error is None:
@@ -429,7 +431,7 @@ class _PullRun:
         """Return the state of a resource, without its last run."""
         return await asyncio.to_thread(self._warehouse.read, read_status, name, tells_last=False)
 
-    async def _without_proof_if_counts_differ(self, done: ResourceRun) -> ResourceRun:
+    async def _check_counts(self, done: ResourceRun) -> ResourceRun:
         """Mark the resource as not verified if the counts differ for the second time in a row.
 
         The first time, a record may have been created or deleted while the lists were read.
@@ -497,7 +499,7 @@ def _with_outcome(
     return replace(done, outcome="partial", message=message, error_code=code)
 
 
-def _most_in_need_first(
+def _least_recently_verified_first(
     names: tuple[str, ...], states: Mapping[str, ResourceState]
 ) -> tuple[str, ...]:
     """Return the names, least recently verified first, and parents before children.

@@ -87,7 +87,7 @@ class _KnownTotal:
         most = expected * GROWTH_FACTOR + (GROWTH_MIN if self.is_loaded else FIRST_MAX)
         return total > most
 
-    def note(self, command: ListPage, page: Page[Resource]) -> None:
+    def remember(self, command: ListPage, page: Page[Resource]) -> None:
         """Remember a page. Raises `UnreadableAnswer` if another page number shows the same
         records.
         """
@@ -106,7 +106,7 @@ def _page(command: ListPage, known: _KnownTotal) -> Steps[Page[Resource]]:
     totals: list[int] = []
     for _ in range(ANSWERS_MAX):
         page = yield from command
-        known.note(command, page)
+        known.remember(command, page)
         if not known.contradicts(page):
             return page
         if any(abs(page.total - total) <= GONE_MIN for total in totals):

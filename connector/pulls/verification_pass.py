@@ -16,7 +16,7 @@ from functools import partial
 from connector.catalog.page import PER_PAGE_MAX, Page
 from connector.catalog.resource import Resource
 from connector.pulls.deletion_guard import MassDeletionGuard
-from connector.pulls.detail_queue import read_and_judge
+from connector.pulls.detail_queue import read_and_compare
 from connector.pulls.listing import PageBatch, ids_of, is_ascending, list_page, read_landed_rows
 from connector.warehouse.bookmark import Bookmark, with_clock_change, with_measured_total
 from connector.warehouse.pull_commands import (
@@ -46,10 +46,10 @@ class VerificationRound:
         recognised: Number of listed records that are loaded.
         total: Total of the last window.
         count: Number of records by the last window.
-        most: Largest total.
-        seen: Listed ids, as hashes to save memory.
-        born: Hashes in `seen` that may have become visible since the first window.
-        opening: First window.
+        largest_total: Largest total.
+        seen_hashes: Listed ids, as hashes to save memory.
+        maybe_new: Hashes in `seen_hashes` that may have become visible since the first window.
+        first_page: First window.
         is_steady: True if all windows had the same total.
         is_over: True if the last window of the list was read.
         ends_full: True if the last window was full and no newer record was found after it.
@@ -62,18 +62,18 @@ class VerificationRound:
     recognised: int = 0
     total: int = 0
     count: int = 0
-    most: int = 0
-    seen: set[int] = field(default_factory=set)
-    born: set[int] = field(default_factory=set)
-    opening: Page[Resource] | None = None
+    largest_total: int = 0
+    seen_hashes: set[int] = field(default_factory=set)
+    maybe_new: set[int] = field(default_factory=set)
+    first_page: Page[Resource] | None = None
     is_steady: bool = True
     is_over: bool = False
     ends_full: bool = False
     # Windows read since the verified time of the bookmark that are still to be compared.
-    union: list[Page[Resource]] = field(default_factory=list)
+    pending_pages: list[Page[Resource]] = field(default_factory=list)
     batch: PageBatch = field(default_factory=PageBatch)
 
-    def note(self, page: Page[Resource]) -> bool:
+    def add_page(self, page: Page[Resource]) -> bool:
         """Store a page's total and count. Returns True if the list has shrunk since the last
         page.
         """
@@ -82,19 +82,19 @@ class VerificationRound:
         self.is_steady &= not has_before or page.total == self.total
         self.requests += 1
         self.total, self.count = page.total, page.count
-        self.most = max(self.most, page.total)
-        self.opening = self.opening or page
+        self.largest_total = max(self.largest_total, page.total)
+        self.first_page = self.first_page or page
         self.bookmark = with_measured_total(page, self.bookmark)
         return has_shrunk
 
     def add_listed(self, items: tuple[Resource, ...], known: Mapping[str, LandedRow]) -> None:
         """Store the ids of a page that is about to be loaded; `known` were loaded before."""
-        assert self.opening is not None
+        assert self.first_page is not None
         lateness = timedelta(seconds=self.bookmark.lateness_seconds)
-        since = self.opening.dated_at - lateness
-        self.seen.update(hash(item.id) for item in items)
+        since = self.first_page.dated_at - lateness
+        self.seen_hashes.update(hash(item.id) for item in items)
         new = (item for item in items if item.id not in known)
-        self.born.update(hash(each.id) for each in new if each.created_at > since)
+        self.maybe_new.update(hash(each.id) for each in new if each.created_at > since)
 
     @property
     def population(self) -> int:
@@ -102,13 +102,15 @@ class VerificationRound:
 
         A record created since the first window hides a deleted record in the totals.
         """
-        assert self.opening is not None
-        most = max(self.most, self.opening.total + len(self.born))
+        assert self.first_page is not None
+        most = max(self.largest_total, self.first_page.total + len(self.maybe_new))
         return self.count - self.total + most
 
     def offset(self, live: int) -> int | None:
         """Return the excess of live rows over the total; None if it is not certain."""
-        is_whole = len(self.seen) == self.count == live or (self.ends_full and live == self.total)
+        is_whole = len(self.seen_hashes) == self.count == live or (
+            self.ends_full and live == self.total
+        )
         return live - self.total if self.is_over and self.is_steady and is_whole else None
 
 
@@ -122,10 +124,12 @@ def run_verification_pass(
         done = yield from read_windows(bookmark, guard, windows=windows)
         bookmark, left = done.bookmark, left - done.requests
         suspects = tuple(done.suspects)[: max(0, left)]
-        bookmark = yield from read_and_judge(suspects, bookmark, guard, is_absent=True)
+        bookmark = yield from read_and_compare(suspects, bookmark, guard, is_absent=True)
         left -= len(suspects)
     if left > 0:
-        bookmark = yield from read_and_judge((yield from LeastRecentlyRead(left)), bookmark, guard)
+        bookmark = yield from read_and_compare(
+            (yield from LeastRecentlyRead(left)), bookmark, guard
+        )
     return bookmark
 
 
@@ -158,7 +162,7 @@ def read_windows(
         if windows is not None and done.requests >= windows:
             break
         page = yield from list_page(number, "created_at", "asc", compare)
-        has_shrunk = done.note(page)
+        has_shrunk = done.add_page(page)
         if done.requests == 1 and page.per_page != PER_PAGE_MAX:
             assumed, (number, offset) = (
                 number,
@@ -175,10 +179,10 @@ def read_windows(
             # A record before this page was deleted, so the first record here moved to the page
             # before.
             yield from compare()
-            number, done.union = number - 1, []
+            number, done.pending_pages = number - 1, []
             continue
         offset, is_strict = 0, False
-        done.union.append(page)
+        done.pending_pages.append(page)
         done.batch.pages.append(page)
         done.is_over = page.ends_list(done.bookmark.total_offset or 0)
         if done.is_over or done.batch.is_full:
@@ -205,7 +209,7 @@ def _check_after_last_page(last: Page[Resource], done: VerificationRound) -> Ste
     done.ends_full = len(known) == len(page.items)
     if len(beyond) < len(page.items):
         # It overlaps with the last page, so there is no gap.
-        done.count += len(beyond - done.seen)
+        done.count += len(beyond - done.seen_hashes)
         done.add_listed(tuple(item for item in page.items if item.created_at > end), known)
     done.bookmark = with_clock_change(page, done.bookmark)
     yield from Commit(items=page.items, bookmark=done.bookmark)
@@ -236,7 +240,7 @@ def _compare_windows(
     page, items = done.batch.pages[-1], done.batch.items
     last = None if done.is_over else page.items[-1].created_at
     landed = yield from CreatedBetween(done.bookmark.scrubbed_to, last)
-    listed = {id for each in done.union for id in ids_of(each.items)}
+    listed = {id for each in done.pending_pages for id in ids_of(each.items)}
     guard.drop_listed(listed)
     absent = landed - listed - done.suspects.keys()
     known = yield from read_landed_rows(items)
@@ -264,11 +268,11 @@ def _advance(
     """Move the verified time to the end of the page, or before a tie that crosses the end."""
     if last is None:
         # The round is over, and the next one starts at the first page.
-        done.bookmark, done.union = replace(done.bookmark, scrubbed_to=None), []
+        done.bookmark, done.pending_pages = replace(done.bookmark, scrubbed_to=None), []
         return
     tied = yield from CreatedBetween(last - _TICK, last + _TICK)
     earlier = [item.created_at for item in page.items if item.created_at < last]
     if tied <= listed:
-        done.bookmark, done.union = replace(done.bookmark, scrubbed_to=last), []
+        done.bookmark, done.pending_pages = replace(done.bookmark, scrubbed_to=last), []
     elif earlier:
-        done.bookmark, done.union = replace(done.bookmark, scrubbed_to=max(earlier)), [page]
+        done.bookmark, done.pending_pages = replace(done.bookmark, scrubbed_to=max(earlier)), [page]

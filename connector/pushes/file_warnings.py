@@ -50,7 +50,7 @@ def warning_questions(
             f" {', '.join(covered)}",
             "Unmerge the cells and fill in the others, or accept with --accept-warnings.",
         )
-    if (second := table.left_out.second) is not None:
+    if (second := table.left_out.second_table_row) is not None:
         yield FileQuestion(
             "second_table",
             f"another table seems to begin at row {second}, which is not imported",
@@ -154,7 +154,7 @@ def save_match(
 
     Raises a `WarehouseError`.
     """
-    is_decided = any(each.how == "given" for each in columns.columns)
+    is_decided = any(each.match_kind == "given" for each in columns.columns)
     if is_decided or columns.ignored or columns.constants:
         path = _map_path(folder, columns.resource, headings)
         make_folder(path.parent)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from connector.extras import extra_missing
-from connector.report.figure import Chart, count
+from connector.report.figure import Chart, format_count
 from connector.report.published import printable
 
 # -- Drawing ---------------------------------------------------------------------------------------
@@ -125,7 +125,7 @@ _ROWS_TOLD = 12
 Rows = Sequence[Mapping[str, Any]]
 
 
-def bars(
+def bar_chart(
     rows: Rows,
     label: str,
     value: str,
@@ -148,14 +148,14 @@ def bars(
         room: Maximum width of labels, in pixels.
         height: Height of all bars, in pixels, as far as possible.
     """
-    texts = [printable(text(row)) if text else count(row[value]) for row in rows]
+    texts = [printable(text(row)) if text else format_count(row[value]) for row in rows]
     top = most or max((float(row[value]) for row in rows), default=0) or 1
-    y = _category(rows, label, room=room)
+    y = _category_axis(rows, label, room=room)
     across = WIDTH - y["axis"]["minExtent"] - 2 * _PADDING
-    beside = max((_width(each) for each in texts), default=0) + 2 * _GAP
+    beside = max((_text_width(each) for each in texts), default=0) + 2 * _GAP
     scale = {"domain": [0, top * across / (across - beside)], "nice": False}
     x = {"field": "value", "type": "quantitative"}
-    labels = distinct([printable(str(row[label])) for row in rows], room)
+    labels = distinct_labels([printable(str(row[label])) for row in rows], room)
     usual = _STEP_DOUBLED if any(len(lines) > 1 for lines in labels) else _STEP
     step = max(_STEP_MIN, min(_STEP, height / max(1, len(rows)))) if height else usual
     bar = {"type": "bar", "color": variable("first"), "height": step * 0.6}
@@ -168,12 +168,12 @@ def bars(
         {"place": place, "value": float(row[value]), "text": texts[place]}
         for place, row in enumerate(rows)
     ]
-    told = _told(f"{row[label]} {texts[place]}" for place, row in enumerate(rows))
+    told = _join_limited(f"{row[label]} {texts[place]}" for place, row in enumerate(rows))
     body = {"height": {"step": step}, "encoding": {"y": y}, "layer": layers}
     return _chart(values, body, f"Bar chart of {unit}: {told}")
 
 
-def stacked(
+def stacked_bar_chart(
     rows: Rows, label: str, parts: Mapping[str, str], *, unit: str, is_upright: bool = False
 ) -> Chart:
     """Return stacked bars: a color for each column, and its word in the legend.
@@ -192,10 +192,10 @@ def stacked(
     colours = [variable(SERIES[list(parts).index(column)]) for column in shown]
     scale = {"domain": list(shown.values()), "range": colours}
     most = max((sum(row[column] or 0 for column in shown) for row in rows), default=0)
-    measure = {**_measure(unit, most), "stack": "zero"}
-    category = _category(rows, label, is_upright=is_upright)
+    measure = {**_value_axis(unit, most), "stack": "zero"}
+    category = _category_axis(rows, label, is_upright=is_upright)
     mark = {"type": "bar", "stroke": variable("card"), "strokeWidth": 1}
-    told = _told(
+    told = _join_limited(
         f"{row[label]} " + ", ".join(f"{row[c] or 0:,.0f} {word}" for c, word in shown.items())
         for row in rows
     )
@@ -213,7 +213,7 @@ def stacked(
     return _chart(values, body, f"Stacked bar chart of {unit}: {told}", legend)
 
 
-def uprights(
+def column_chart(
     rows: Rows,
     label: str,
     value: str,
@@ -227,8 +227,8 @@ def uprights(
 
     If only some indexes are `foremost`, the other bars are pale.
     """
-    x = {**_category(rows, label, is_upright=True), "title": across}
-    y = _measure(unit, max((row[value] for row in rows), default=0))
+    x = {**_category_axis(rows, label, is_upright=True), "title": across}
+    y = _value_axis(unit, max((row[value] for row in rows), default=0))
     encoding: dict[str, Any] = {"x": x, "y": y}
     if foremost is not None:
         pale = {"test": f"indexof({list(foremost)}, datum.place) < 0", "value": variable("third")}
@@ -239,12 +239,12 @@ def uprights(
         }
     mark = {"type": "bar", "color": variable("first")}
     values = [{"place": place, "value": float(row[value])} for place, row in enumerate(rows)]
-    told = _told(f"{row[label]} {row[value]:,.0f}" for row in rows)
+    told = _join_limited(f"{row[label]} {row[value]:,.0f}" for row in rows)
     body = {"height": height, "mark": mark, "encoding": encoding}
     return _chart(values, body, f"Bar chart of {unit} by {across}: {told}")
 
 
-def ranges(rows: Rows, label: str, *, unit: str) -> Chart:
+def range_chart(rows: Rows, label: str, *, unit: str) -> Chart:
     """Return distributions of rows with p10_days to p90_days, and of current waiting times.
 
     A line extends from the 10th to the 90th percentile, a thick line from the 25th to the 75th, and
@@ -294,7 +294,7 @@ def ranges(rows: Rows, label: str, *, unit: str) -> Chart:
             if row[waiting] > top:
                 waits["beyond"] = f"{row[waiting]:,.0f} days"
         values.append({"place": place, **known, **waits})
-    told = _told(
+    told = _join_limited(
         f"{row[label]} median {_days(row[p50])}, those still there {_days(row[waiting])}"
         for row in rows
     )
@@ -306,7 +306,7 @@ def ranges(rows: Rows, label: str, *, unit: str) -> Chart:
     }
     drawn = {name for each in values for name in each}
     legend = tuple((variable(c), word) for name, (c, word) in parts.items() if name in drawn)
-    encoding = {"y": _category(rows, label)}
+    encoding = {"y": _category_axis(rows, label)}
     body = {"height": {"step": _STEP}, "encoding": encoding, "layer": layers}
     return _chart(values, body, f"Ranges of {unit} in days: {told}", legend)
 
@@ -315,12 +315,12 @@ def _days(value: float | None) -> str:
     return "not known" if value is None else f"{value:,.1f}"
 
 
-def _category(
+def _category_axis(
     rows: Rows, label: str, *, is_upright: bool = False, room: float = _LABEL_MAX
 ) -> dict[str, Any]:
     """Return the axis of the rows, by index, because two rows may have the same label."""
     texts = [printable(str(row[label])) for row in rows]
-    labels = [[text] for text in texts] if is_upright else distinct(texts, room)
+    labels = [[text] for text in texts] if is_upright else distinct_labels(texts, room)
     axis: dict[str, Any] = {
         "grid": False,
         "domain": is_upright,
@@ -333,7 +333,7 @@ def _category(
         lines = list(itertools.chain.from_iterable(labels))
         doubled = [place for place, each in enumerate(labels) if len(each) > 1]
         higher = {"test": f"indexof({doubled}, datum.value) >= 0", "value": -_LINE / 2}
-        axis |= {"minExtent": max(map(_width, lines), default=0) + 8, "labelLineHeight": _LINE}
+        axis |= {"minExtent": max(map(_text_width, lines), default=0) + 8, "labelLineHeight": _LINE}
         axis["labelOffset"] = {"condition": higher, "value": 0}
     scale = {"domain": list(range(len(rows)))}
     return {"field": "place", "type": "ordinal", "scale": scale, "title": None, "axis": axis}
@@ -343,7 +343,7 @@ _SHORT_FROM = 10_000
 """Number above which axes have short labels."""
 
 
-def _measure(unit: str, most: float) -> dict[str, Any]:
+def _value_axis(unit: str, most: float) -> dict[str, Any]:
     """Return the axis of counts and amounts: whole numbers, and short ones (20k) from 10,000."""
     axis = {
         "format": ",d" if most < _SHORT_FROM else "~s",
@@ -355,7 +355,7 @@ def _measure(unit: str, most: float) -> dict[str, Any]:
     return {"field": "value", "type": "quantitative", "title": unit, "axis": axis}
 
 
-def _width(text: str) -> float:
+def _text_width(text: str) -> float:
     """Return the width of the text in pixels, in the widest font that a reader may have.
 
     The drawing library measures with its own font and would cut off text in a wider one.
@@ -369,34 +369,34 @@ def _letter(letter: str) -> float:
     return 10.0 if letter.isupper() else 8.0
 
 
-def distinct(texts: Sequence[str], room: float) -> list[list[str]]:
+def distinct_labels(texts: Sequence[str], room: float) -> list[list[str]]:
     """Return the lines of the labels; equal labels are numbered."""
     found: list[list[str]] = []
     for text in texts:
-        numbered = (lines(f"{text} ({number})", room) for number in itertools.count(2))
-        shown = itertools.chain([lines(text, room)], numbered)
+        numbered = (split_label(f"{text} ({number})", room) for number in itertools.count(2))
+        shown = itertools.chain([split_label(text, room)], numbered)
         found.append(next(each for each in shown if each not in found))
     return found
 
 
-def lines(text: str, room: float) -> list[str]:
+def split_label(text: str, room: float) -> list[str]:
     """Return the label on one or two lines; the table contains the whole label.
 
     It is cut in the middle, because names with the same beginning have different ends.
     """
-    if _width(text) <= room:
+    if _text_width(text) <= room:
         return [text]
     first = text
-    while _width(first) > room:
+    while _text_width(first) > room:
         first = first[:-1].rpartition(" ")[0] or first[:-1]
     rest = text[len(first) :].strip()
     cut = rest
-    while _width(cut) > room - (_letter("…") if cut != rest else 0):
+    while _text_width(cut) > room - (_letter("…") if cut != rest else 0):
         cut = cut.partition(" ")[2] or cut[1:]
     return [first, cut if cut == rest else f"…{cut.lstrip()}"]
 
 
-def _told(parts: Iterable[str]) -> str:
+def _join_limited(parts: Iterable[str]) -> str:
     told = list(parts)
     more = f"; and {len(told) - _ROWS_TOLD} more" if len(told) > _ROWS_TOLD else ""
     return "; ".join(told[:_ROWS_TOLD]) + more + "."

@@ -22,13 +22,20 @@ from connector.atomic_files import replacing
 from connector.log import neutralise
 from connector.report.agency import CONTENT, FEES, PEOPLE
 from connector.report.charts import PALETTE, draw
-from connector.report.figure import Figure, FigureAnswer, capitalize, day, describe_age, moment
+from connector.report.figure import (
+    Figure,
+    FigureResult,
+    capitalize,
+    describe_age,
+    format_day,
+    format_timestamp,
+)
 from connector.report.front import FigureValue, FrontPage, KeyFigure, make_front
 from connector.report.mirror import MIRROR, file_summary
 from connector.report.period import PERIOD_DEFAULT, ReportPeriod
 from connector.report.pipeline import CANDIDATES, JOBS, TIME
 from connector.report.published import PartMissing, PublishedFile, open_published
-from connector.warehouse.duckdb_file import naming_errors
+from connector.warehouse.duckdb_file import convert_errors
 
 SECTIONS = (CANDIDATES, JOBS, TIME, FEES, PEOPLE, CONTENT, MIRROR)
 """Sections of the page, in order."""
@@ -70,12 +77,12 @@ def make_page(
         account=account,
         palette=PALETTE,
         style=Markup(_style()),  # noqa: S704 # our own, and it holds no value of anybody's
-        as_of=None if as_of is None else moment(published.local(as_of)),
+        as_of=None if as_of is None else format_timestamp(published.local(as_of)),
         age=None if as_of is None else describe_age(written_at - as_of),
-        written_at=moment(published.local(written_at)),
+        written_at=format_timestamp(published.local(written_at)),
         facts=file_summary(published, written_at),
         front=front,
-        today=day(today),
+        today=format_day(today),
         sections=[
             (section, _pair_figures([_answer(figure, published) for figure in section.figures]))
             for section in SECTIONS
@@ -88,18 +95,18 @@ def make_page(
     return ReportPage(neutralise(html, keeping="\n"), as_of, front)
 
 
-def _answer(figure: Figure, published: PublishedFile) -> FigureAnswer:
+def _answer(figure: Figure, published: PublishedFile) -> FigureResult:
     contracts = {mart: published.contract(mart) for mart in figure.marts}
     try:
         shown = figure.draw(published)
     except PartMissing as missing:
-        return FigureAnswer(figure, contracts, None, f"The published file has no {missing}.")
-    return FigureAnswer(figure, contracts, shown, "" if shown else figure.empty)
+        return FigureResult(figure, contracts, None, f"The published file has no {missing}.")
+    return FigureResult(figure, contracts, shown, "" if shown else figure.empty)
 
 
-def _pair_figures(answers: Sequence[FigureAnswer]) -> list[FigureAnswer]:
+def _pair_figures(answers: Sequence[FigureResult]) -> list[FigureResult]:
     """Arrange the figures of a section in pairs; a single figure uses the whole row."""
-    found: list[FigureAnswer] = []
+    found: list[FigureResult] = []
     is_second = False
     for each, following in zip_longest(answers, answers[1:]):
         is_alone = not is_second and (following is None or following.figure.is_wide)
@@ -180,6 +187,6 @@ def write_report(
         page = make_page(
             published, written_at=written_at, account=account, period=period, compare=compare
         )
-    with naming_errors(out), replacing(out) as written:
+    with convert_errors(out), replacing(out) as written:
         written.write(page.html.encode())
     return page

@@ -31,12 +31,12 @@ class ReportPeriod:
     @property
     def ends(self) -> date:
         """Last day."""
-        last = _moved(self.begins, self.months) - timedelta(days=1)
+        last = _add_months(self.begins, self.months) - timedelta(days=1)
         return last if self.days is None else min(last, self.begins + timedelta(self.days - 1))
 
     def earlier(self, months: int) -> ReportPeriod:
         """Return the same period this number of months earlier."""
-        return replace(self, begins=_moved(self.begins, -months))
+        return replace(self, begins=_add_months(self.begins, -months))
 
     @property
     def name(self) -> str:
@@ -67,7 +67,7 @@ def read_period(text: str, today: date) -> ReportPeriod:
 
     Raises `UnknownName` for an invalid period, and `Misused` for a period in the future.
     """
-    found = _written(text, today)
+    found = _parse_period(text, today)
     if found.begins > today:
         raise Misused(
             f"{found.name} has not begun: the data are true of {today}",
@@ -90,7 +90,7 @@ def read_compared(
         if text in COMPARED_DEFAULT:
             each = period.earlier(period.months if text == "previous" else 12)
         else:
-            each = replace(_written(text, today, COMPARED_DEFAULT), days=period.days)
+            each = replace(_parse_period(text, today, COMPARED_DEFAULT), days=period.days)
         if each.months != period.months:
             raise Misused(
                 f"{each.name} is a {each.noun}, but {period.name} is a {period.noun}; compare"
@@ -107,7 +107,7 @@ def read_compared(
     return tuple(found)
 
 
-def _written(text: str, today: date, others: Sequence[str] = ()) -> ReportPeriod:
+def _parse_period(text: str, today: date, others: Sequence[str] = ()) -> ReportPeriod:
     if noun := _WORDS.get(text):
         months = _LENGTHS[noun]
         begins = today.replace(month=(today.month - 1) // months * months + 1, day=1)
@@ -123,7 +123,7 @@ def _written(text: str, today: date, others: Sequence[str] = ()) -> ReportPeriod
     return ReportPeriod(date(int(year), 1, 1), 12)
 
 
-def _moved(day: date, months: int) -> date:
+def _add_months(day: date, months: int) -> date:
     """Return the first day of the month this number of months after a month's first day."""
     place = day.year * 12 + day.month - 1 + months
     return date(place // 12, place % 12 + 1, 1)

@@ -33,7 +33,9 @@ _STAGES = Figure(
         "are not known yet.",
     ),
     empty="No candidates are loaded yet.",
-    chart=lambda _, rows: [charts.bars(rows, "stage", "candidates", unit="candidates by stage")],
+    chart=lambda _, rows: [
+        charts.bar_chart(rows, "stage", "candidates", unit="candidates by stage")
+    ],
 )
 
 _FUNNEL = Figure(
@@ -72,7 +74,7 @@ _FUNNEL = Figure(
     empty="No candidate has been in a stage of the pipeline yet.",
     counted="entered",
     chart=lambda _, rows: [
-        charts.stacked(
+        charts.stacked_bar_chart(
             rows,
             "stage",
             {
@@ -98,7 +100,7 @@ def _offers_by_month(published: PublishedFile, rows: Sequence[Row]) -> Sequence[
         {**dated.get(month, nothing), "month": f"{month:%b %y}"}
         for month in months(min(dated), last)[-_MONTHS:]
     ]
-    return [charts.stacked(shown, "month", parts, unit="offers", is_upright=True)]
+    return [charts.stacked_bar_chart(shown, "month", parts, unit="offers", is_upright=True)]
 
 
 _OFFERS = Figure(
@@ -198,7 +200,7 @@ _MET = Figure(
     counted="jobs",
     has_total=True,
     chart=lambda _, rows: [
-        charts.bars(
+        charts.bar_chart(
             [{"step": word, "pairs": rows[-1][column]} for column, word in _PAIRS.items()],
             "step",
             "pairs",
@@ -223,7 +225,7 @@ _AGEING = Figure(
     empty="No job is open.",
     counted="jobs",
     chart=lambda _, rows: [
-        charts.stacked(
+        charts.stacked_bar_chart(
             rows, "age_band", {"listed": "published", "held": "on hold"}, unit="open jobs"
         )
     ],
@@ -298,7 +300,7 @@ _CLIENTS = Figure(
     ),
     empty="No job was marked filled, closed or cancelled yet.",
     chart=lambda _, rows: [
-        charts.bars(
+        charts.bar_chart(
             rows,
             "company_name",
             "marked_filled_rate",
@@ -372,7 +374,9 @@ _IN_STAGES = Figure(
     ),
     empty="No candidate has been in any stage yet.",
     chart=lambda _, rows: [
-        charts.ranges([row for row in rows if row["is_left"]], "stage", unit="stays in a stage")
+        charts.range_chart(
+            [row for row in rows if row["is_left"]], "stage", unit="stays in a stage"
+        )
     ],
     more=(
         MoreTable(
@@ -452,7 +456,7 @@ def _time_to(
         empty=empty,
         counted=f"the_{whole}",
         chart=lambda published, _: [
-            charts.uprights(
+            charts.column_chart(
                 rows, "begins", "number", unit=f"{noun}s", across=f"days to {verb}, from"
             )
             for rows in [_bands(published, verb)]

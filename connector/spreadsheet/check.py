@@ -185,7 +185,7 @@ class _FileCheck:
             return _row_result(draft, "invalid")
         difference = self._comparison.difference(values, landed)
         if difference.unread is not None:
-            draft.add(self._unread(difference.unread))
+            draft.add(self._unread_problem(difference.unread))
             return _row_result(draft, "invalid")
         self._claim_keys(draft, [f"id\x1f{draft.record_id}"])
         if draft.problems:
@@ -253,7 +253,7 @@ class _FileCheck:
             identity=natural_key(self._resource, landed.record),
         )
 
-    def _unread(self, key: str) -> Problem:
+    def _unread_problem(self, key: str) -> Problem:
         resource = self._target.resource
         return problem_of(
             "record_not_read",

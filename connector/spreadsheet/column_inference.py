@@ -41,14 +41,14 @@ class _ColumnProofs:
 
     sort: Sort
     proofs: dict[str, str] = field(default_factory=dict)
-    doubts: int = 0
+    ambiguous_count: int = 0
     example: str = ""
 
     def add(self, text: str) -> None:
         """Add a cell."""
         meanings = _meanings_of(self.sort, text)
         if len(meanings) > 1 and len(set(meanings.values())) > 1:
-            self.doubts += 1
+            self.ambiguous_count += 1
             self.example = self.example or text
         elif len(meanings) == 1:
             self.proofs.setdefault(next(iter(meanings)), text)
@@ -123,7 +123,7 @@ class ColumnMeanings:
     """Meanings of one file's columns, inferred once when the first ambiguous cell needs them.
 
     Attributes:
-        settled: Sentences on meanings that were inferred.
+        inferred: Sentences on meanings that were inferred.
         questions: Meanings that the user has to choose.
     """
 
@@ -132,7 +132,7 @@ class ColumnMeanings:
     ) -> None:
         self._rows, self._columns = rows, columns
         self._mixes: dict[str, _DateMix] = {}
-        self.settled: list[str] = []
+        self.inferred: list[str] = []
         self.questions: list[FileQuestion] = []
 
     def watch(self, column: MappedColumn) -> Callable[[Cell], None] | None:
@@ -161,7 +161,7 @@ class ColumnMeanings:
         evidence = {
             column.index: _ColumnProofs(sort)
             for column in self._columns
-            if (sort := _sort_of(column)) is not None
+            if (sort := _ambiguity_of(column)) is not None
         }
         for row in self._rows():
             for index, found in evidence.items():
@@ -174,7 +174,7 @@ class ColumnMeanings:
         self, column: MappedColumn, evidence: dict[int, _ColumnProofs]
     ) -> MappedColumn:
         own = evidence.get(column.index)
-        if own is None or not own.doubts:
+        if own is None or not own.ambiguous_count:
             return column
         proofs, whose = own.proofs, f"column {column.heading!r}"
         if not proofs:
@@ -185,17 +185,19 @@ class ColumnMeanings:
             self.questions.append(_question(column, own, is_mixed=bool(proofs)))
             return column
         ((reading, proof),) = proofs.items()
-        self.settled.append(
+        self.inferred.append(
             f"Column {column.heading!r} is read with {_SHOWN[reading]}: {proof!r} in {whose} can be"
             f" nothing else ({_OPTION[own.sort]} says otherwise)."
         )
         if own.sort == "date":
             return replace(column, options=replace(column.options, date_format=reading))
         sign: Decimal = "," if reading == "," else "."
-        return replace(column, options=replace(column.options, decimal=sign, is_settled=True))
+        return replace(
+            column, options=replace(column.options, decimal=sign, is_decimal_inferred=True)
+        )
 
 
-def _sort_of(column: MappedColumn) -> Sort | None:
+def _ambiguity_of(column: MappedColumn) -> Sort | None:
     """Return the kind of ambiguity of the column; None if it has none."""
     sort = _SORTS.get(column.target.field.kind)
     if column.target.field.values or column.target.reference is not None:

@@ -52,7 +52,7 @@ def column_letter(index: int) -> str:
     return letters
 
 
-def appearance(heading: str) -> str:
+def appearance_key(heading: str) -> str:
     """Return a form of the heading that is equal for headings that look the same.
 
     Letter case, width and composition of letters, invisible characters and the number of blanks
@@ -72,15 +72,15 @@ def read_headings(path: Path, first_row: Sequence[str], filled: int = 0) -> Colu
     their letters. The first `filled` columns have cells. Raises `HeadingsRefused` if all headings
     are empty or if the columns of a report are not the last six.
     """
-    cells = _filled(first_row)
+    cells = _without_empty_end(first_row)
     if not cells:
         raise HeadingsRefused(f"{path}: row 1 is blank, but must have the headings")
-    is_report = is_of_report(cells)
+    is_report = has_report_headings(cells)
     if is_report:
         cells = [unescape_cell(cell) for cell in cells[: -len(REPORT_HEADINGS)]]
     else:
         cells += [""] * (filled - len(cells))
-    strays = [i for i, cell in enumerate(cells) if appearance(cell) in _EVERY_HEADING]
+    strays = [i for i, cell in enumerate(cells) if appearance_key(cell) in _EVERY_HEADING]
     if strays:
         named = ", ".join(
             f"column {column_letter(i)} {cells[i][:_SHOWN_CHARACTERS]!r}" for i in strays
@@ -98,20 +98,20 @@ def _distinct_headings(cells: Sequence[str]) -> Iterator[str]:
     """Yield the headings, with column letters added to headings that are not distinct."""
     before: set[str] = set()
     for index, cell in enumerate(cells):
-        look, place = appearance(cell), f"(column {column_letter(index)})"
+        look, place = appearance_key(cell), f"(column {column_letter(index)})"
         yield place if not look else f"{cell} {place}" if look in before else cell
         before.add(look)
 
 
-def is_of_report(first_row: Sequence[str]) -> bool:
+def has_report_headings(first_row: Sequence[str]) -> bool:
     """Return True if the row has the headings of a report."""
-    return tuple(_filled(first_row)[-len(REPORT_HEADINGS) :]) in _HEADINGS
+    return tuple(_without_empty_end(first_row)[-len(REPORT_HEADINGS) :]) in _HEADINGS
 
 
-def _filled(cells: Sequence[str]) -> list[str]:
+def _without_empty_end(cells: Sequence[str]) -> list[str]:
     """Return the cells up to the last visible one."""
     filled = list(cells)
-    while filled and not appearance(filled[-1]):
+    while filled and not appearance_key(filled[-1]):
         filled.pop()
     return filled
 

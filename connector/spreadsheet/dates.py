@@ -138,7 +138,7 @@ def _time_missing(day: str) -> CellError:
 # -- As people write them --------------------------------------------------------------------------
 
 
-_Found = tuple[datetime, bool]
+_ParsedDate = tuple[datetime, bool]
 """A date and time, and whether the text contained the time."""
 
 
@@ -221,7 +221,9 @@ def _time_of(text: str) -> time:
     return time(hour, int(found[2]), int(found[3] or 0))
 
 
-def _one_of(text: str, order: str | None, century: int | None, allowed: str) -> _Found | None:
+def _single_date(
+    text: str, order: str | None, century: int | None, allowed: str
+) -> _ParsedDate | None:
     """Return the only date and time of the text; None if it is no date. Raises `CellError`."""
     found = date_meanings(text, century)
     if found is None:
@@ -245,16 +247,18 @@ def _one_of(text: str, order: str | None, century: int | None, allowed: str) -> 
     return datetime.combine(day, found.time), found.has_time
 
 
-def _finder(form: str | None, century: int | None, allowed: str) -> Callable[[str], _Found | None]:
+def _finder(
+    form: str | None, century: int | None, allowed: str
+) -> Callable[[str], _ParsedDate | None]:
     """Return a function that finds the date of a text in the declared or in any format."""
     declared = declared_format(form)
     order = form.lower() if form and declared is None else None
 
-    def find(text: str) -> _Found | None:
+    def find(text: str) -> _ParsedDate | None:
         if declared is not None:
             read = declared.read(text)
             return None if read is None else (read, declared.has_time)
-        return _one_of(text, order, century, allowed)
+        return _single_date(text, order, century, allowed)
 
     return find
 
@@ -270,7 +274,7 @@ def date_reader(form: str | None, century: int | None = None) -> ReadText:
         day, rest = text[:10], text[10:]
         if _ISO_DATE(day) is not None:
             try:
-                day = _plausible(date.fromisoformat(day))
+                day = _check_plausible(date.fromisoformat(day))
             except ValueError:
                 raise _no_such_date() from None
             if rest and _MIDNIGHT(rest) is None:
@@ -303,13 +307,13 @@ def typed_date(cell: Any) -> Any:
 
 def _typed_day(cell: date) -> str:
     if not isinstance(cell, datetime):
-        return _plausible(cell)
+        return _check_plausible(cell)
     if cell.time() != time():
         raise _time_in_date(cell.date().isoformat())
-    return _plausible(cell.date())
+    return _check_plausible(cell.date())
 
 
-def _plausible(day: date) -> str:
+def _check_plausible(day: date) -> str:
     if day.year in _YEARS:
         return day.isoformat()
     raise CellError(
@@ -329,7 +333,9 @@ def _not_a_date(form: str | None, allowed: str) -> CellError:
 # -- Times ---------------------------------------------------------------------------------------
 
 
-def moment_reader(form: str | None, zone: ZoneInfo | None, century: int | None = None) -> ReadText:
+def timestamp_reader(
+    form: str | None, zone: ZoneInfo | None, century: int | None = None
+) -> ReadText:
     """Return the reader of texts in a timestamp column; `zone` is the default time zone."""
     find = _finder(form, century, _MOMENT)
 
@@ -339,7 +345,7 @@ def moment_reader(form: str | None, zone: ZoneInfo | None, century: int | None =
                 moment = datetime.fromisoformat(text.replace(" ", "T", 1).replace(" ", ""))
             except ValueError:
                 raise _no_such_date() from None
-            return _utc(moment, zone)
+            return _format_utc(moment, zone)
         if _ISO_DATE(text) is not None:
             raise _time_missing(text)
         found = find(text)
@@ -348,18 +354,18 @@ def moment_reader(form: str | None, zone: ZoneInfo | None, century: int | None =
         moment, has_time = found
         if not has_time:
             raise _time_missing(moment.date().isoformat())
-        return _utc(moment, zone)
+        return _format_utc(moment, zone)
 
     return read
 
 
-def typed_moment(zone: ZoneInfo | None) -> ReadTyped:
+def typed_timestamp(zone: ZoneInfo | None) -> ReadTyped:
     """Return the reader of typed cells in a timestamp column."""
 
     def read(cell: Any) -> str:
         match cell:
             case datetime():
-                return _utc(cell, zone)
+                return _format_utc(cell, zone)
             case date():
                 raise _time_missing(cell.isoformat())
         raise CellError(
@@ -369,7 +375,7 @@ def typed_moment(zone: ZoneInfo | None) -> ReadTyped:
     return read
 
 
-def _utc(moment: datetime, zone: ZoneInfo | None) -> str:
+def _format_utc(moment: datetime, zone: ZoneInfo | None) -> str:
     """Return the timestamp in UTC in the format of the API (API, conventions)."""
     if moment.tzinfo is None:
         if zone is None:
@@ -383,5 +389,5 @@ def _utc(moment: datetime, zone: ZoneInfo | None) -> str:
                 f"The clocks of {zone.key} change at that time, so the time occurs twice "
                 "or not at all.",
             )
-    _plausible(moment.date())
+    _check_plausible(moment.date())
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -26,7 +26,7 @@ from connector.errors import (
     NoRows,
     UnknownName,
 )
-from connector.spreadsheet.columns import is_of_report
+from connector.spreadsheet.columns import has_report_headings
 from connector.spreadsheet.problems import FileQuestion
 from connector.spreadsheet.source_file import SourceFile
 from connector.spreadsheet.table_place import (
@@ -489,7 +489,7 @@ class _QuoteReader:
                         self._opened
                         or len(taken) > 1
                         or ('"' in taken[0] and '"' in "".join(cells))
-                    ) and (refused := self._refused(cells)):
+                    ) and (refused := self._rows_to_refuse(cells)):
                         yield from refused
                         break
                     yield self._line, cells, None
@@ -500,7 +500,7 @@ class _QuoteReader:
                     return
             except csv.Error as error:
                 if self._shape is None or self._row <= self._shape.first_row:
-                    raise _damaged(self._source, self._line, str(error)) from error
+                    raise _damage_error(self._source, self._line, str(error)) from error
                 yield self._repair_row(str(error))
 
     def _read_lines(self) -> Iterator[str]:
@@ -523,7 +523,7 @@ class _QuoteReader:
             "quote_in_cell" if is_closed else "quote_not_closed", self._opened
         )
 
-    def _refused(self, cells: list[str]) -> list[Record]:
+    def _rows_to_refuse(self, cells: list[str]) -> list[Record]:
         """Return the rows to refuse instead of these cells; none if the cells are a row."""
         shape, lines = self._shape, self._taken
         if shape is None or self._row <= shape.first_row or not cells:
@@ -584,7 +584,7 @@ def _unquoted(line: str, delimiter: str) -> Iterator[str]:
             yield found[1]
 
 
-def _damaged(source: SourceFile, line: int, error: str) -> DamagedSpreadsheet:
+def _damage_error(source: SourceFile, line: int, error: str) -> DamagedSpreadsheet:
     what = f"the cells cannot be separated: {error}"
     if "unexpected end" in error or "field larger" in error:
         what = 'a quote (") opens a cell that is not closed'
@@ -609,7 +609,7 @@ class DelimiterFit:
     Attributes:
         first_row: Cells of the row with the headings.
         rows: Number of other rows that are not blank.
-        fitting: Number of those rows that have the width of the headings, ignoring empty cells at
+        fitting_rows: Number of those rows that have the width of the headings, ignoring empty cells at
             the end.
         damaged: Number of those rows with a wrong quote.
         is_ended: True if every row has one more delimiter than the headings, at its end.
@@ -622,7 +622,7 @@ class DelimiterFit:
     delimiter: str
     first_row: tuple[str, ...]
     rows: int
-    fitting: int
+    fitting_rows: int
     damaged: int
     is_ended: bool
     first_misfit: tuple[int, int, int] | None
@@ -637,7 +637,7 @@ class DelimiterFit:
 
     def __str__(self) -> str:
         name, width = _NAMES[self.delimiter], len(self.first_row)
-        text = f"{name} gives {width} columns and fits {self.fitting} of {self.rows} rows"
+        text = f"{name} gives {width} columns and fits {self.fitting_rows} of {self.rows} rows"
         if self.first_misfit is None:
             return text
         row, line, cells = self.first_misfit
@@ -672,7 +672,7 @@ def _candidate_fits(
     """Return the fits of delimiters that separate the headings, or of one that separates none."""
     places = {each: _find_headings(source, encoded, each, header_row) for each in _NAMES}
     for each, place in places.items():
-        if is_of_report(place.headings):
+        if has_report_headings(place.headings):
             # Only a report of this program has these headings, even if its rows still have errors.
             return [_measure_fit(source, encoded, each, place)]
     # Known headings do not result from chance.
@@ -693,7 +693,7 @@ def _candidate_fits(
             continue
         fits.append(fit)
         # With a single column, every delimiter that is not in the file reads the same cells.
-        if not parting and fit.fitting == fit.rows:
+        if not parting and fit.fitting_rows == fit.rows:
             return [fit]
     if damage is not None and not fits:
         raise damage
@@ -728,17 +728,17 @@ def _best_fit(source: SourceFile, fits: list[DelimiterFit]) -> DelimiterFit:
     """Return the fit without misfits, or else the only fit for most rows."""
     first = fits[0]
     # Blank headings are themselves the error; a report is recognized by its own.
-    if not any(first.first_row) or is_of_report(first.first_row):
+    if not any(first.first_row) or has_report_headings(first.first_row):
         return first
     # Rows with a wrong quote do not count, unless there are no other rows and delimiters.
     whole = [
         fit
         for fit in fits
-        if fit.fitting == fit.rows - fit.damaged and (fit.fitting or len(fits) == 1)
+        if fit.fitting_rows == fit.rows - fit.damaged and (fit.fitting_rows or len(fits) == 1)
     ]
     if len(whole) > 1 and source.path.suffix.lower() == ".tsv":
         whole = [fit for fit in whole if fit.delimiter == "\t"] or whole
-    chosen = whole or [fit for fit in fits if fit.fitting * 2 > fit.rows]
+    chosen = whole or [fit for fit in fits if fit.fitting_rows * 2 > fit.rows]
     # Known headings do not result from chance, even if many rows have another width.
     chosen = chosen or [fit for fit in fits if fit.place.known > 1]
     if len(chosen) == 1:
@@ -778,7 +778,7 @@ def _measure_fit(
         delimiter=delimiter,
         first_row=tuple(first),
         rows=rows,
-        fitting=ended if is_ended else fitting,
+        fitting_rows=ended if is_ended else fitting,
         damaged=damaged,
         is_ended=is_ended,
         first_misfit=None if is_ended else misfit,

@@ -18,12 +18,12 @@ from xlrd.biffh import XLRDError
 
 from connector.errors import DamagedSpreadsheet, PasswordProtected, UnsafeWorkbook
 from connector.spreadsheet.numbers import (
+    apply_format,
     as_integer_if_whole,
-    as_shown,
     as_typed,
     is_too_large,
     number_meanings,
-    shows_length,
+    shows_duration,
     shows_time_alone,
     unit_of,
 )
@@ -43,7 +43,7 @@ from connector.spreadsheet.workbook import (
     SheetOutline,
     choose_sheet,
     find_similar_name,
-    length_of_time,
+    format_duration,
 )
 
 _BYTES_MAX = 256 * 1024 * 1024
@@ -52,7 +52,7 @@ _NO_FLAWS: Mapping[int, Flaw] = {}
 
 
 @dataclass(frozen=True)
-class OtherSheet:
+class LegacySheet:
     """Sheet of an ods or xls workbook, with its rows in memory."""
 
     source: SourceFile
@@ -69,7 +69,7 @@ class OtherSheet:
             yield index, padded, self.flaws.get(index, _NO_FLAWS)
 
 
-def find_ods(source: SourceFile, wanted: str | None) -> OtherSheet:
+def find_ods(source: SourceFile, wanted: str | None) -> LegacySheet:
     """Return the sheet of an OpenDocument file. Raises as `find_sheet` does."""
     measure_archive(source)
     scan = _OdsScan(source)
@@ -79,7 +79,7 @@ def find_ods(source: SourceFile, wanted: str | None) -> OtherSheet:
     return _choose(source, wanted, scan.sheets)
 
 
-def find_xls(source: SourceFile, wanted: str | None) -> OtherSheet:
+def find_xls(source: SourceFile, wanted: str | None) -> LegacySheet:
     """Return the sheet of a workbook of Excel before 2007. Raises as `find_sheet` does."""
     if source.size > _BYTES_MAX:
         raise UnsafeWorkbook(f"{source.path} is too large for this file type")
@@ -102,7 +102,9 @@ def find_xls(source: SourceFile, wanted: str | None) -> OtherSheet:
     return _choose(source, wanted, sheets)
 
 
-def _choose(source: SourceFile, wanted: str | None, sheets: Mapping[str, OtherSheet]) -> OtherSheet:
+def _choose(
+    source: SourceFile, wanted: str | None, sheets: Mapping[str, LegacySheet]
+) -> LegacySheet:
     if wanted is not None:
         return sheets[wanted if wanted in sheets else find_similar_name(source, sheets, wanted)]
     filled = [name for name, each in sheets.items() if each.outline.rows]
@@ -126,7 +128,7 @@ class _DiscardedLog:
 # -- Before 2007 -----------------------------------------------------------------------------------
 
 
-def _sheet_of(source: SourceFile, book: Any, sheet: Any) -> OtherSheet:
+def _sheet_of(source: SourceFile, book: Any, sheet: Any) -> LegacySheet:
     flaws: dict[int, dict[int, Flaw]] = {}
     values: list[list[Cell]] = []
     for index in range(sheet.nrows):
@@ -137,7 +139,7 @@ def _sheet_of(source: SourceFile, book: Any, sheet: Any) -> OtherSheet:
                 flaw = "error", xlrd.error_text_from_code.get(cell.value, "#N/A")
             else:
                 try:
-                    cells.append(_old_value(book, cell))
+                    cells.append(_xls_value(book, cell))
                 except (xlrd.xldate.XLDateError, ValueError, OverflowError):
                     flaw = "unreadable", f"{cell.value:.15g}"
             if flaw is not None:
@@ -150,35 +152,35 @@ def _sheet_of(source: SourceFile, book: Any, sheet: Any) -> OtherSheet:
     outline.hidden = {number for number, info in rows if info.hidden}
     outline.hidden_columns = {n for n, info in sheet.colinfo_map.items() if info.hidden}
     outline.merged = [_range(*each) for each in sheet.merged_cells]
-    return OtherSheet(source, sheet.name, outline, values[: outline.rows], flaws)
+    return LegacySheet(source, sheet.name, outline, values[: outline.rows], flaws)
 
 
-def _old_value(book: Any, cell: Any) -> Cell:
+def _xls_value(book: Any, cell: Any) -> Cell:
     match cell.ctype:
         case xlrd.XL_CELL_NUMBER:
-            return as_shown(as_typed(cell.value), _form_of(book, cell))
+            return apply_format(as_typed(cell.value), _form_of(book, cell))
         case xlrd.XL_CELL_DATE:
-            return _old_date(cell.value, _form_of(book, cell), book.datemode)
+            return _xls_date(cell.value, _form_of(book, cell), book.datemode)
         case xlrd.XL_CELL_BOOLEAN:
             return bool(cell.value)
         case xlrd.XL_CELL_TEXT:
-            return as_shown(str(cell.value), _form_of(book, cell))
+            return apply_format(str(cell.value), _form_of(book, cell))
     return ""
 
 
-def _old_date(days: float, form: str, mode: Literal[0, 1]) -> Cell:
+def _xls_date(days: float, form: str, mode: Literal[0, 1]) -> Cell:
     """Return the date, time or duration of this number of days, as the format shows it.
 
     Raises `XLDateError` if the calendar has no such date.
     """
-    if shows_length(form):
-        return length_of_time(days * 86_400)
+    if shows_duration(form):
+        return format_duration(days * 86_400)
     if days > 1 and shows_time_alone(form):
         days %= 1
     parts = xlrd.xldate_as_tuple(days, mode)
     if not any(parts[:3]):
         return time(*parts[3:])
-    return as_shown(datetime(*parts) if any(parts[3:]) else date(*parts[:3]), form)
+    return apply_format(datetime(*parts) if any(parts[3:]) else date(*parts[:3]), form)
 
 
 def _form_of(book: Any, cell: Any) -> str:
@@ -209,7 +211,7 @@ class _OdsScan:
     """
 
     def __init__(self, source: SourceFile) -> None:
-        self.sheets: dict[str, OtherSheet] = {}
+        self.sheets: dict[str, LegacySheet] = {}
         self._source = source
         self.parser = safe_parser(source, "content.xml")
         self.parser.StartElementHandler = self._on_start_tag
@@ -268,7 +270,7 @@ class _OdsScan:
                 self._end_row()
             case "table:table":
                 _note_extent(self._outline, self._values)
-                made = OtherSheet(self._source, self._name, self._outline, self._values)
+                made = LegacySheet(self._source, self._name, self._outline, self._values)
                 self.sheets.setdefault(self._name, made)
 
     def _end_cell(self) -> None:

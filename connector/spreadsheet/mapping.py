@@ -21,7 +21,7 @@ from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import CellError
 from connector.spreadsheet.target_columns import PushTarget, TargetColumn
 
-How = Literal["name", "alias", "given"]
+MatchKind = Literal["name", "alias", "given"]
 """How a column found its field: by name, by an alias, or by a decision of the user."""
 
 WHOLE_NAME = "full_name"
@@ -59,7 +59,7 @@ class MappedColumn:
     heading: str
     index: int
     target: TargetColumn
-    how: How
+    match_kind: MatchKind
     options: CellOptions = AS_WRITTEN
 
 
@@ -151,7 +151,7 @@ def map_headings(
             continue
         given, options = decided.get(heading, (None, saved.options))
         column: TargetColumn | None
-        how: How
+        how: MatchKind
         if given is not None:
             column, how = matching.find_by_name(given, heading), "given"
         else:
@@ -215,7 +215,7 @@ def _missing(target: PushTarget, filled: Set[str]) -> tuple[str, ...]:
 # -- Names -----------------------------------------------------------------------------------------
 
 
-def _names(target: PushTarget) -> dict[str, TargetColumn]:
+def _columns_by_name(target: PushTarget) -> dict[str, TargetColumn]:
     """Return target columns by the normalized form of their names, then of their labels."""
     own = {normalized_heading(each.name): each for each in target.columns}
     labels: dict[str, TargetColumn | None] = {}
@@ -228,7 +228,7 @@ def _names(target: PushTarget) -> dict[str, TargetColumn]:
     return {**{name: column for name, column in labels.items() if column is not None}, **own}
 
 
-def _aliases(target: PushTarget) -> dict[str, TargetColumn]:
+def _columns_by_alias(target: PushTarget) -> dict[str, TargetColumn]:
     found: dict[str, TargetColumn] = {}
     for column in target.columns:
         for alias in column.aliases:
@@ -249,7 +249,7 @@ class _HeadingMatcher:
 
     def __init__(self, target: PushTarget, headings: Sequence[str]) -> None:
         self._target = target
-        self._names, self._aliases = _names(target), _aliases(target)
+        self._names, self._aliases = _columns_by_name(target), _columns_by_alias(target)
         parts = [each for each in target.columns if each.key in _NAME_PARTS]
         is_split = len(parts) == len(_NAME_PARTS) and target.mode != "update"
         self.name_parts = tuple(parts) if is_split else ()
@@ -270,7 +270,7 @@ class _HeadingMatcher:
             return self._whole_name()
         return _column_named(self._target, name, heading)
 
-    def find_by_heading(self, heading: str) -> tuple[TargetColumn | None, How]:
+    def find_by_heading(self, heading: str) -> tuple[TargetColumn | None, MatchKind]:
         """Return the target column of a heading, and how it was found; None if there is none."""
         wanted = normalized_heading(_REMARK.sub("", heading))
         if wanted in self._exported:
@@ -323,10 +323,12 @@ def _check_options(options: CellOptions, column: TargetColumn, target: PushTarge
             action="Use 'overwrite', 'fill' or 'never'.",
         )
     for cell, text in options.values.items():
-        _value(text, column, target, f"the value {cell!r} of {column.name} is mapped to {text!r}")
+        _parse_value(
+            text, column, target, f"the value {cell!r} of {column.name} is mapped to {text!r}"
+        )
 
 
-def _value(text: str, column: TargetColumn, target: PushTarget, what: str) -> Any:
+def _parse_value(text: str, column: TargetColumn, target: PushTarget, what: str) -> Any:
     """Return the JSON value of a text in a mapping. Raises `Misused`."""
     if not text.strip():
         return None
@@ -347,14 +349,14 @@ def _without_duplicates(
 
     Raises `Misused` if the user chose two columns for one field.
     """
-    ranks: Mapping[How, int] = {"given": 0, "name": 1, "alias": 2}
+    ranks: Mapping[MatchKind, int] = {"given": 0, "name": 1, "alias": 2}
     chosen: dict[str, MappedColumn] = {}
     doubled = []
-    for each in sorted(columns, key=lambda column: (ranks[column.how], column.index)):
+    for each in sorted(columns, key=lambda column: (ranks[column.match_kind], column.index)):
         twin = chosen.setdefault(each.target.key, each)
         if twin is each:
             continue
-        if each.how == "given":
+        if each.match_kind == "given":
             raise Misused(
                 f"the columns {twin.heading!r} and {each.heading!r} both fill {each.target.key}",
                 action="Ignore one of them, or set its field in a column mapping.",
@@ -378,7 +380,7 @@ def _constants(
                 action="Ignore the column, or remove the constant.",
             )
         filled[column.key] = f"the constant {name}"
-        value = _value(text, column, target, f"the constant {name} is {text!r}")
+        value = _parse_value(text, column, target, f"the constant {name} is {text!r}")
         constants.append((column, text, value))
     return tuple(constants)
 

@@ -185,7 +185,7 @@ class RecordFinder:
             elif self._target.mode == "upsert":
                 draft.operation = "create"
             else:
-                draft.add(self._unknown(str(key[0]), self.by[0]))
+                draft.add(self._unknown_record(str(key[0]), self.by[0]))
 
     def _load_records(self, drafts: Sequence[RowDraft]) -> None:
         if not drafts:
@@ -196,7 +196,7 @@ class RecordFinder:
             assert draft.record_id is not None
             draft.landed = landed.get(draft.record_id)
             if draft.landed is None:
-                draft.add(self._unknown(draft.record_id, "id"))
+                draft.add(self._unknown_record(draft.record_id, "id"))
             elif draft.landed.is_deleted:
                 perhaps = ", or converted" if self._target.mode == "convert" else ""
                 draft.add(
@@ -208,7 +208,7 @@ class RecordFinder:
                     )
                 )
 
-    def _unknown(self, text: str, key: str) -> Problem:
+    def _unknown_record(self, text: str, key: str) -> Problem:
         return problem_of(
             "record_unknown",
             f"The value is not the {_words(key)} of a known {_words(self._singular)}.",
@@ -275,7 +275,7 @@ class LandedComparison:
                 unread = unread or key
                 continue
             then = append_text(now, value) if policy == "append" else value
-            if _is_alike(column, now, then) or (policy == "fill" and not _is_empty(now)):
+            if _is_equal_value(column, now, then) or (policy == "fill" and not _is_empty(now)):
                 continue
             seen = landed if landed.seen is None else LandedRecord(landed.seen)
             wanted[key], base[key] = then, _landed_value(column, seen)[0]
@@ -315,7 +315,7 @@ def _landed_value(column: TargetColumn, landed: LandedRecord) -> tuple[Any, bool
     return record.get(column.key), landed.is_whole or column.key in record
 
 
-def _is_alike(column: TargetColumn, now: Any, wanted: Any) -> bool:
+def _is_equal_value(column: TargetColumn, now: Any, wanted: Any) -> bool:
     """Return True if two values are equal by the rules of the push."""
     if now == wanted or (_is_empty(now) and _is_empty(wanted)):
         return True

@@ -165,7 +165,7 @@ def number_reader(
     def read(text: str) -> Any:
         found = number_meanings(text)
         if found is None:
-            raise _no_number(text)
+            raise _not_a_number(text)
         if found.period not in (None, period):
             raise _other_period(text, found.period, period)
         values = found.values
@@ -183,12 +183,12 @@ def number_reader(
                 fix=f"Enter {whole} if that is right, or choose the decimal separator of the"
                 " column.",
             )
-        return _checked(value, found.unit, is_percentage)
+        return _with_unit_checks(value, found.unit, is_percentage)
 
     return read
 
 
-def _checked(value: int | float, unit: str, is_percentage: bool) -> Any:
+def _with_unit_checks(value: int | float, unit: str, is_percentage: bool) -> Any:
     """Return the value of a number cell, with its unit and warnings.
 
     Raises `CellError` for a number that is too large, or has a unit that the field does not accept.
@@ -240,7 +240,7 @@ def _other_period(text: str, found: str, period: str | None) -> CellError:
 _NUMBER_ALONE = "Enter the number alone."
 
 
-def _no_number(text: str) -> CellError:
+def _not_a_number(text: str) -> CellError:
     """Return the error for a text that is no number."""
     if _DIGITS(text.lstrip("+-")) is not None:
         return _too_large()
@@ -261,14 +261,14 @@ def typed_number(is_percentage: bool) -> ReadTyped:
 
     def read(cell: Any) -> Any:
         if isinstance(cell, Amount):
-            value = _checked(cell.value, cell.unit, is_percentage)
+            value = _with_unit_checks(cell.value, cell.unit, is_percentage)
             told = f"The cell shows {cell.shown}, but contains {cell.value}, which is imported."
             return with_note(value, "rounded", told) if cell.shown else value
         is_number = isinstance(cell, int | float) and not isinstance(cell, bool)
         if is_number and not (isinstance(cell, float) and math.isnan(cell)):
             # Spreadsheet programs show at most this number of digits.
             number = float(f"{cell:.15g}") if isinstance(cell, float) else cell
-            return _checked(number, "", is_percentage)
+            return _with_unit_checks(number, "", is_percentage)
         raise CellError(
             "not_a_number",
             "The value is stored as a date or as true or false, not as a number.",
@@ -405,10 +405,10 @@ def _parse_format_codes(codes: str) -> str:
 
 def is_part_of_value(form: str) -> bool:
     """Return True if the number format can change the visible value of a cell."""
-    return any(as_shown(each, form) != each for each in _SAMPLES)
+    return any(apply_format(each, form) != each for each in _SAMPLES)
 
 
-def as_shown(cell: Cell, form: str) -> Cell:
+def apply_format(cell: Cell, form: str) -> Cell:
     """Return the cell as its format shows it: with its unit, or as the visible text.
 
     A number that is shown rounded or without its sign, a hidden value, and a date that is shown
@@ -418,7 +418,7 @@ def as_shown(cell: Cell, form: str) -> Cell:
         return cell
     sections = _sections_of(form)
     if isinstance(cell, str):
-        return _text_shown(cell, sections, form)
+        return _apply_text_format(cell, sections, form)
     if isinstance(cell, date | time):
         return _part_of_date(cell, sections[0].codes, form)
     if not isinstance(cell, int | float) or is_too_large(cell):
@@ -426,19 +426,19 @@ def as_shown(cell: Cell, form: str) -> Cell:
     numeric = [each for each in sections[:3] if "@" not in each.codes] or [_FormSection(_GENERAL)]
     if any(each.is_used for each in numeric):
         fitting = (each for each in numeric if each.is_used is None or each.is_used(cell))
-        return _number_shown(cell, next(fitting, numeric[-1]).codes, form)
+        return _apply_number_format(cell, next(fitting, numeric[-1]).codes, form)
     index = 1 if cell < 0 and len(numeric) > 1 else 2 if cell == 0 and len(numeric) > 2 else 0
-    return _number_shown(cell, numeric[index].codes, form, hides_sign=index == 1)
+    return _apply_number_format(cell, numeric[index].codes, form, hides_sign=index == 1)
 
 
-def _text_shown(text: str, sections: tuple[_FormSection, ...], form: str) -> Cell:
+def _apply_text_format(text: str, sections: tuple[_FormSection, ...], form: str) -> Cell:
     if len(sections) > _TEXT_SECTION and not sections[_TEXT_SECTION].codes:
         return PartlyShown(text, "", form)
     codes = next((each.codes for each in sections if "@" in each.codes), "@")
     return text if codes == "@" else _parse_format_codes(codes).strip().replace("@", text)
 
 
-def _number_shown(cell: float, codes: str, form: str, *, hides_sign: bool = False) -> Cell:
+def _apply_number_format(cell: float, codes: str, form: str, *, hides_sign: bool = False) -> Cell:
     """Return the number as one section shows it; the section may hide the sign."""
     place = _PLACE.search(codes)
     if place is None:
@@ -448,7 +448,7 @@ def _number_shown(cell: float, codes: str, form: str, *, hides_sign: bool = Fals
     bare = "".join(each for each in codes if ord(each) < _LITERAL)
     if _MASK(bare):
         is_whole = cell >= 0 and cell == int(cell)
-        return _masked(str(int(cell)), codes) if is_whole else cell
+        return _apply_mask(str(int(cell)), codes) if is_whole else cell
     before, after = (
         _parse_format_codes(codes[: place.start()]),
         _parse_format_codes(codes[place.end() :]),
@@ -473,7 +473,7 @@ def _number_shown(cell: float, codes: str, form: str, *, hides_sign: bool = Fals
     return Amount(value, unit, form, shown) if unit or shown else cell
 
 
-def _masked(digits: str, codes: str) -> str:
+def _apply_mask(digits: str, codes: str) -> str:
     """Return the digits inserted in a mask, such as 07700 900123 in 00000 000000."""
     left, shown = list(digits), list[str]()
     first = next(index for index, each in enumerate(codes) if each in "0#")
@@ -510,7 +510,7 @@ def _part_of_date(cell: date | time, codes: str, form: str) -> Cell:
 _LENGTH_OF_TIME = re.compile(r"\[(?:h+|m+|s+)\]", re.IGNORECASE).search
 
 
-def shows_length(form: str) -> bool:
+def shows_duration(form: str) -> bool:
     """Return True if the number format shows a duration, such as 37:30 hours."""
     return _LENGTH_OF_TIME(form) is not None
 

@@ -151,10 +151,12 @@ def _parts_naming(path: Path, person: NamedPerson) -> Iterator[str]:
         for name in archive.namelist():
             if not _CELLS.fullmatch(name):
                 text = archive.read(name).decode("utf-8", "ignore")
-                if any(map(person.is_named_in, (html.unescape(each) for each in _texts(text)))):
+                if any(
+                    map(person.is_named_in, (html.unescape(each) for each in _split_markup(text)))
+                ):
                     yield name
 
 
-def _texts(text: str) -> tuple[str, str]:
+def _split_markup(text: str) -> tuple[str, str]:
     """Return the markup with its attributes, and the text without markup."""
     return text, _TAG.sub("", text)

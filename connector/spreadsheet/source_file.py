@@ -159,7 +159,7 @@ _TEXTS: tuple[tuple[bytes, str, str], ...] = (
 _MAIN: Mapping[str, BookKind] = {"xl/workbook.xml": "xlsx", "content.xml": "ods"}
 
 
-def kind_of(source: SourceFile) -> Literal["text"] | BookKind:
+def detect_kind(source: SourceFile) -> Literal["text"] | BookKind:
     """Return the kind of file by its content, regardless of its name.
 
     Raises `NotASpreadsheet`, with the next step, if it is neither text nor a workbook.
@@ -226,7 +226,7 @@ def open_archive(source: SourceFile) -> Iterator[zipfile.ZipFile]:
     """Open the zip. Errors of its structure are raised as `DamagedSpreadsheet`."""
     with source.open() as file:
         _check_directory(source, file)
-        with _naming_damage(source), zipfile.ZipFile(file) as opened:
+        with _convert_errors(source), zipfile.ZipFile(file) as opened:
             # Some Windows programs write backslashes into the names of members.
             for member in opened.infolist():
                 member.filename = member.filename.replace("\\", "/")
@@ -235,7 +235,7 @@ def open_archive(source: SourceFile) -> Iterator[zipfile.ZipFile]:
 
 
 @contextmanager
-def _naming_damage(source: SourceFile) -> Iterator[None]:
+def _convert_errors(source: SourceFile) -> Iterator[None]:
     """Convert the errors of a broken zip or broken XML to `DamagedSpreadsheet`."""
     try:
         yield
@@ -380,7 +380,7 @@ def parse_member(
 
     Raises `DamagedSpreadsheet`, `UnsafeWorkbook`.
     """
-    with _naming_damage(source):
+    with _convert_errors(source):
         for piece in through(_read_member(source, opened, opened.getinfo(part))):
             reading.Parse(piece)
             yield

@@ -27,7 +27,7 @@ from connector.ledger.push_plan import Problem
 from connector.spreadsheet import delimited, workbook
 from connector.spreadsheet.columns import Columns, read_headings
 from connector.spreadsheet.delimited import QuoteDamage
-from connector.spreadsheet.legacy_workbooks import OtherSheet, find_ods, find_xls
+from connector.spreadsheet.legacy_workbooks import LegacySheet, find_ods, find_xls
 from connector.spreadsheet.problems import (
     Cell,
     FileQuestion,
@@ -37,7 +37,7 @@ from connector.spreadsheet.problems import (
     problem_of,
     text_of,
 )
-from connector.spreadsheet.source_file import BookKind, SourceFile, kind_of, open_source
+from connector.spreadsheet.source_file import BookKind, SourceFile, detect_kind, open_source
 from connector.spreadsheet.table_place import (
     LOOKED_AT,
     LeftOutRows,
@@ -119,7 +119,7 @@ class Spreadsheet:
     def release(self) -> None:
         """Free the memory of a workbook's values, which can be read again."""
         if self.kind == "xlsx":
-            workbook.forget_sheet()
+            workbook.release_sheet()
 
 
 def open_table(
@@ -154,7 +154,7 @@ def open_table(
             f"{path}: a table is a csv, tsv, txt, xlsx, xls or ods, not {suffix or path.name!r}"
         )
     with _ErrorContext(path):
-        kind = kind_of(source)
+        kind = detect_kind(source)
         if kind != "text":
             _refuse_options(path, "a workbook", {"--encoding": encoding, "--delimiter": delimiter})
             return _open_workbook(source, kind, sheet, header_row)
@@ -260,7 +260,7 @@ def _is_single(row: SheetRow) -> bool:
     return 0 < row.missing == len(row.cells) - 1 and not row.is_left_out
 
 
-_FINDERS: Mapping[str, Callable[[SourceFile, str | None], SheetFile | OtherSheet]] = {
+_FINDERS: Mapping[str, Callable[[SourceFile, str | None], SheetFile | LegacySheet]] = {
     "xlsx": workbook.find_sheet,
     "xls": find_xls,
     "ods": find_ods,
@@ -317,7 +317,7 @@ def _place_notices(place: TablePlace, columns: Columns) -> Iterator[str]:
         yield f"The headings are read from {rows}: {shown} (--header-row N changes this)."
 
 
-def _columns_of(source: SourceFile, sheet: SheetFile | OtherSheet, place: TablePlace) -> Columns:
+def _columns_of(source: SourceFile, sheet: SheetFile | LegacySheet, place: TablePlace) -> Columns:
     """Return the columns of a sheet. Raises `NoRows`, and as `read_headings` does."""
     columns = read_headings(source.path, place.headings)
     may_be_wider = sheet.outline.columns > columns.count and not columns.is_report
@@ -381,11 +381,13 @@ class RowForm:
             # The plain case comes first: there may be a million rows.
             found: dict[int, Flaw] = {}
             kept = tuple(
-                self._originals([*cells[:own]], found) if self.columns.is_report else cells
+                self._restore_report_cells([*cells[:own]], found)
+                if self.columns.is_report
+                else cells
             )
             if not found and len(kept) == own:
-                is_long = _length(kept) > CELL_CHARACTERS_MAX
-                problems = self._too_long(kept) if is_long else ()
+                is_long = _longest_text(kept) > CELL_CHARACTERS_MAX
+                problems = self._length_problems(kept) if is_long else ()
                 return SheetRow(number, kept, problems, _NO_FLAWS, record=record)
         if is_blank(cells):
             return SheetRow(number, ("",) * own, (), _NO_FLAWS)
@@ -396,14 +398,18 @@ class RowForm:
         mine = [*cells[:own], *behind]
         kinds = dict(flaws or {})
         if self.columns.is_report:
-            mine = self._originals(mine, kinds)
+            mine = self._restore_report_cells(mine, kinds)
         width = len(mine)
         missing = max(0, own - width)
         mine.extend([""] * missing)
-        problems = (*self._width(width), *self._flaw_problems(kinds), *self._too_long(mine))
+        problems = (
+            *self._width_problems(width),
+            *self._flaw_problems(kinds),
+            *self._length_problems(mine),
+        )
         return SheetRow(number, tuple(mine), problems, kinds, missing, record=record)
 
-    def _originals(self, cells: list[Cell], flaws: dict[int, Flaw]) -> list[Cell]:
+    def _restore_report_cells(self, cells: list[Cell], flaws: dict[int, Flaw]) -> list[Cell]:
         """Return the cells of a report as they were in the input."""
         while cells and cells[-1] == MISSING:
             cells.pop()
@@ -419,7 +425,7 @@ class RowForm:
                 cells[index] = original
         return cells
 
-    def _width(self, width: int) -> Iterator[Problem]:
+    def _width_problems(self, width: int) -> Iterator[Problem]:
         own = len(self.columns.headings)
         if width != own:
             yield problem_of(
@@ -433,7 +439,7 @@ class RowForm:
         for index, (kind, what) in sorted(flaws.items()):
             yield problem_of(_FLAW_CODES[kind], None, self._heading(index), received=what)
 
-    def _too_long(self, cells: Sequence[Cell]) -> tuple[Problem, ...]:
+    def _length_problems(self, cells: Sequence[Cell]) -> tuple[Problem, ...]:
         return tuple(
             problem_of(
                 "cell_too_long",
@@ -472,7 +478,7 @@ def _quote_problem(number: int, damage: QuoteDamage) -> Problem:
     return problem_of(code)
 
 
-def _length(cells: Sequence[Cell]) -> int:
+def _longest_text(cells: Sequence[Cell]) -> int:
     """Return the number of characters of the longest text."""
     try:
         return max(map(len, cells))  # type: ignore[arg-type] # most rows have texts alone

@@ -14,7 +14,12 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from connector.catalog import CATALOG
-from connector.spreadsheet.columns import HINTS, appearance, is_of_report, normalized_heading
+from connector.spreadsheet.columns import (
+    HINTS,
+    appearance_key,
+    has_report_headings,
+    normalized_heading,
+)
 from connector.spreadsheet.problems import Cell, SheetRow
 from connector.spreadsheet.word_lists import TOTALS, TOTALS_INITIALS
 
@@ -112,7 +117,7 @@ def find_place(rows: Sequence[Sequence[str]], wanted: int | None = None) -> Tabl
         return TablePlace(tuple(cells), wanted - 1, known=_count_known(cells))
     if not rows:
         return TablePlace(())
-    if is_of_report(rows[0]):
+    if has_report_headings(rows[0]):
         return TablePlace(tuple(rows[0]))
     singles = [TablePlace(tuple(r), i, 1, _count_known(r)) for i, r in enumerate(rows)]
     for best in sorted(singles, key=lambda each: -each.known):
@@ -180,11 +185,11 @@ _TOLD_MAX = 5
 class LeftOutRows:
     """Rows of a file that do not belong to its table, once its rows have been read.
 
-    `second` is the number of the row at which another table begins. `rows` are the first other
+    `second_table_row` is the number of the row at which another table begins. `rows` are the first other
     rows, by number, each with its first text. `last` is the number of the last one.
     """
 
-    second: int | None = None
+    second_table_row: int | None = None
     rows: dict[int, str] = field(default_factory=dict)
     last: int = 0
 
@@ -209,7 +214,7 @@ class NonTableRows:
     """
 
     def __init__(self, headings: Sequence[str], found: LeftOutRows) -> None:
-        self._headings = tuple(map(appearance, headings))
+        self._headings = tuple(map(appearance_key, headings))
         self._found, self._is_in_second = found, False
         self._first = next((each for each in self._headings if each), "")
         self._is_after_blank = False
@@ -240,9 +245,9 @@ class NonTableRows:
         word = first.strip()
         is_outside = bool(TOTALS(word)) and self._is_total(row.cells)
         if word[:1].casefold() == self._first[:1]:
-            is_outside = is_outside or self._repeats(row.cells)
-        if is_after_blank and not is_outside and self._begins_another(row.cells):
-            self._found.second = row.number
+            is_outside = is_outside or self._repeats_headings(row.cells)
+        if is_after_blank and not is_outside and self._begins_another_table(row.cells):
+            self._found.second_table_row = row.number
             self._is_in_second = is_outside = True
         elif is_outside:
             self._found.note_row(row.number, word)
@@ -255,14 +260,14 @@ class NonTableRows:
         is_short = len(filled) < len(self._headings)
         return is_short and all(_FIGURE(each) and "+" not in each for each in texts)
 
-    def _repeats(self, cells: Sequence[Cell]) -> bool:
-        if appearance(str(cells[0])) != self._headings[0]:
+    def _repeats_headings(self, cells: Sequence[Cell]) -> bool:
+        if appearance_key(str(cells[0])) != self._headings[0]:
             return False
-        looks = tuple(appearance(str(each)) for each in cells)
+        looks = tuple(appearance_key(str(each)) for each in cells)
         width = len(self._headings)
         return looks[:width] == self._headings and not any(looks[width:])
 
-    def _begins_another(self, cells: Sequence[Cell]) -> bool:
+    def _begins_another_table(self, cells: Sequence[Cell]) -> bool:
         texts = [str(each) for each in cells if str(each).strip()]
         known = _count_known(texts)
         return known >= _KNOWN_MIN and known * 2 > len(texts)

@@ -113,7 +113,7 @@ class TargetColumn:
         key: Name of the field in the body, with the prefix `fields.` for fields of a content type.
         labels: Other names of the field in this workspace.
         aliases: Other names of the field everywhere.
-        many: True if a cell has several values.
+        is_multiple: True if a cell has several values.
         keeps_digits: True if leading zeros and a plus belong to the value, as in telephone numbers.
     """
 
@@ -125,7 +125,7 @@ class TargetColumn:
     reference: Reference | None = None
     labels: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
-    many: bool = False
+    is_multiple: bool = False
     keeps_digits: bool = False
 
     @property
@@ -267,7 +267,7 @@ def _content_column(declared: ContentTypeField, taken: set[str]) -> TargetColumn
         create=create,
         update=OPTIONAL,
         labels=(declared.name,) if declared.name else (),
-        many=declared.field_type == "multi_select",
+        is_multiple=declared.field_type == "multi_select",
         keeps_digits=declared.field_type == "phone",
     )
 

@@ -115,7 +115,11 @@ def _sentences(target: PushTarget, column: TargetColumn) -> Iterator[str]:
     elif column.field.format is not None:
         yield _FORMATS[column.field.format]
     elif column.field.values:
-        yield "One or more of the values, separated by semicolons." if column.many else "A value."
+        yield (
+            "One or more of the values, separated by semicolons."
+            if column.is_multiple
+            else "A value."
+        )
     else:
         yield _KINDS[column.field.kind]
     for rule in target.resource.rules:

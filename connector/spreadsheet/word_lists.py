@@ -178,6 +178,6 @@ def means_ditto(text: str) -> bool:
 _CHOICE_OF = {word: value for value, words in CHOICES.items() for word in words}
 
 
-def choice_of(text: str) -> str | None:
+def find_choice(text: str) -> str | None:
     """Return the value of the API that the word means."""
     return _CHOICE_OF.get(normalized_words(text))

@@ -124,7 +124,7 @@ def write_sheet(
             part.write(sheet.heading_row().encode())
             for row, result in pairs:
                 part.write(sheet.row(row, result).encode())
-            sheet.sum_up()
+            sheet.fill_summary()
             parts = sheet.parts()
             _, behind = _ROWS.split(parts.pop(_SHEET_PART))
             part.write(b"</sheetData>" + behind)
@@ -176,7 +176,7 @@ class _ReportSheet:
         with zipfile.ZipFile(written) as archive:
             return {name: archive.read(name) for name in archive.namelist()}
 
-    def sum_up(self) -> None:
+    def fill_summary(self) -> None:
         """Fill the first sheet: rows by outcome, and problems by kind."""
         words, summary = self._words, self._summary
         sheet = self._book[words.sheets[0]]
@@ -220,20 +220,20 @@ class _ReportSheet:
         """Return a row: its own cells, its result, and cells without a heading."""
         self._last = place = row.number if self._has_all_rows else self._last + 1
         if result is None:
-            return self._row(place, self._own_cells(row) if row.is_outside else ())
+            return self._row(place, self._input_cells(row) if row.is_outside else ())
         if self._has_all_rows:
             self._summary.add(result)
-        own = self._own_cells(row)
+        own = self._input_cells(row)
         for problem in result.problems:
             index = self._index.get(problem.column or "")
             if index is not None:
-                own[index] = self._own(row, index, _WRONG)
-                self._comment(place, index, problem)
+                own[index] = self._input_cell(row, index, _WRONG)
+                self._add_comment(place, index, problem)
         number, outcome, *rest = report_cells(result, self._words)
         width = len(self._headings)
         cells = [
             *own[:width],
-            _value("n", number),
+            _value_cell("n", number),
             self._text(outcome, _COLOR_OF[result.outcome]),
             *(self._text(escape_text_cell(each), wraps=True) if each else "" for each in rest),
             *own[width:],
@@ -247,20 +247,20 @@ class _ReportSheet:
         joined = "".join([f'<c r="{letters}{number}"{cell}' for letters, cell in placed if cell])
         return f'<row r="{number}">{joined}</row>'
 
-    def _own_cells(self, row: SheetRow) -> list[str]:
+    def _input_cells(self, row: SheetRow) -> list[str]:
         """Return the cells of the input."""
         if not (row.flaws or row.missing or len(row.cells) != len(self._headings)):
             # The plain case must be fast: there may be a million rows.
             with suppress(_TextTooLong):
                 return list(map(self._cell, row.cells))
-        return [self._own(row, index) for index in range(len(row.cells))]
+        return [self._input_cell(row, index) for index in range(len(row.cells))]
 
-    def _own(self, row: SheetRow, index: int, color: str | None = None) -> str:
+    def _input_cell(self, row: SheetRow, index: int, color: str | None = None) -> str:
         """Return one cell of the input, or its placeholder."""
         if (shown := placeholder(row, index, len(self._headings))) is not None:
             return self._text(shown, color)
         if row.flaws.get(index, ("",))[0] == "error":
-            return _value("e", escape(row.flaws[index][1]), self._style(None, color))
+            return _value_cell("e", escape(row.flaws[index][1]), self._style(None, color))
         try:
             return self._cell(row.cells[index], color)
         except _TextTooLong:
@@ -277,16 +277,16 @@ class _ReportSheet:
             case str():
                 return self._new_text(escape_text_cell(value), color)
             case bool():
-                return _value("b", int(value), self._style(None, color))
+                return _value_cell("b", int(value), self._style(None, color))
             case int() | float():
-                return _value("n", value, self._style(None, color))
+                return _value_cell("n", value, self._style(None, color))
             case Amount():
                 raw = value.value / 100 if value.unit == "%" else value.value
-                return _value("n", raw, self._style(value.form, color))
+                return _value_cell("n", raw, self._style(value.form, color))
             case PartlyShown():
                 return self._partly_shown(value, color)
         days = to_excel(value)  # type: ignore[no-untyped-call]
-        return _value("n", days, self._style(_DATE_FORMATS[type(value)], color))
+        return _value_cell("n", days, self._style(_DATE_FORMATS[type(value)], color))
 
     def _partly_shown(self, cell: PartlyShown, color: str | None) -> str:
         """Return a cell that contains the value and shows as little of it as the input did."""
@@ -294,7 +294,7 @@ class _ReportSheet:
             return self._new_cell(cell.value, color)
         is_date = isinstance(cell.value, date)
         number = to_excel(cell.value) if is_date else cell.value  # type: ignore[no-untyped-call]
-        return _value("n", number, self._style(cell.form, color))
+        return _value_cell("n", number, self._style(cell.form, color))
 
     def _new_text(
         self, text: str, color: str | None = None, *, is_bold: bool = False, wraps: bool = False
@@ -334,7 +334,7 @@ class _ReportSheet:
             cell.quotePrefix = True
         return int(cell.style_id)
 
-    def _comment(self, number: int, index: int, problem: Problem) -> None:
+    def _add_comment(self, number: int, index: int, problem: Problem) -> None:
         """Add a comment with the problem to the cell."""
         cell = self._sheet.cell(number, index + 1)
         parts = (self._words.text(problem), self._words.fix(problem))
@@ -347,7 +347,7 @@ class _ReportSheet:
             cell.comment = Comment(lines, _AUTHOR, height=120, width=320)
 
 
-def _value(kind: str, value: object, style: int = 0) -> str:
+def _value_cell(kind: str, value: object, style: int = 0) -> str:
     """Return a cell that is no text. All digits of a number are written."""
     return f' s="{style}" t="{kind}"><v>{value}</v></c>'
 
@@ -384,7 +384,7 @@ def write_columns(file: IO[bytes], columns: Sequence[TemplateColumn]) -> None:
         _write_heading(sheet, index, column)
         _write_text(sheet, 2, index, column.example).font = Font(italic=True, color="7F7F7F")
         if column.allowed:
-            _offer(sheet, lists, letters, column)
+            _add_list(sheet, lists, letters, column)
     if lists["A1"].value is None:
         book.remove(lists)
     book.save(file)
@@ -412,7 +412,7 @@ def _write_text(sheet: Worksheet, row: int, column: int, text: str) -> BookCell:
     return cell
 
 
-def _offer(sheet: Worksheet, lists: Worksheet, letters: str, column: TemplateColumn) -> None:
+def _add_list(sheet: Worksheet, lists: Worksheet, letters: str, column: TemplateColumn) -> None:
     """Add a list of allowed values to every row of the column."""
     inline = ",".join(column.allowed)
     formula = f'"{inline}"'

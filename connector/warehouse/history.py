@@ -27,8 +27,8 @@ from connector.warehouse.rows import (
     RowBatch,
     differing_listed_names,
     ids_table,
-    moments,
     places_table,
+    timestamp_array,
 )
 from connector.warehouse.schema import HISTORY_COLUMNS, columns
 from connector.warehouse.versions import HistoryEdits, RecordState, Version, VersionEnd
@@ -61,7 +61,9 @@ class History:
         )
         for id, item in items.items():
             if id in last or id not in stored:
-                edits.list(item, item.served_at or at, _state_of(last.get(id), stored.get(id)))
+                edits.add_listed(
+                    item, item.served_at or at, _state_of(last.get(id), stored.get(id))
+                )
         return edits
 
     def _differs(self, item: Resource, row: ExistingRow) -> bool:
@@ -78,7 +80,7 @@ class History:
         for id, each in found.items():
             if id in last or id not in stored:
                 before = _state_of(last.get(id), stored.get(id))
-                edits.read(each.record, each.served_at, before)
+                edits.add_detail(each.record, each.served_at, before)
         return edits
 
     def add_deleted(
@@ -87,7 +89,7 @@ class History:
         """End the versions of these live records."""
         edits = HistoryEdits(self._stream.resource)
         for id, last in self._last_versions({id: stored[id] for id in gone}).items():
-            edits.gone(id, gone[id].served_at, last)
+            edits.add_deletion(id, gone[id].served_at, last)
         return edits
 
     # -- rows -------------------------------------------------------------------------------------
@@ -121,7 +123,9 @@ class History:
 
         Versions that lists have since shown differently are skipped.
         """
-        self._observe({id: at for id, at in read.items() if not stored[id].is_listed_since}, stored)
+        self._extend_observations(
+            {id: at for id, at in read.items() if not stored[id].is_listed_since}, stored
+        )
 
     def write(
         self,
@@ -137,7 +141,7 @@ class History:
         """
         self._end(edits.endings, stored)
         self._move_beginnings(edits.moved)
-        self._observe(edits.confirmed, stored)
+        self._extend_observations(edits.confirmed, stored)
         if edits.completed:
             with staged_table(
                 self._connection, places_table(_open_versions(edits.completed, stored))
@@ -165,9 +169,9 @@ class History:
         versions = [opened[id][0] for id in ids if id in opened]
         stage = values
         for name in ("valid_from", "began_after", "began_before", "observed_from", "observed_to"):
-            dates = moments(getattr(each, name) for each in versions)
+            dates = timestamp_array(getattr(each, name) for each in versions)
             stage = stage.append_column(f"_{name}", dates)
-        hydrated = moments(each.hydrated_at for each in versions)
+        hydrated = timestamp_array(each.hydrated_at for each in versions)
         stage = stage.append_column("_hydrated_at", hydrated)
         changed = pa.array([each.changed for each in versions], pa.list_(pa.string()))
         stage = stage.append_column("_changed", changed)
@@ -182,8 +186,8 @@ class History:
         ends = endings.values()
         stage = places_table(
             _open_versions(endings, stored),
-            valid_to=moments(each.valid_to for each in ends),
-            before=moments(each.before for each in ends),
+            valid_to=timestamp_array(each.valid_to for each in ends),
+            before=timestamp_array(each.before for each in ends),
             how=pa.array([each.by for each in ends], pa.string()),
         )
         # The rows are written again because they are spread over the table: an update needs half a
@@ -206,7 +210,7 @@ class History:
         if not moved:
             return
         before = pa.array([each.number - 1 for each in moved.values()], pa.int64())
-        at = moments(each.valid_from for each in moved.values())
+        at = timestamp_array(each.valid_from for each in moved.values())
         stage = ids_table(moved, number=before, at=at)
         is_before = "stored.id = stage.id AND stored._version = stage.number"
         with staged_table(self._connection, stage):
@@ -224,11 +228,13 @@ class History:
         ).fetchall()
         assert not backward, f"{self._name}: {backward} versions would end before they began"
 
-    def _observe(self, seen: Mapping[str, datetime], stored: Mapping[str, ExistingRow]) -> None:
+    def _extend_observations(
+        self, seen: Mapping[str, datetime], stored: Mapping[str, ExistingRow]
+    ) -> None:
         """Extend the open versions to the times of a new observation."""
         if not seen:
             return
-        stage = places_table(_open_versions(seen, stored), at=moments(seen.values()))
+        stage = places_table(_open_versions(seen, stored), at=timestamp_array(seen.values()))
         with staged_table(self._connection, stage):
             self._connection.execute(
                 f"UPDATE {self._name} AS stored "

@@ -28,8 +28,8 @@ from connector.warehouse.rows import (
     RowBatch,
     as_json,
     ids_table,
-    moments,
     places_table,
+    timestamp_array,
     without_surrogates,
 )
 from connector.warehouse.schema import PARTS_TABLE, columns, part_columns
@@ -62,7 +62,7 @@ class LandingTable:
 
     # -- Commits ----------------------------------------------------------------------------------
 
-    def land(
+    def apply_commit(
         self, what: Commit, run_id: str, at: datetime
     ) -> tuple[LandedCounts, tuple[Event, ...]]:
         """Write a commit except its bookmark; return the row counts and the events."""
@@ -94,7 +94,7 @@ class LandingTable:
         for id in unread:
             own = self._own_columns(run_id, seen_at=distinct[id].served_at or at)
             rows.add(distinct[id], own)
-        self._set_moments(
+        self._set_timestamps(
             "_seen_at = stage.at",
             {
                 row.place: distinct[id].served_at or at
@@ -112,11 +112,11 @@ class LandingTable:
         self._enqueue(listed | reappeared, created)
         return len(distinct) - len(stored), _events(rows)
 
-    def _set_moments(self, what: str, moments_at: Mapping[int, datetime]) -> None:
+    def _set_timestamps(self, what: str, moments_at: Mapping[int, datetime]) -> None:
         """Set a timestamp column of the rows with these row ids."""
         if not moments_at:
             return
-        stage = places_table(moments_at, at=moments(moments_at.values()))
+        stage = places_table(moments_at, at=timestamp_array(moments_at.values()))
         with staged_table(self._connection, stage):
             self._execute(
                 f"UPDATE {self._name} AS stored SET {what} FROM stage "
@@ -136,14 +136,14 @@ class LandingTable:
         new, same = 0, dict[str, datetime]()
         for id, each in distinct.items():
             before, text = stored.get(id), as_json(each.record.raw)
-            if before is not None and before.shows(text):
+            if before is not None and before.equals(text):
                 same[id] = each.served_at
                 continue
             new += before is None or not before.is_hydrated
             own = self._own_columns(run_id, seen_at=each.served_at, hydrated_at=each.served_at)
             rows.add(each.record, own | {"_record": text})
         stamps = {stored[id].place: at for id, at in same.items()}
-        self._set_moments("_hydrated_at = stage.at, _seen_at = stage.at", stamps)
+        self._set_timestamps("_hydrated_at = stage.at, _seen_at = stage.at", stamps)
         self._history.confirm(same, stored)
         self._delete([stored[id].place for id in rows.values["id"] if id in stored])
         table = rows.table()
@@ -179,7 +179,7 @@ class LandingTable:
         live = [id for id, row in stored.items() if not row.is_deleted]
         edits = self._history.add_deleted({id: gone[id] for id in live}, stored)
         self._history.write(edits, stored, None, run_id)
-        self._set_moments(
+        self._set_timestamps(
             f"_deleted_at = stage.at, _run_id = {literal(run_id)}",
             {stored[id].place: gone[id].served_at for id in live},
         )
@@ -318,7 +318,7 @@ def _suppressions(
 ) -> Iterator[Event]:
     for id, record in stripped.items():
         row = stored.get(id)
-        is_seen_before = row is not None and (record.is_item or row.shows(as_json(record.raw)))
+        is_seen_before = row is not None and (record.is_item or row.equals(as_json(record.raw)))
         if not is_seen_before:
             yield Event(SUPPRESSED, "record of an erased person, saved without their data", id)
 

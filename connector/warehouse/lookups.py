@@ -168,7 +168,7 @@ class WarehouseLookups:
     @contextmanager
     def _reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
         self._warehouse.release_if_requested()
-        with self._warehouse.reading() as connection:
+        with self._warehouse.open_connection() as connection:
             yield connection
 
 
@@ -190,7 +190,7 @@ class _ValueIndex:
 
     def __init__(self, fields: tuple[Field, ...], fold: Callable[[str], str]) -> None:
         self._fold = fold
-        self._texts = [_moment_text if f.kind is Kind.DATETIME else str for f in fields]
+        self._texts = [_timestamp_text if f.kind is Kind.DATETIME else str for f in fields]
         self._digests = array("q")
         # Without any array, Arrow would import pandas.
         self._parts: list[pa.Array] = [pa.nulls(0, pa.string())]
@@ -230,7 +230,7 @@ class _ValueIndex:
         return tuple(sorted(self._ids[first:last].to_pylist())) if last > first else ()
 
 
-def _moment_text(value: Any) -> str:
+def _timestamp_text(value: Any) -> str:
     moment = read_datetime(value) if isinstance(value, str) else value
     return str(to_microseconds(moment.astimezone(UTC)))
 

@@ -70,7 +70,7 @@ def find_versions(connection: duckdb.DuckDBPyConnection, person: Person) -> Iter
     """Yield every version of every record with an identifier of the person in a declared field."""
     for resource in CATALOG.values():
         for schema in _SCHEMAS:
-            where = _known_by(resource, person)
+            where = _subject_conditions(resource, person)
             for _, record in _rows(connection, schema, resource, where):
                 yield resource.name, record
 
@@ -92,7 +92,7 @@ def find_by_name(connection: duckdb.DuckDBPyConnection, name: str) -> Iterator[R
                     yield resource.name, record
 
 
-def known_rows(path: Path, person: Person) -> Counter[str]:
+def count_person_rows(path: Path, person: Person) -> Counter[str]:
     """Count the rows with an identifier of the person, by published table.
 
     Raises a `WarehouseError`.
@@ -107,20 +107,22 @@ def known_rows(path: Path, person: Person) -> Counter[str]:
         ).rows:
             columns.setdefault(f"{quoted(schema)}.{quoted(table)}", []).append(column)
         for table, names in columns.items():
-            where = " OR ".join(each for name in names for each in is_identifier(name, person))
+            where = " OR ".join(
+                each for name in names for each in identifier_conditions(name, person)
+            )
             if where:
                 ((count,),) = ask(f"SELECT count(*) FROM {table} WHERE {where}").rows
                 found[table.replace('"', "")] += count
     return +found
 
 
-def is_identifier(column: str, person: Person) -> Iterator[str]:
+def identifier_conditions(column: str, person: Person) -> Iterator[str]:
     """Yield conditions under which a text column is an address or number of the person."""
     name = quoted(column)
-    yield from _is_one_of(f"lower(trim({name}))", person.emails)
-    yield from _is_one_of(_profile(name), person.profiles)
+    yield from _membership_conditions(f"lower(trim({name}))", person.emails)
+    yield from _membership_conditions(_profile(name), person.profiles)
     number = rf"regexp_full_match({name}, '\+?[0-9 ()./-]{{7,20}}')"
-    for each in _is_one_of(_phone(name), person.phones):
+    for each in _membership_conditions(_phone(name), person.phones):
         yield f"({number} AND {each})"
 
 
@@ -129,14 +131,14 @@ def remove_listed_persons(
 ) -> bool:
     """Remove all people on the list of erased people; return True if the file changed."""
     noticing = SuppressionFilter(suppressed)
-    for resource, record in every_version(connection):
+    for resource, record in all_versions(connection):
         without_person(CATALOG[resource], record, noticing)
     if noticing.met:
         remove_person(connection, noticing.as_person(), CurrentErasure(erasure, at))
     return bool(noticing.met)
 
 
-def every_version(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, dict[str, Any]]]:
+def all_versions(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield every version of every record in the file, with its resource."""
     for resource in CATALOG.values():
         for schema in _SCHEMAS:
@@ -156,7 +158,9 @@ def remove_person(
     for resource in CATALOG.values():
         for schema in _SCHEMAS:
             table = f"{schema}.{resource.name}"
-            for rowid, record in _rows(connection, schema, resource, _known_by(resource, person)):
+            for rowid, record in _rows(
+                connection, schema, resource, _subject_conditions(resource, person)
+            ):
                 gone = removed_fields(resource, record, person)
                 if not gone:
                     continue
@@ -194,7 +198,7 @@ def _rows(
     return [(rowid, json.loads(record)) for rowid, record in rows if record is not None]
 
 
-def _known_by(resource: Declaration, person: Person) -> Iterator[str]:
+def _subject_conditions(resource: Declaration, person: Person) -> Iterator[str]:
     """Yield conditions on the declared fields that identify people."""
     subjects = subjects_of(resource.name)
     # The API accepts some fields only in requests and never shows them.
@@ -208,10 +212,10 @@ def _known_by(resource: Declaration, person: Person) -> Iterator[str]:
     )
     for form, names, values in columns:
         for name in sorted(names & shown.keys()):
-            yield from _is_one_of(form.replace("{}", quoted(name)), values)
+            yield from _membership_conditions(form.replace("{}", quoted(name)), values)
 
 
-def _is_one_of(text: str, values: frozenset[str]) -> Iterator[str]:
+def _membership_conditions(text: str, values: frozenset[str]) -> Iterator[str]:
     if values:
         yield f"{text} IN ({', '.join(map(literal, sorted(values)))})"
 
@@ -224,7 +228,7 @@ def _profile(name: str) -> str:
     return rf"rtrim(regexp_replace(lower(trim({name})), '^(https?://)?(www\.)?', ''), '/')"
 
 
-def _may_name(column: str, person: Person) -> Iterator[str]:
+def _mention_conditions(column: str, person: Person) -> Iterator[str]:
     """Yield conditions under which a text may name the person; the text is checked later."""
     text = f"lower(CAST({quoted(column)} AS VARCHAR))"
     words = {max(each.split(), key=len) for each in person.names if each}
@@ -239,7 +243,7 @@ def _mentions(
 ) -> Iterator[Mention]:
     """Yield texts that name the person and that an erasure does not remove."""
     table = f"{schema}.{resource.name}"
-    for _, record in _rows(connection, schema, resource, _may_name("_record", person)):
+    for _, record in _rows(connection, schema, resource, _mention_conditions("_record", person)):
         gone = removed_fields(resource, record, person)
         left = {name: each for name, each in record.items() if name not in gone}
         yield from find_mentions(table, str(record["id"]), left, person)
@@ -292,7 +296,7 @@ def _remove_texts(
     writes: bool,
 ) -> None:
     """Remove texts of the connector's own table that name the person."""
-    where = " OR ".join(_may_name(column, person))
+    where = " OR ".join(_mention_conditions(column, person))
     if not where:
         return
     name = quoted(column)

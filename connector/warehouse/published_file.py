@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from connector.errors import Misused, UnknownName
-from connector.warehouse.duckdb_file import SESSION, literal, naming_errors, quoted
+from connector.warehouse.duckdb_file import SESSION, convert_errors, literal, quoted
 
 _SCHEMAS_FIRST = ("marts", "staging", "seeds", "landing", "history", "sync", "push")
 
@@ -29,13 +29,13 @@ class QueryResult:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+def open_read_only(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a connection that reads the current file, in UTC.
 
     If this process has the path open, DuckDB's `connect` would return that file, which may have
     been replaced since. A file attached to another database is opened again.
     """
-    with naming_errors(path), duckdb.connect(":memory:") as connection:
+    with convert_errors(path), duckdb.connect(":memory:") as connection:
         name = quoted(path.name.partition(".")[0])
         connection.execute(f"ATTACH {literal(str(path))} AS {name} (READ_ONLY)")
         connection.execute(f"USE {name}; {SESSION}")
@@ -44,8 +44,8 @@ def reading(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 def query(path: Path, sql: str) -> QueryResult:
     """Run one query. Raises a `WarehouseError` if the file cannot be read."""
-    with reading(path) as connection:
-        return _answer(connection, sql)
+    with open_read_only(path) as connection:
+        return _fetch(connection, sql)
 
 
 @contextmanager
@@ -54,8 +54,8 @@ def open_snapshot(path: Path) -> Iterator[Callable[[str], QueryResult]]:
 
     Raises a `WarehouseError` if the file is missing or cannot be read.
     """
-    with reading(path) as connection:
-        yield lambda sql: _answer(connection, sql)
+    with open_read_only(path) as connection:
+        yield lambda sql: _fetch(connection, sql)
 
 
 def tables(path: Path) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ def tables(path: Path) -> tuple[str, ...]:
 
     Raises a `WarehouseError`.
     """
-    with reading(path) as connection:
+    with open_read_only(path) as connection:
         return _tables(connection)
 
 
@@ -72,7 +72,7 @@ def to_arrow(path: Path, sql: str) -> pa.Table:
 
     Raises `Misused` for a query that DuckDB refuses, and a `WarehouseError`.
     """
-    with reading(path) as connection:
+    with open_read_only(path) as connection:
         try:
             return connection.execute(sql).to_arrow_table()
         except (duckdb.ProgrammingError, duckdb.DataError) as error:
@@ -84,7 +84,7 @@ def read_table(path: Path, table: str) -> pa.Table:
 
     Raises `UnknownName` for an unknown table, and a `WarehouseError`.
     """
-    with reading(path) as connection:
+    with open_read_only(path) as connection:
         known = _tables(connection)
         if table not in known:
             raise UnknownName("table of the published file", table, known)
@@ -96,7 +96,7 @@ def write_parquet(path: Path, targets: Mapping[str, Path]) -> None:
 
     Raises `DiskFull` or another `WarehouseError`.
     """
-    with reading(path) as connection:
+    with open_read_only(path) as connection:
         for table, target in targets.items():
             connection.execute(
                 f"COPY (SELECT * FROM {_quoted(table)}) TO {literal(str(target))} "
@@ -104,7 +104,7 @@ def write_parquet(path: Path, targets: Mapping[str, Path]) -> None:
             )
 
 
-def _answer(connection: duckdb.DuckDBPyConnection, sql: str) -> QueryResult:
+def _fetch(connection: duckdb.DuckDBPyConnection, sql: str) -> QueryResult:
     cursor = connection.execute(sql)
     columns = tuple(str(each[0]) for each in cursor.description or ())
     return QueryResult(columns, tuple(cursor.fetchall()))

@@ -42,7 +42,7 @@ class ExistingRow:
     is_deleted: bool
     is_listed_since: bool
 
-    def shows(self, record: str) -> bool:
+    def equals(self, record: str) -> bool:
         """Return True if the row is live and its detail equals this record in any key order."""
         if not self.is_hydrated or self.is_deleted:
             return False
@@ -112,7 +112,7 @@ def live_ids(connection: duckdb.DuckDBPyConnection, resource: str) -> tuple[str,
     return tuple(id for (id,) in rows)
 
 
-def vanished_parents(
+def deleted_parents(
     connection: duckdb.DuckDBPyConnection, resource: Declaration
 ) -> tuple[str, ...]:
     """Return ids of deleted parents that have live records, or a bookmark of their stream."""
@@ -136,11 +136,11 @@ class StreamQueries:
         self._name = f"landing.{quoted(stream.resource.name)}"
         self._parent = stream.parent or ""
 
-    def answer(self, wanted: pull_commands.Query[Any]) -> Any:
+    def run(self, wanted: pull_commands.Query[Any]) -> Any:
         """Run a query, as its docstring describes it."""
         match wanted:
             case pull_commands.LandedRows(ids, created):
-                found: Any = self._recall(ids, created)
+                found: Any = self._landed_rows(ids, created)
             case pull_commands.DifferingFields(answers):
                 found = self._differing(answers)
             case pull_commands.CreatedBetween(after, before):
@@ -179,7 +179,7 @@ class StreamQueries:
             self._stream_parameters(),
         )
 
-    def _recall(
+    def _landed_rows(
         self, ids: tuple[str, ...], created: tuple[datetime | None, ...]
     ) -> dict[str, LandedRow]:
         found: dict[str, LandedRow] = {}

@@ -128,7 +128,7 @@ def end_resource(
     return done
 
 
-def changed_since(connection: duckdb.DuckDBPyConnection, kind: str) -> int:
+def count_runs_with_changes(connection: duckdb.DuckDBPyConnection, kind: str) -> int:
     """Return the number of runs that changed a row since the last event of this kind."""
     ((count,),) = connection.execute(
         "SELECT count(DISTINCT run_id) FROM sync.run_resources JOIN sync.runs USING (run_id) "
@@ -290,7 +290,7 @@ def end_interrupted_publications(connection: duckdb.DuckDBPyConnection, publishe
     open_ones = {name for (name,) in found.fetchall()}
     if not open_ones:
         return
-    shown = published_in(published)
+    shown = read_own_publication(published)
     if shown is not None and shown.publication in open_ones:
         write_publication(connection, shown)
     connection.execute(f"UPDATE sync.publications SET outcome = 'interrupted' WHERE {_OPEN}")
@@ -306,7 +306,7 @@ def last_publications(connection: duckdb.DuckDBPyConnection, count: int) -> tupl
     return tuple(map(_PUBLICATIONS.read, rows))
 
 
-def shown_by(
+def find_publication(
     connection: duckdb.DuckDBPyConnection, published: Path, fingerprint: str | None
 ) -> Publication | None:
     """Return the publication of the published file if it has this fingerprint.
@@ -333,7 +333,7 @@ def shown_by(
     return last if shown is None or shown.publication == last.publication else None
 
 
-def published_in(path: Path) -> Publication | None:
+def read_own_publication(path: Path) -> Publication | None:
     """Return the publication that a published file contains; None if there is none."""
     if not path.exists():
         return None
@@ -351,7 +351,7 @@ def _read_publication(path: Path) -> Publication | None:
     return replace(_PUBLICATIONS.read(rows[0]), bytes=path.stat().st_size) if rows else None
 
 
-def data_moment(connection: duckdb.DuckDBPyConnection) -> datetime | None:
+def data_time(connection: duckdb.DuckDBPyConnection) -> datetime | None:
     """Return the time of the data, which the models use as "now".
 
     It is the latest time up to which a resource is verified, or the time of the last run before

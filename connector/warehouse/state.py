@@ -164,7 +164,7 @@ def write_events(
         )
 
 
-def present_events(
+def current_events(
     connection: duckdb.DuckDBPyConnection, resource: str, run_id: str
 ) -> tuple[Event, ...]:
     """Return the events of a run on a resource, and earlier events that still apply.
@@ -179,13 +179,15 @@ def present_events(
     ).fetchall()
     found = []
     for kind, detail, id, seen_by in rows:
-        shown = _still_shown_by(connection, resource, kind, detail) if kind in _ONCE else None
+        shown = (
+            _find_record_with_anomaly(connection, resource, kind, detail) if kind in _ONCE else None
+        )
         if seen_by == run_id or shown is not None:
             found.append(Event(kind=kind, detail=detail, id=id or shown or None))
     return tuple(found)
 
 
-def _still_shown_by(
+def _find_record_with_anomaly(
     connection: duckdb.DuckDBPyConnection, resource: str, kind: str, detail: str
 ) -> str | None:
     """Return the id of a live record with the anomaly; empty for a list; None if not found."""
@@ -243,7 +245,7 @@ def read_health(connection: duckdb.DuckDBPyConnection) -> RunHealth:
     """Read the health in one snapshot, with the events of resources."""
     found = read_run_health(connection)
     events = {
-        name: present_events(connection, name, run_id)
+        name: current_events(connection, name, run_id)
         for name, (run_id, _) in found.resources.items()
     }
     return replace(found, events=events)
@@ -428,11 +430,11 @@ def _table(name: str, rows: Rows) -> pa.Table:
 def _value(value: Any, type: str) -> Any:
     """Return the value for its column."""
     if isinstance(value, str):
-        return _moment(value) if type == "TIMESTAMPTZ" else without_surrogates(value)
+        return _parse_timestamp(value) if type == "TIMESTAMPTZ" else without_surrogates(value)
     return as_json(value) if type == "JSON" and value is not None else value
 
 
-def _moment(text: str) -> datetime | None:
+def _parse_timestamp(text: str) -> datetime | None:
     """Return a timestamp of the API; None if the text is no timestamp."""
     try:
         return read_datetime(text)

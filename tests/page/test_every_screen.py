@@ -208,7 +208,7 @@ def test_no_screen_has_a_fault(browser: Browser, axe: str, tmp_path: Path, code:
         camera.audit("home-error")
         # A reading that waits for another one shows how far it is.
         gate, id = Event(), screens["rows"].split("/")[2]
-        page.reader.forget(id)
+        page.reader.discard(id)
         page.reader._queue.put(partial(_hold, gate))
         camera.page.goto(address + screens["rows"])
         camera.page.wait_for_selector("[data-poll]")

@@ -172,9 +172,9 @@ class Declaration:
     ) -> Iterator[tuple[Field, FieldInput]]:
         """Return the fields that a request body of the operation accepts, each with its input."""
         for each in self.fields.values() if operation in self.operations else ():
-            taken = each.create if operation == "create" else each.update
-            if taken.accepted:
-                yield each, taken
+            field_input = each.create if operation == "create" else each.update
+            if field_input.accepted:
+                yield each, field_input
 
 
 class Resource(Record):

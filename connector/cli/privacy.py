@@ -178,7 +178,7 @@ def retention(session: Session, *, applies: bool, limit: int | None) -> int:
     are due by each rule and changes nothing. People with a placement are never due. Erases as
     'connector erase' does, with one receipt for all.
     """
-    done = apply_retention(session.load(), applies=applies, most=limit)
+    done = apply_retention(session.load(), applies=applies, limit=limit)
     terminal = session.terminal
     terminal.print_object(done.as_json())
     rows = [

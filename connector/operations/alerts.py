@@ -26,12 +26,12 @@ def decide_alerts(
 
     An open alert is due again only for a new cause. Alerts of unwanted kinds end without a message.
     """
-    wanted = {code for code, each in ALERTS.items() if each.kind in kinds}
-    after = {Subject(each.code, each.about): each for each in before if each.code in wanted}
+    wanted_codes = {code for code, each in ALERTS.items() if each.kind in kinds}
+    after = {Subject(each.code, each.about): each for each in before if each.code in wanted_codes}
     for subject, found in sight.items():
         alert = after.get(subject)
         open_alert = alert if alert is not None and alert.is_open else None
-        if found is not None and subject.code in wanted:
+        if found is not None and subject.code in wanted_codes:
             after[subject] = _with_problem(open_alert, subject, found, now)
         elif found is None and open_alert is not None:
             title = f"{ALERTS[subject.code].over} at {now.astimezone(zone):%H:%M}"

@@ -102,15 +102,15 @@ def make_backup(
     # A backup without the journal of pushes must not replace older, complete backups.
     check_files(settings)
     make_folder(to)
-    made = _write(settings, to, now().astimezone(UTC).replace(microsecond=0))
+    result = _write(settings, to, now().astimezone(UTC).replace(microsecond=0))
     with Ledger(folder) as ledger:
         notes = Backups(ledger)
         if ledger.exists:
-            notes.note(Backup(made.manifest.made_at, made.file, made.file.stat().st_size))
+            notes.note(Backup(result.manifest.made_at, result.file, result.file.stat().st_size))
         removed = _remove_old_backups(to, settings.account.value, keep) if keep is not None else ()
         if removed and ledger.exists:
             notes.delete_entries(removed)
-    return BackupResult(made.file, made.manifest, removed)
+    return BackupResult(result.file, result.manifest, removed)
 
 
 def _write(settings: Settings, to: Path, made_at: datetime) -> BackupResult:

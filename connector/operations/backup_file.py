@@ -67,8 +67,8 @@ class Manifest:
 
     def as_json(self) -> dict[str, Any]:
         """Return the manifest as it is stored, with a digest of itself."""
-        told = {**asdict(self), "made_at": self.made_at.isoformat()}
-        return {**told, "digest": _digest(told)}
+        values = {**asdict(self), "made_at": self.made_at.isoformat()}
+        return {**values, "digest": _digest(values)}
 
     def as_bytes(self) -> bytes:
         """Return the manifest as the content of a file."""
@@ -78,17 +78,17 @@ class Manifest:
     def read(cls, content: bytes, path: Path) -> Self:
         """Parse the manifest of the backup at `path`. Raises `BackupDamaged`."""
         try:
-            told = json.loads(content)
-            if told.pop("digest") != _digest(told):
+            values = json.loads(content)
+            if values.pop("digest") != _digest(values):
                 raise BackupDamaged(f"the manifest of {path} was modified")
-            if told["format"] != FORMAT:
+            if values["format"] != FORMAT:
                 raise BackupDamaged(
                     f"{path} was made by a newer version of the connector",
-                    action=f"Install version {told['version']} or a newer one, and restore.",
+                    action=f"Install version {values['version']} or a newer one, and restore.",
                 )
-            entries = tuple(BackupEntry(**each) for each in told.pop("entries"))
-            made_at = datetime.fromisoformat(told.pop("made_at"))
-            found = cls(made_at=made_at, entries=entries, **told)
+            entries = tuple(BackupEntry(**each) for each in values.pop("entries"))
+            made_at = datetime.fromisoformat(values.pop("made_at"))
+            found = cls(made_at=made_at, entries=entries, **values)
             leads_elsewhere = any(_escapes_folder(each.name) for each in entries)
         except (ValueError, TypeError, KeyError, AttributeError):
             raise BackupDamaged(f"the manifest of {path} cannot be read") from None
@@ -128,8 +128,8 @@ def newest_backup(source: Path, account: str | None) -> Path:
     return found[-1]
 
 
-def _digest(told: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+def _digest(values: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 def _escapes_folder(name: str) -> bool:

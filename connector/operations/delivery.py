@@ -179,9 +179,11 @@ class Webhook:
             parts = urlsplit(self._webhook_address)
             host, is_tls = parts.hostname or "", parts.scheme == "https"
             address = (host, parts.port or (443 if is_tls else 80))
-            with socket.create_connection(address, self.seconds) as plain:
+            with socket.create_connection(address, self.seconds) as connection:
                 if is_tls:
-                    ssl.create_default_context().wrap_socket(plain, server_hostname=host).close()
+                    ssl.create_default_context().wrap_socket(
+                        connection, server_hostname=host
+                    ).close()
         except (OSError, ValueError) as error:
             raise NotDelivered(f"the webhook was not reached ({type(error).__name__})") from None
 
@@ -262,22 +264,22 @@ class Email:
                     server.starttls(context=self.trust())
                 yield server
         except smtplib.SMTPRecipientsRefused:
-            said = "the mail server has refused every recipient"
+            reason = "the mail server has refused every recipient"
         except smtplib.SMTPAuthenticationError as error:
-            said = f"the mail server has refused the name and the password ({error.smtp_code})"
+            reason = f"the mail server has refused the name and the password ({error.smtp_code})"
         except smtplib.SMTPResponseException as error:
-            said = f"the mail server answered {error.smtp_code}"
+            reason = f"the mail server answered {error.smtp_code}"
         except smtplib.SMTPNotSupportedError:
             # Of the extensions used, a server may lack STARTTLS and AUTH.
-            said = (
+            reason = (
                 f"the mail server does not offer STARTTLS or passwords on port {self._port}: set"
                 " alert_email_security to 'ssl' (port 465), or to 'none' for a server on this"
                 " machine"
             )
         except TimeoutError:
-            said = f"the mail server has not answered in {self.seconds:g} s"
+            reason = f"the mail server has not answered in {self.seconds:g} s"
         except (smtplib.SMTPException, OSError, ValueError) as error:
-            said = f"the mail server was not reached ({type(error).__name__})"
+            reason = f"the mail server was not reached ({type(error).__name__})"
         else:
             return
-        raise NotDelivered(said)
+        raise NotDelivered(reason)

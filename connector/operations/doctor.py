@@ -163,11 +163,14 @@ async def diagnose(
     Returns:
         The checks, including one for each change.
     """
-    asked = {"repairs": repairs, "renews_ledger": renews_ledger}
-    moved = [] if moved_to is None else [await _accept_move(settings, moved_to)]
-    local = (*_pull_checks(settings, now, **asked), *_upkeep_checks(settings, os.environ, now()))
+    requested = {"repairs": repairs, "renews_ledger": renews_ledger}
+    move_checks = [] if moved_to is None else [await _accept_move(settings, moved_to)]
+    local = (
+        *_pull_checks(settings, now, **requested),
+        *_upkeep_checks(settings, os.environ, now()),
+    )
     checks = await asyncio.to_thread(lambda: list(_checks(local)))
-    checks[2:2] = moved
+    checks[2:2] = move_checks
     requests = 0
     blocked = next((c.name for c in checks if c.state == "failed" and c.name in _FIRST), None)
     if blocked is not None:
@@ -264,12 +267,11 @@ def _repair(warehouse: Warehouse, now: Clock) -> Verdict:
     try:
         warehouse.prepare()
     except DamagedLog as damage:
-        moved = move_logs_aside(warehouse.work, now())
+        moved_logs = move_logs_aside(warehouse.work, now())
         warehouse.prepare()
-        kept = " and ".join(str(each) for each in moved)
-        found = (
-            f"{damage}; the damaged log was moved to {kept}. {_describe_verified_times(warehouse)}"
-        )
+        file_names = " and ".join(str(each) for each in moved_logs)
+        verified = _describe_verified_times(warehouse)
+        found = f"{damage}; the damaged log was moved to {file_names}. {verified}"
         action = "Run 'connector pull': it reads the lost changes again."
         return _ok(found, action)
     return _ok("the log is not damaged. Nothing was changed")
@@ -310,12 +312,12 @@ def _check_warehouse(warehouse: Warehouse) -> Verdict:
 
 def _replace_ledger(settings: Settings, now: Clock) -> Verdict:
     """Replace the ledger if it is lost, damaged or another folder's."""
-    done = replace_ledger(settings, now())
-    if done is None:
+    replaced = replace_ledger(settings, now())
+    if replaced is None:
         return _ok("the ledger is not damaged. Nothing was changed")
-    kept = "" if done.aside is None else f" The old file is in {done.aside}."
+    kept_file = "" if replaced.aside is None else f" The old file is in {replaced.aside}."
     return _warning(
-        f"a new ledger was created: {done.reason}.{kept} {' '.join(done.forgotten)}",
+        f"a new ledger was created: {replaced.reason}.{kept_file} {' '.join(replaced.forgotten)}",
         "Run 'connector pull'. Then check the rows of recent pushes in the application.",
     )
 
@@ -414,8 +416,10 @@ def _check_permissions(settings: Settings) -> Verdict:
         return _warning(keys[0].partition(": ")[0] + others, "Run chmod 600 on the key file.")
     if not found:
         return _ok("only the owner can open the account's files and the key files")
-    said = "; ".join(map(str, found[:3])) + (f"; {len(found) - 3} more" if len(found) > 3 else "")
-    return _warning(said, found[0].action)
+    message = "; ".join(map(str, found[:3])) + (
+        f"; {len(found) - 3} more" if len(found) > 3 else ""
+    )
+    return _warning(message, found[0].action)
 
 
 def _check_backup(settings: Settings, now: datetime) -> Verdict:
@@ -442,8 +446,8 @@ def _check_folders(settings: Settings, environ: Mapping[str, str]) -> Verdict:
         return _ok("every folder belongs to a configured account")
     accounts = configured_accounts(environ, Path.cwd())
     unclaimed = [find_owner(folder, accounts) for folder in found]
-    told = "; ".join(map(str, unclaimed))
-    return _warning(told, " ".join(dict.fromkeys(each.action for each in unclaimed)))
+    message = "; ".join(map(str, unclaimed))
+    return _warning(message, " ".join(dict.fromkeys(each.action for each in unclaimed)))
 
 
 def _check_leftovers(settings: Settings) -> Verdict:
@@ -537,15 +541,15 @@ def _check_quota(
     """
     if not settings.folder.is_dir():
         return DoctorCheck("requests", "ok", "no requests are counted yet"), None
-    terms = allowance_of(settings)
+    policy = allowance_of(settings)
     try:
-        month = ledger.status(terms, now()).month
+        month = ledger.status(policy, now()).month
     except ConnectorError as error:
         return _failed("requests", error), None
     found = f"{month.used:,} counted since {month.period.begins}"
     if month.limit is not None:
         found += f", of {month.limit:,} until {month.period.ends}"
-    spender = RequestSpender("doctor", "doctor", terms, keeps_reserve=False, asks_anyway=True)
+    spender = RequestSpender("doctor", "doctor", policy, keeps_reserve=False, asks_anyway=True)
     return DoctorCheck("requests", "ok", found), RequestBudget(ledger, spender, now=now)
 
 

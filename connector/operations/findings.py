@@ -159,21 +159,21 @@ def read_snapshot(
     now: datetime,
     alerts: Iterable[AlertRecord] = (),
     jobs: Sequence[JobRun] = (),
-    met: ConnectorError | None = None,
+    command_error: ConnectorError | None = None,
 ) -> FileSnapshot:
     """Read the account's files; create none. Raises the ledger's errors."""
     warehouse, health, unusable = Warehouse(settings.folder), NOTHING, None
     open_now = [each for each in alerts if each.is_open]
     s = FileSnapshot(
-        now, settings.alert_max_age.value, alerts=open_now, jobs=jobs, command_error=met
+        now, settings.alert_max_age.value, alerts=open_now, jobs=jobs, command_error=command_error
     )
     running = set[str]()
     with Ledger(settings.folder) as ledger:
         if ledger.exists:
             quota, pushes = ledger.status(allowance_of(settings), now), read_push_health(ledger)
-            held = [each for each in quota.leases if not each.is_over(now)]
-            running = {each.owner.run_id for each in held}
-            if any(each.name == PUSH_LEASE for each in held):
+            active_leases = [each for each in quota.leases if not each.is_over(now)]
+            running = {each.owner.run_id for each in active_leases}
+            if any(each.name == PUSH_LEASE for each in active_leases):
                 ended = tuple(each for each in pushes.runs if each.outcome)
                 pushes = replace(pushes, runs=ended, open=None)
             ahead = -ledger.read_server_state().offset_seconds
@@ -229,16 +229,20 @@ def without_api_words(message: str | None) -> tuple[str, str]:
     """
     request, _, answer = (message or "").partition(" was answered ")
     status = answer[:3] if answer[:3].isdecimal() else ""
-    said = f"{request} was answered {status}" if status else (message or "").strip()
+    sentence = f"{request} was answered {status}" if status else (message or "").strip()
     if status.startswith("3"):
-        said = (message or "").strip()  # The target of a redirect is not part of the API's text.
-    is_word = said.partition(" ")[0].isalpha()
-    said = f"{said[:1].upper()}{said[1:]}" if is_word else said
-    return (said if said.endswith(("?", "!")) else closed(said)) if said else "", status
+        sentence = (
+            message or ""
+        ).strip()  # The target of a redirect is not part of the API's text.
+    is_word = sentence.partition(" ")[0].isalpha()
+    sentence = f"{sentence[:1].upper()}{sentence[1:]}" if is_word else sentence
+    return (
+        sentence if sentence.endswith(("?", "!")) else closed(sentence)
+    ) if sentence else "", status
 
 
 def _failure(
-    what: str,
+    subject: str,
     since: datetime | None,
     ended: Run | ResourceRun | Publication | SharedPublication | PushRun,
     *,
@@ -246,15 +250,15 @@ def _failure(
     causes: Iterable[str] = (),
 ) -> Problem:
     """Return the problem that an error makes, with its reason in brackets."""
-    code, (said, status) = ended.error_code, without_api_words(ended.message)
+    code, (sentence, status) = ended.error_code, without_api_words(ended.message)
     reason = _REASONS.get(code or "")
     if reason is None:
         reason = f"the API answered {status}" if status else (code or "").replace("_", " ")
     elif status:
         reason = f"{reason}, {status}"
     action = action_when_scheduled(action or next_action(code))
-    title = f"{what} ({reason})" if reason else what
-    return Problem(title, said, since, action, tuple(sorted(causes)) or (code or "failed",))
+    title = f"{subject} ({reason})" if reason else subject
+    return Problem(title, sentence, since, action, tuple(sorted(causes)) or (code or "failed",))
 
 
 def action_when_scheduled(action: str) -> str:
@@ -282,17 +286,19 @@ def _pull_failed(s: FileSnapshot) -> Answer:
         return None
     since = failed[-1].ended_at or failed[-1].started_at
     causes = {run.error_code or run.outcome or "interrupted" for run in failed}
-    what = f"the last {len(failed)} pulls" if len(failed) > 1 else "pull"
+    subject = f"the last {len(failed)} pulls" if len(failed) > 1 else "pull"
     if last.outcome == "failed":
-        mine = [done for run_id, done in s.health.resources.values() if run_id == last.run_id]
-        same = [next_action(done) for done in mine if done.error_code == last.error_code]
+        results = [done for run_id, done in s.health.resources.values() if run_id == last.run_id]
+        same = [next_action(done) for done in results if done.error_code == last.error_code]
         action = " ".join(dict.fromkeys(same))
-        return _failure(f"{what} failed", since, last, action=action, causes=causes)
-    title = f"{what} failed (interrupted)" if len(failed) > 1 else "pull interrupted"
-    said = "The pull was stopped before its end, for example by a restart. Loaded records are kept."
+        return _failure(f"{subject} failed", since, last, action=action, causes=causes)
+    title = f"{subject} failed (interrupted)" if len(failed) > 1 else "pull interrupted"
+    sentence = (
+        "The pull was stopped before its end, for example by a restart. Loaded records are kept."
+    )
     action = "Run 'connector pull', or wait for the next one: it continues. If this happens again, "
     action += "check the machine's log."
-    return Problem(title, said, since, action, tuple(sorted(causes)))
+    return Problem(title, sentence, since, action, tuple(sorted(causes)))
 
 
 def _publication_failed(s: FileSnapshot) -> Answer:
@@ -312,15 +318,17 @@ def _publication_failed(s: FileSnapshot) -> Answer:
 def _checks_warn(s: FileSnapshot) -> Answer:
     if not s.publications or s.publications[0].outcome != "published":
         return None
-    last, said = s.publications[0], list[str]()
+    last, sentences = s.publications[0], list[str]()
     rows, samples = iter(last.failed_rows), iter(last.failed_samples)
     for name in last.failed_checks:
         count, sample = next(rows, None), next(samples, None)
         number = "" if count is None else f": {count_noun(count, 'row')}"
-        said.append(f"{name}{number}{f' (for example {sample})' if sample else ''}")
-    title = f"{count_noun(len(said), 'data check has', 'data checks have')} warnings"
+        sentences.append(f"{name}{number}{f' (for example {sample})' if sample else ''}")
+    title = f"{count_noun(len(sentences), 'data check has', 'data checks have')} warnings"
     causes = tuple(sorted(last.failed_checks))
-    return said != [] and Problem(title, f"{'; '.join(said)}.", last.ended_at, causes=causes)
+    return sentences != [] and Problem(
+        title, f"{'; '.join(sentences)}.", last.ended_at, causes=causes
+    )
 
 
 def _lakehouse_behind(s: FileSnapshot) -> Answer:
@@ -338,41 +346,43 @@ class _LastResult(NamedTuple):
     since: datetime | None
 
 
-def _not_proven(s: FileSnapshot, reached: _LastResult) -> Answer:
-    done, run, since = reached
-    if done.proven:
+def _not_proven(s: FileSnapshot, last_result: _LastResult) -> Answer:
+    result, run, since = last_result
+    if result.proven:
         return False
-    if done.outcome in ("done", "stopped") or done.anomalies.get("mass_deletion"):
+    if result.outcome in ("done", "stopped") or result.anomalies.get("mass_deletion"):
         return None
     failing = {e.run_id: e.error_code for e in takewhile(_has_failed, s.runs) if e.error_code}
-    if run is not None and done.error_code and failing.get(run.run_id) == done.error_code:
+    if run is not None and result.error_code and failing.get(run.run_id) == result.error_code:
         return None  # `pull_failed` reports the error that ended the latest pulls.
-    what = "skipped" if done.outcome == "skipped" else "not verified"
+    state = "skipped" if result.outcome == "skipped" else "not verified"
     # An unstable service fails in many ways, which are one cause.
-    cause = "try_again" if can_retry(done) else done.error_code or "unproven"
-    return _failure(what, since, done, action=next_action(done), causes=(cause,))
+    cause = "try_again" if can_retry(result) else result.error_code or "unproven"
+    return _failure(state, since, result, action=next_action(result), causes=(cause,))
 
 
-def _deletions_refused(s: FileSnapshot, reached: _LastResult) -> Answer:
-    done = reached.done
-    if not done.anomalies.get("mass_deletion"):
-        return False if done.proven else None
-    title, _, samples = (done.message or "many records are missing").partition(", for example ")
-    said = f"The warehouse still has them.{f' Examples: {samples}.' if samples else ''}"
-    code = done.error_code or "deletions_refused"
-    return Problem(title, said, reached.since, action_when_scheduled(next_action(code)), (code,))
+def _deletions_refused(s: FileSnapshot, last_result: _LastResult) -> Answer:
+    result = last_result.done
+    if not result.anomalies.get("mass_deletion"):
+        return False if result.proven else None
+    title, _, samples = (result.message or "many records are missing").partition(", for example ")
+    sentence = f"The warehouse still has them.{f' Examples: {samples}.' if samples else ''}"
+    code = result.error_code or "deletions_refused"
+    return Problem(
+        title, sentence, last_result.since, action_when_scheduled(next_action(code)), (code,)
+    )
 
 
-def _anomalies(s: FileSnapshot, reached: _LastResult) -> Answer:
-    events = s.health.events.get(reached.done.resource, ())
-    odd = [each for each in events if each.kind not in QUIET_KINDS]
-    if not odd:
-        return False if reached.done.proven else None
+def _anomalies(s: FileSnapshot, last_result: _LastResult) -> Answer:
+    events = s.health.events.get(last_result.done.resource, ())
+    anomalies = [each for each in events if each.kind not in QUIET_KINDS]
+    if not anomalies:
+        return False if last_result.done.proven else None
     # Each field is a separate cause. Other events report figures that change.
-    causes = {f"{e.kind} {e.detail}" if e.kind in _FIELD_EVENTS else e.kind for e in odd}
-    said = describe_anomalies(reached.done.resource, odd)
+    causes = {f"{e.kind} {e.detail}" if e.kind in _FIELD_EVENTS else e.kind for e in anomalies}
+    sentence = describe_anomalies(last_result.done.resource, anomalies)
     title = "undocumented fields or values"
-    return Problem(title, said, reached.since, causes=tuple(sorted(causes)))
+    return Problem(title, sentence, last_result.since, causes=tuple(sorted(causes)))
 
 
 def _cost_rising(s: FileSnapshot) -> Answer:
@@ -381,19 +391,19 @@ def _cost_rising(s: FileSnapshot) -> Answer:
     if s.quota is None or not whole or whole[0] is not s.runs[0]:
         return None
     last, month, scrubs = whole[0], s.quota.month, s.health.scrubs
-    alike = [run for run in whole if run.command == last.command][: COMPARED_MAX + 1]
-    cost, *before = [(run.requests or 0) - scrubs.get(run.run_id, 0) for run in alike]
+    same_command = [run for run in whole if run.command == last.command][: COMPARED_MAX + 1]
+    cost, *before = [(run.requests or 0) - scrubs.get(run.run_id, 0) for run in same_command]
     if month.limit is None or len(before) < COMPARED_MIN:
         return False
     usual = median(before)
-    gap = (last.started_at - alike[-1].started_at) / len(before)
+    gap = (last.started_at - same_command[-1].started_at) / len(before)
     pulls = (midnight(month.period.ends) - last.started_at) / max(gap, timedelta(minutes=1))
     expected = month.used + int(pulls * cost)
     if cost <= max(COST_FACTOR * usual, usual + COST_REQUESTS_MIN - 1) or expected <= month.limit:
         return False
     title = f"the last pull took {cost:,} requests, usually {usual:,.0f}"
-    said = f"If pulls continue like this, the billing cycle needs about {expected:,} requests."
-    return Problem(title, f"{said} The plan has {month.limit:,}.", last.started_at)
+    sentence = f"If pulls continue like this, the billing cycle needs about {expected:,} requests."
+    return Problem(title, f"{sentence} The plan has {month.limit:,}.", last.started_at)
 
 
 def _api_slow(s: FileSnapshot) -> Answer:
@@ -412,8 +422,8 @@ def _api_slow(s: FileSnapshot) -> Answer:
     if not is_comparable or pace <= max(SLOW_SECONDS_MIN, SLOW_FACTOR * usual):
         return False
     title = f"the API is slow ({pace:.1f} s per request, usually {usual:.1f} s)"
-    said = f"The last pull took {last.seconds:,.0f} s for {requests:,} requests."
-    return Problem(title, said, last.started_at)
+    sentence = f"The last pull took {last.seconds:,.0f} s for {requests:,} requests."
+    return Problem(title, sentence, last.started_at)
 
 
 def _clock_wrong(s: FileSnapshot) -> Answer:
@@ -459,12 +469,12 @@ def _rows_rejected(s: FileSnapshot, push: PushRun) -> Answer:
 
 
 def _rows_in_doubt(s: FileSnapshot) -> Answer:
-    doubts = [each for each in (s.pushes.held, s.pushes.open) if each is not None]
-    if s.quota is None or not doubts:
+    unclear = [each for each in (s.pushes.held, s.pushes.open) if each is not None]
+    if s.quota is None or not unclear:
         return None if s.quota is None else False
-    rows = count_noun(sum(each.rows for each in doubts), "row")
-    said = "The rows were sent, and it is unknown whether the API applied them."
-    return Problem(f"{rows} in doubt", said, min(each.since for each in doubts))
+    rows = count_noun(sum(each.rows for each in unclear), "row")
+    sentence = "The rows were sent, and it is unknown whether the API applied them."
+    return Problem(f"{rows} in doubt", sentence, min(each.since for each in unclear))
 
 
 # -- Quota -----------------------------------------------------------------------------------------
@@ -475,13 +485,15 @@ def _quota_spent(s: FileSnapshot) -> Answer:
         return None
     month, answer = s.quota.month, s.quota.exhaustion
     if answer is not None:
-        said = f"The API reported it. Pulls send no request before {format_moment(answer.until)}."
-        return Problem("the monthly limit of requests is used up", said, answer.noted_at)
+        sentence = (
+            f"The API reported it. Pulls send no request before {format_moment(answer.until)}."
+        )
+        return Problem("the monthly limit of requests is used up", sentence, answer.noted_at)
     if month.limit is None or month.room(keeps_reserve=True):
         return False
-    kept = f", and {month.reserve:,} are reserved for pushes" if month.reserve else ""
-    said = f"{month.used:,} were sent{kept}. The limit resets on {month.period.ends}."
-    return Problem(f"the monthly limit of {month.limit:,} requests is used up", said)
+    reserved = f", and {month.reserve:,} are reserved for pushes" if month.reserve else ""
+    sentence = f"{month.used:,} were sent{reserved}. The limit resets on {month.period.ends}."
+    return Problem(f"the monthly limit of {month.limit:,} requests is used up", sentence)
 
 
 def _quota_forecast(s: FileSnapshot) -> Answer:
@@ -491,8 +503,8 @@ def _quota_forecast(s: FileSnapshot) -> Answer:
     if _quota_spent(s) or expected is None or QUOTA_OVER_SHARE * limit < expected <= limit:
         return None
     title = f"this month needs about {expected:,} requests, and the plan has {limit:,}"
-    said = f"The cycle ends on {ends}. A usual day takes {s.quota.usual_day:,} requests."
-    return Problem(title, said) if expected > limit else False
+    sentence = f"The cycle ends on {ends}. A usual day takes {s.quota.usual_day:,} requests."
+    return Problem(title, sentence) if expected > limit else False
 
 
 # -- Silence ---------------------------------------------------------------------------------------
@@ -521,8 +533,10 @@ def proof_of(proven_at: Mapping[str, datetime | None], now: datetime, age: Age) 
         return Proof(None, (), f"No pull was verified yet. The limit is {age}.")
     behind = tuple(resource for resource, moment in known.items() if now - moment > age.length)
     oldest = min(known.values())
-    said = f"Not verified for more than {age}: {', '.join(behind)} (since {format_moment(oldest)})."
-    return Proof(oldest, behind, said if behind else None)
+    sentence = (
+        f"Not verified for more than {age}: {', '.join(behind)} (since {format_moment(oldest)})."
+    )
+    return Proof(oldest, behind, sentence if behind else None)
 
 
 def _silent(s: FileSnapshot) -> Answer:
@@ -544,8 +558,10 @@ def _silent(s: FileSnapshot) -> Answer:
 
 def file_problem(error: WarehouseError) -> Problem:
     """Return the problem of a work file or a ledger."""
-    title, (said, _) = "the account's files cannot be used", without_api_words(str(error))
-    return Problem(title, said, action=action_when_scheduled(error.action), causes=(error.code,))
+    title, (sentence, _) = "the account's files cannot be used", without_api_words(str(error))
+    return Problem(
+        title, sentence, action=action_when_scheduled(error.action), causes=(error.code,)
+    )
 
 
 def _over_once_recorded(s: FileSnapshot, code: str) -> Answer:
@@ -572,17 +588,17 @@ def _files_unusable(s: FileSnapshot) -> Answer:
 def _settings_wrong(s: FileSnapshot) -> Answer:
     if s.command_error is None or not isinstance(s.command_error, _SETTINGS):
         return _over_once_recorded(s, "settings_wrong")
-    said, _ = without_api_words(str(s.command_error))
+    sentence, _ = without_api_words(str(s.command_error))
     # The list of all setting names is no help: the message suggests the nearest.
     action = "" if isinstance(s.command_error, UnknownName) else s.command_error.action
-    return Problem("settings are invalid", said, action=action, causes=(str(s.command_error),))
+    return Problem("settings are invalid", sentence, action=action, causes=(str(s.command_error),))
 
 
 def _job_failed(s: FileSnapshot, job: JobRun) -> Answer:
     if not job.failed or (s.recorded_at is not None and s.recorded_at >= job.started_at):
         return False
-    said = f"Dagster run {job.run_id} failed before the connector recorded anything."
-    return Problem("job failed", said, job.started_at)
+    sentence = f"Dagster run {job.run_id} failed before the connector recorded anything."
+    return Problem("job failed", sentence, job.started_at)
 
 
 # -- Every alert -----------------------------------------------------------------------------------
@@ -710,10 +726,10 @@ def find_problems(s: FileSnapshot) -> FoundProblems:
 def _answers(s: FileSnapshot) -> Iterator[tuple[Subject, Answer]]:
     ended = {each.run_id: each for each in s.runs}
     reached, pushes = dict[str, _LastResult](), dict[str, PushRun]()
-    for resource, (run_id, done) in s.health.resources.items():
+    for resource, (run_id, result) in s.health.resources.items():
         run = ended.get(run_id)
         since = None if run is None else run.ended_at or run.started_at
-        reached[resource] = _LastResult(done, run, since)
+        reached[resource] = _LastResult(result, run, since)
     for push in s.pushes.runs:
         pushes.setdefault(push.resource, push)
     # If settings are invalid, only some of them could be read.
@@ -750,5 +766,5 @@ def _is_explained(s: FileSnapshot, sight: FoundProblems) -> bool:
     if unrecorded or any(each.code in reasons for each in known):
         return True
     behind = proof_of(s.health.proven_at, s.now, s.max_age).behind
-    held = {each.about for each in known if each.code in ("not_proven", "deletions_refused")}
-    return bool(behind) and held >= {*behind}
+    explained = {each.about for each in known if each.code in ("not_proven", "deletions_refused")}
+    return bool(behind) and explained >= {*behind}

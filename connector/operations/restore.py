@@ -194,12 +194,12 @@ def _carry_out(
     is_readable = _is_readable(live)
     keeps = is_readable and _is_newer(live, staging / LEDGER_FILE, takes=options.takes_ledger)
     placing = FileSwap(folder, staging, at)
-    with ExitStack() as held:
+    with ExitStack() as resources:
 
         def open_ledger() -> Ledger:
             """Open the existing ledger, and block pulls and pushes."""
-            ledger = held.enter_context(Ledger(folder))
-            held.enter_context(hold_all_leases(ledger, run_id, "restore", now))
+            ledger = resources.enter_context(Ledger(folder))
+            resources.enter_context(hold_all_leases(ledger, run_id, "restore", now))
             return ledger
 
         erased, key = tuple[tuple[ListedHash, str], ...](), None
@@ -207,7 +207,7 @@ def _carry_out(
             ledger = open_ledger()
             erased, key = tuple(Erasures(ledger).all_listed()), read_key(folder)
         if not keeps:
-            held.close()
+            resources.close()
         with alone_publishing(folder):
             waiting = placing.put_in_place(keeps_ledger=keeps)
         if not keeps:
@@ -231,12 +231,12 @@ def _carry_out(
                 )
             else:
                 erasures.relist_hashes(erased, at)
-            if again := find_returned(settings):
+            if returned := find_returned(settings):
                 # The backup's published file contains these people, so it is built again.
                 shutil.rmtree(staging, ignore_errors=True)
-                done = erase_all(settings, again, is_listed=True, has_turn=True, now=now)
-                receipts = done.receipts
-            _publish(settings, staging / PUBLISHED_FILE, now, is_changed=bool(again))
+                erasure = erase_all(settings, returned, is_listed=True, has_turn=True, now=now)
+                receipts = erasure.receipts
+            _publish(settings, staging / PUBLISHED_FILE, now, is_changed=bool(returned))
         except ConnectorError as caught:
             error = caught
         return RestoreResult(manifest, keeps, tuple(lost), placing.aside, receipts, error, waiting)

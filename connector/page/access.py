@@ -204,9 +204,9 @@ class PageAccess:
                 return {}
 
     def _write(self) -> None:
-        told = {key: asdict(each) for key, each in self._sessions.items()}
+        sessions = {key: asdict(each) for key, each in self._sessions.items()}
         with naming_file_errors(self._path), replacing(self._path) as file:
-            file.write(json.dumps(told).encode())
+            file.write(json.dumps(sessions).encode())
 
 
 _NOBODY = PasswordHasher().hash(secrets.token_urlsafe(16))
@@ -242,7 +242,7 @@ def read_passwords(path: Path) -> dict[str, str]:
             f"{path} has a line that is not NAME:HASH, or none at all",
             action="Add people with 'connector page --add-person NAME --passwords FILE'.",
         )
-    return {name.strip(): kept.strip() for name, kept in pairs}
+    return {name.strip(): hashed.strip() for name, hashed in pairs}
 
 
 def add_person(path: Path, name: str, password: str) -> None:
@@ -254,4 +254,4 @@ def add_person(path: Path, name: str, password: str) -> None:
     known = read_passwords(path) if path.exists() else {}
     known[name.strip()] = PasswordHasher().hash(password)
     with naming_file_errors(path), replacing(path) as file:
-        file.write("".join(f"{who}:{kept}\n" for who, kept in known.items()).encode())
+        file.write("".join(f"{who}:{hashed}\n" for who, hashed in known.items()).encode())

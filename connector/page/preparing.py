@@ -101,20 +101,20 @@ class PreparingScreens:
 
     def _content_types(self) -> list[tuple[str, str]]:
         """Return loaded content types by slug and name."""
-        told = "SELECT slug, name FROM landing.content_types WHERE _deleted_at IS NULL ORDER BY 2"
+        query = "SELECT slug, name FROM landing.content_types WHERE _deleted_at IS NULL ORDER BY 2"
         warehouse = Warehouse(self._settings.folder)
         warehouse.prepare()
         with suppress(ConnectorError), warehouse.open_connection() as connection:
-            return connection.execute(told).fetchall()
+            return connection.execute(query).fetchall()
         return []
 
     def begin(self, call: PageCall) -> Response:
         """Create an import from an uploaded file or from pasted text."""
-        words, said = call.language, _resource_and_mode(call)
-        if said is None:
-            told = words.gettext("Choose what is in the file and what you want to do.")
-            return self._home(call, told)
-        resource, mode = said
+        words, resource_and_mode = call.language, _resource_and_mode(call)
+        if resource_and_mode is None:
+            message = words.gettext("Choose what is in the file and what you want to do.")
+            return self._home(call, message)
+        resource, mode = resource_and_mode
         if mode == "convert" and "convert" not in CATALOG[resource].operations:
             return self._home(call, words.gettext("Only leads can be converted."))
         pasted = call.form.get("pasted", "")
@@ -144,10 +144,10 @@ class PreparingScreens:
 
     def template(self, call: PageCall) -> Response:
         """Return an empty workbook with all columns of the resource."""
-        said = _resource_and_mode(call)
-        if said is None or said[1] == "convert":
+        resource_and_mode = _resource_and_mode(call)
+        if resource_and_mode is None or resource_and_mode[1] == "convert":
             raise PageError("There is no template for a conversion.")
-        resource, mode = said
+        resource, mode = resource_and_mode
         is_item = resource == "content_items"
         with TemporaryDirectory() as folder:
             path = Path(folder) / f"{resource}.xlsx"
@@ -161,14 +161,14 @@ class PreparingScreens:
 
     def begin_inbox(self, call: PageCall) -> Response:
         """Create an import from a file of the inbox, which is moved out of the inbox."""
-        wanted = [call.form.get(name, "") for name in ("resource", "name", "digest")]
+        keys = [call.form.get(name, "") for name in ("resource", "name", "digest")]
         found = self._inbox.scan(self._inbox_seen).waiting
-        waiting = next((w for w in found if [w.resource, w.name, w.digest] == wanted), None)
+        waiting = next((w for w in found if [w.resource, w.name, w.digest] == keys), None)
         if waiting is None:
             raise PageError("The file is no longer in the inbox.")
-        taken, said = self._inbox.claim(*wanted), waiting.orders.options
+        claimed, said = self._inbox.claim(*keys), waiting.orders.options
         options = {n: v for n, v in asdict(said).items() if n not in ("mode", "mapping_file")}
-        with taken.path.open("rb") as content:
+        with claimed.path.open("rb") as content:
             draft = self.drafts.create(
                 waiting.name,
                 content,
@@ -180,7 +180,7 @@ class PreparingScreens:
         if said.mapping_file is not None and said.mapping_file.name != NO_MAP:
             with self.drafts.open_for_change(draft.id, call.session.person) as draft:
                 self.drafts.save_map(draft, load_map(said.mapping_file))
-        taken.path.unlink(missing_ok=True)
+        claimed.path.unlink(missing_ok=True)
         return redirect(f"/imports/{draft.id}")
 
     def next_screen(self, call: PageCall) -> Response:
@@ -400,16 +400,16 @@ class PreparingScreens:
         checked = self.checked(draft)
         kind = kind_of(call.form.get("kind", ""))
         if kind is None:
-            asked = screens.value_questions(checked)
+            questions = screens.value_questions(checked)
         else:
             group = screens.group_question(checked, kind)
-            asked = [group.values] if group is not None and group.values is not None else []
+            questions = [group.values] if group is not None and group.values is not None else []
         saved, wrong = screens.answered_map(
-            call.form, asked, checked.preview.columns, checked.preview.asked.mode
+            call.form, questions, checked.preview.columns, checked.preview.asked.mode
         )
         with self.preparing(call) as draft:
             self.drafts.save_map(draft, saved)
-            draft.confirmed = [*dict.fromkeys([*draft.confirmed, *(q.key for q in asked)])]
+            draft.confirmed = [*dict.fromkeys([*draft.confirmed, *(q.key for q in questions)])]
         if wrong:
             return self._values(call, wrong)
         return redirect(f"/imports/{call.id}{'' if kind is None else '/rows'}")
@@ -549,11 +549,11 @@ class PreparingScreens:
         _, checked = self._last_checked(call)
         with self.preparing(call) as draft:
             for first, others in checked.rows.twins.get(kind, {}).items() if kind else ():
-                usual = {"first": first, "last": others[-1], "none": None}
-                kept = whole_number(call.form.get(f"keep:{first}", ""))
-                if every not in usual and f"keep:{first}" not in call.form:
+                defaults = {"first": first, "last": others[-1], "none": None}
+                kept_number = whole_number(call.form.get(f"keep:{first}", ""))
+                if every not in defaults and f"keep:{first}" not in call.form:
                     continue
-                keep_only(draft.edits, (first, *others), usual.get(every, kept))
+                keep_only(draft.edits, (first, *others), defaults.get(every, kept_number))
         self.reader.discard(call.id)
         return redirect(f"/imports/{call.id}/rows")
 
@@ -600,8 +600,8 @@ def _may_match(draft: ImportDraft, field: Field) -> bool:
 
 def _download_headers(name: str) -> dict[str, str]:
     """Return the headers of a file that a browser saves."""
-    kept = f"attachment; filename*=utf-8''{quote(name)}"
-    return {"Content-Disposition": kept, "Content-Type": "application/octet-stream"}
+    disposition = f"attachment; filename*=utf-8''{quote(name)}"
+    return {"Content-Disposition": disposition, "Content-Type": "application/octet-stream"}
 
 
 def _resource_and_mode(call: PageCall) -> tuple[str, Mode] | None:

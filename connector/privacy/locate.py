@@ -40,9 +40,9 @@ class LocatedPerson:
     shared: int = 0
 
 
-def seed_of(asked: str) -> Person:
+def seed_of(address_or_id: str) -> Person:
     """Return the person with an email address or an id, with no other data. Raises `Misused`."""
-    text = asked.strip()
+    text = address_or_id.strip()
     if "@" in text:
         return Person(emails=frozenset((normalize("email", text),)))
     if not may_be_id(text):
@@ -113,11 +113,13 @@ def _check_one(whole: Iterable[Record]) -> None:
     for resource, record in whole:
         shown = {name for group in subjects_of(resource) for name in _names(record, group)}
         names.setdefault(_id(record), set()).update(shown)
-    people: list[set[str]] = []
-    for theirs in filter(None, names.values()):
-        same = [each for each in people if each & theirs]
-        people = [each for each in people if each not in same] + [theirs.union(*same)]
-    if len(names) > RECORDS_MAX or len(people) > 1:
+    groups: list[set[str]] = []
+    for identifiers in filter(None, names.values()):
+        overlapping = [each for each in groups if each & identifiers]
+        groups = [each for each in groups if each not in overlapping] + [
+            identifiers.union(*overlapping)
+        ]
+    if len(names) > RECORDS_MAX or len(groups) > 1:
         raise Misused(
             (f"{len(names)} candidates and leads have this address and may be different people"),
             action="Erase each record by its id.",

@@ -28,13 +28,13 @@ LAKEHOUSE = "lakehouse"
 """Name of the shared lakehouse among the files."""
 
 
-def locate_person(settings: Settings, asked: str) -> PersonLocations:
+def locate_person(settings: Settings, address_id_or_name: str) -> PersonLocations:
     """Find all data in the account's folder about the person with an address, an id or a name.
 
     If several people have the name, all of them are found. Changes and sends nothing. Raises
     `Misused` for an address of too many people, and a `WarehouseError`.
     """
-    text = asked.strip()
+    text = address_id_or_name.strip()
     if text and "@" not in text:
         named = find_named(settings, text)
         if named.person.ids or not may_be_id(text):

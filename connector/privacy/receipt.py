@@ -236,16 +236,16 @@ def write_receipt(receipt: Receipt, folder: Path) -> Path:
     return place / f"{receipt.erasure}.txt"
 
 
-def rewrite_receipt(lost: MissingReceipt, settings: Settings) -> Path:
+def rewrite_receipt(missing: MissingReceipt, settings: Settings) -> Path:
     """Write a missing receipt from the data in the ledger; return the path of the text."""
     receipt = Receipt(
-        erasure=lost.path.stem,
+        erasure=missing.path.stem,
         account=settings.account.value,
         version=program_version(),
-        begun_at=lost.begun_at,
-        ended_at=lost.ended_at,
+        begun_at=missing.begun_at,
+        ended_at=missing.ended_at,
         key=fingerprint_of(make_key(settings.folder)),
-        hashes=lost.hashes,
+        hashes=missing.hashes,
         removed=(),
         left=(),
         by_hand=(),

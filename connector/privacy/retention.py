@@ -71,8 +71,8 @@ class RetentionRule:
 
     def __str__(self) -> str:
         where = " and ".join(f"{name} in {', '.join(values)}" for name, values in self.conditions)
-        said = f"{self.number} {self.unit} after {self.field}"
-        return f"{said} where {where}" if where else said
+        sentence = f"{self.number} {self.unit} after {self.field}"
+        return f"{sentence} where {where}" if where else sentence
 
 
 def read_rules(written: Mapping[str, str], origin: str) -> tuple[RetentionRule, ...]:
@@ -109,9 +109,9 @@ def _read(resource: str, text: str, origin: str) -> RetentionRule:
     return RetentionRule(resource, number, unit, moment, tuple(conditions))
 
 
-def _check_allowed(what: str, received: str, allowed: Collection[str]) -> str:
+def _check_allowed(description: str, received: str, allowed: Collection[str]) -> str:
     if received not in allowed:
-        raise UnknownName(what, received, allowed)
+        raise UnknownName(description, received, allowed)
     return received
 
 
@@ -176,10 +176,10 @@ def apply_retention(
     settings: Settings,
     *,
     applies: bool = False,
-    most: int | None = None,
+    limit: int | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> RetentionResult:
-    """Apply the rules; with `applies`, erase at most `most` people.
+    """Apply the rules; with `applies`, erase at most `limit` people.
 
     Raises `SettingsError` and `UnknownName` for invalid rules, `Misused` without rules, and the
     errors of `erase`.
@@ -207,5 +207,5 @@ def apply_retention(
     if not applies:
         return RetentionResult(tuple(dues))
     ids = [id for due in dues for id in due.ids]
-    erased = erase_all(settings, [seed_of(id) for id in ids[:most]], now=now)
+    erased = erase_all(settings, [seed_of(id) for id in ids[:limit]], now=now)
     return RetentionResult(tuple(dues), erased)

@@ -70,58 +70,58 @@ class StreamComparison:
         return not differ
 
 
-def compare(resource: Declaration, found: StreamComparison) -> Steps[None]:
+def compare(resource: Declaration, result: StreamComparison) -> Steps[None]:
     """Compare every record with the loaded rows, and add differences to `result`."""
     listed: set[str] = set()
 
     def take(page: Page[Resource]) -> Steps[int]:
-        found.total = page.total
+        result.total = page.total
         fresh = tuple(id for id in ids_of(page.items) if id not in listed)
         listed.update(fresh)
-        yield from _read_and_compare(fresh, found)
+        yield from _read_and_compare(fresh, result)
         return 0
 
     steps = list_all("created_at" if resource.sortable else None, take)
     yield from with_checked_totals(steps, Bookmark())
     unlisted = sorted((yield from CreatedBetween(None, None)) - listed)
     for start in range(0, len(unlisted), BATCH_RECORDS_MAX):
-        yield from _read_and_compare(tuple(unlisted[start : start + BATCH_RECORDS_MAX]), found)
+        yield from _read_and_compare(tuple(unlisted[start : start + BATCH_RECORDS_MAX]), result)
 
 
-def compare_vanished(found: StreamComparison) -> Steps[None]:
+def compare_vanished(result: StreamComparison) -> Steps[None]:
     """Compare the loaded rows of a stream whose parent is deleted."""
-    yield from _read_and_compare(tuple(sorted((yield from CreatedBetween(None, None)))), found)
+    yield from _read_and_compare(tuple(sorted((yield from CreatedBetween(None, None)))), result)
 
 
-def _read_and_compare(ids: tuple[str, ...], found: StreamComparison) -> Steps[None]:
+def _read_and_compare(ids: tuple[str, ...], result: StreamComparison) -> Steps[None]:
     """Read these records and compare them with the loaded rows."""
-    left = ids
-    while left:
-        known = yield from LandedRows(left)
-        outcomes = yield from ReadRecords(left)
-        left = tuple(id for id in left if id not in outcomes)
-        yield from _compare_read(outcomes, known, found)
+    remaining = ids
+    while remaining:
+        known = yield from LandedRows(remaining)
+        outcomes = yield from ReadRecords(remaining)
+        remaining = tuple(id for id in remaining if id not in outcomes)
+        yield from _compare_read(outcomes, known, result)
 
 
 def _compare_read(
-    outcomes: Mapping[str, Outcome], known: Mapping[str, LandedRow], found: StreamComparison
+    outcomes: Mapping[str, Outcome], known: Mapping[str, LandedRow], result: StreamComparison
 ) -> Steps[None]:
     records = tuple(each.record for each in outcomes.values() if isinstance(each, Found))
-    found.stale |= yield from DifferingFields(records)
+    result.stale |= yield from DifferingFields(records)
     for id, outcome in outcomes.items():
         row = known.get(id)
         is_live = row is not None and not row.is_deleted
         if isinstance(outcome, Gone):
             if is_live:
-                found.extra.append(id)
+                result.extra.append(id)
         elif not isinstance(outcome, Found):
-            found.unread[id] = outcome.message or outcome.reason
+            result.unread[id] = outcome.message or outcome.reason
         elif not is_live:
-            found.missing.append(id)
-            found.stale.pop(id, None)
+            result.missing.append(id)
+            result.stale.pop(id, None)
         elif row is not None and row.read_at is None:
-            found.unhydrated.append(id)
-    found.compared += len(outcomes)
+            result.unhydrated.append(id)
+    result.compared += len(outcomes)
 
 
 # -- Cost of a pull -------------------------------------------------------------------------------
@@ -203,14 +203,16 @@ def _estimate_first_load(resource: Declaration, bookmark: Bookmark) -> Steps[Pul
 
 def _estimate_whole_read(resource: Declaration, bookmark: Bookmark) -> Steps[PullCost]:
     """Estimate a list that is read whole: its pages, and the details that a pull would read."""
-    wanted: set[str] = set()
+    ids_to_read: set[str] = set()
 
     def take(page: Page[Resource]) -> Steps[int]:
         known = yield from read_landed_rows(page.items)
-        wanted.update(
+        ids_to_read.update(
             (yield from DifferingFields(page.items)), ids_read_too_early(page, known, bookmark)
         )
-        wanted.update(id for id in ids_of(page.items) if id not in known or not known[id].read_at)
+        ids_to_read.update(
+            id for id in ids_of(page.items) if id not in known or not known[id].read_at
+        )
         return 0
 
     page = yield from list_all("created_at" if resource.sortable else None, take)
@@ -218,8 +220,10 @@ def _estimate_whole_read(resource: Declaration, bookmark: Bookmark) -> Steps[Pul
     queued = yield from CountQueued()
     is_first = bookmark.proven_at is None
     deleted = max(0, live - page.count)
-    details = max(len(wanted), queued) + deleted
-    return PullCost(page.total, len(wanted), deleted, queued, page.page, details, is_first=is_first)
+    details = max(len(ids_to_read), queued) + deleted
+    return PullCost(
+        page.total, len(ids_to_read), deleted, queued, page.page, details, is_first=is_first
+    )
 
 
 class _RankSearch:
@@ -242,8 +246,8 @@ class _RankSearch:
         live = yield from CountLive()
         queued = yield from CountQueued()
         pages = max(1, ceil(first.total / first.per_page))
-        seen = max(1, min(self._seen, changed))
-        new = round(self._unknown * changed / seen) if changed else 0
+        pages_read = max(1, min(self._seen, changed))
+        new = round(self._unknown * changed / pages_read) if changed else 0
         offset = self._bookmark.total_offset
         deleted = max(0, live + new - first.total - (offset or 0))
         lists = min(pages, changed // first.per_page + 1)

@@ -178,9 +178,9 @@ async def _estimate_schedule(
         if proven_at is not None and now > proven_at:
             days = max((now - proven_at) / timedelta(days=1), 1 / 24)
             changes_a_day += each.changed / days
-    left = max(timedelta(0), midnight(month.period.ends) - now)
-    pulls = ceil(left / every)
-    requests = pulls * quiet + round(changes_a_day * (left / timedelta(days=1)))
+    remaining = max(timedelta(0), midnight(month.period.ends) - now)
+    pulls = ceil(remaining / every)
+    requests = pulls * quiet + round(changes_a_day * (remaining / timedelta(days=1)))
     return ScheduleEstimate(every.total_seconds(), pulls, quiet, changes_a_day, requests)
 
 

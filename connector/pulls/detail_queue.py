@@ -88,14 +88,14 @@ def read_and_compare(
     Returns:
         The bookmark, with a higher lateness if a change was later than expected.
     """
-    left = dict.fromkeys(ids)
+    remaining = dict.fromkeys(ids)
     gone: dict[str, Gone] = {}
-    while left:
-        batch = tuple(islice(left, BATCH_RECORDS_MAX))
+    while remaining:
+        batch = tuple(islice(remaining, BATCH_RECORDS_MAX))
         known = yield from LandedRows(batch)
         outcomes = yield from ReadRecords(batch)
         for id in outcomes:
-            del left[id]
+            del remaining[id]
         found, batch_gone, failed = _split_outcomes(outcomes)
         gone |= batch_gone
         if unread is not None:
@@ -230,14 +230,14 @@ class DetailReads:
 
     def read(self, ids: tuple[str, ...]) -> Steps[None]:
         """Read details and commit each full batch."""
-        left = dict.fromkeys(ids)
-        while left:
+        remaining = dict.fromkeys(ids)
+        while remaining:
             room = BATCH_RECORDS_MAX - self._unlanded
-            outcomes = yield from ReadRecords(tuple(islice(left, room)))
+            outcomes = yield from ReadRecords(tuple(islice(remaining, room)))
             self._unlanded += len(outcomes)
             self.step += 1
             for id in outcomes:
-                del left[id]
+                del remaining[id]
             for id, outcome in outcomes.items():
                 self.unread.pop(id, None)
                 if isinstance(outcome, Found):
@@ -246,7 +246,7 @@ class DetailReads:
                     self.gone[id] = outcome
                 else:
                     self.unread[id] = outcome
-            if left or self._unlanded >= BATCH_RECORDS_MAX:
+            if remaining or self._unlanded >= BATCH_RECORDS_MAX:
                 yield from self._land()
 
     def compare(self, listing: Listing) -> None:

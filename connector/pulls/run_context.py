@@ -95,8 +95,8 @@ class RunContext:
 
 def select_resources(resources: Sequence[str]) -> tuple[str, ...]:
     """Return distinct resource names in the API's order. Raises `UnknownName`."""
-    asked = {declaration(name).name for name in resources} or set(CATALOG)
-    return tuple(name for name in CATALOG if name in asked)
+    requested = {declaration(name).name for name in resources} or set(CATALOG)
+    return tuple(name for name in CATALOG if name in requested)
 
 
 def ignore_progress(progress: Progress) -> None:

@@ -84,8 +84,8 @@ class _KnownTotal:
         if total < before + len(page.items):
             return True
         expected = max(self.expected, before + len(page.items))
-        most = expected * GROWTH_FACTOR + (GROWTH_MIN if self.is_loaded else FIRST_MAX)
-        return total > most
+        maximum = expected * GROWTH_FACTOR + (GROWTH_MIN if self.is_loaded else FIRST_MAX)
+        return total > maximum
 
     def remember(self, command: ListPage, page: Page[Resource]) -> None:
         """Remember a page. Raises `UnreadableAnswer` if another page number shows the same
@@ -113,8 +113,8 @@ def _page(command: ListPage, known: _KnownTotal) -> Steps[Page[Resource]]:
             known.expected = max(known.expected, page.total + known.offset)
             return page
         totals.append(page.total)
-    told = ", ".join(f"{each:,}" for each in totals)
+    totals_text = ", ".join(f"{each:,}" for each in totals)
     raise UnreadableAnswer(
         f"page {command.page} of the list",
-        f"answered with totals that do not match its records: {told}",
+        f"answered with totals that do not match its records: {totals_text}",
     )

@@ -103,8 +103,8 @@ class VerificationRound:
         A record created since the first window hides a deleted record in the totals.
         """
         assert self.first_page is not None
-        most = max(self.largest_total, self.first_page.total + len(self.maybe_new))
-        return self.count - self.total + most
+        maximum = max(self.largest_total, self.first_page.total + len(self.maybe_new))
+        return self.count - self.total + maximum
 
     def offset(self, live: int) -> int | None:
         """Return the excess of live rows over the total; None if it is not certain."""
@@ -119,16 +119,16 @@ def run_verification_pass(
 ) -> Steps[Bookmark]:
     """Spend at most this number of requests: on windows of the list, then on details."""
     windows = max(1, requests // (DETAILS_PER_WINDOW + 1)) if requests else 0
-    left = requests
+    remaining = requests
     if bookmark.is_sorted and windows:
-        done = yield from read_windows(bookmark, guard, windows=windows)
-        bookmark, left = done.bookmark, left - done.requests
-        suspects = tuple(done.suspects)[: max(0, left)]
+        round_result = yield from read_windows(bookmark, guard, windows=windows)
+        bookmark, remaining = round_result.bookmark, remaining - round_result.requests
+        suspects = tuple(round_result.suspects)[: max(0, remaining)]
         bookmark = yield from read_and_compare(suspects, bookmark, guard, is_absent=True)
-        left -= len(suspects)
-    if left > 0:
+        remaining -= len(suspects)
+    if remaining > 0:
         bookmark = yield from read_and_compare(
-            (yield from LeastRecentlyRead(left)), bookmark, guard
+            (yield from LeastRecentlyRead(remaining)), bookmark, guard
         )
     return bookmark
 
@@ -152,18 +152,18 @@ def read_windows(
         windows: Maximum number of windows. Default: all that are left of the round.
         reads_all: Queue all records.
     """
-    done = VerificationRound(bookmark)
+    verification_round = VerificationRound(bookmark)
     number, offset = yield from _resume_position(bookmark, PER_PAGE_MAX)
     # A whole round verifies the list, so it must continue without a gap. Checking this costs a
     # window, which a short verification pass does not spend.
     is_strict = windows is None and bookmark.scrubbed_to is not None
-    compare = partial(_compare_windows, done, guard, reads_all=reads_all)
-    while not done.is_over:
-        if windows is not None and done.requests >= windows:
+    compare = partial(_compare_windows, verification_round, guard, reads_all=reads_all)
+    while not verification_round.is_over:
+        if windows is not None and verification_round.requests >= windows:
             break
         page = yield from list_page(number, "created_at", "asc", compare)
-        has_shrunk = done.add_page(page)
-        if done.requests == 1 and page.per_page != PER_PAGE_MAX:
+        has_shrunk = verification_round.add_page(page)
+        if verification_round.requests == 1 and page.per_page != PER_PAGE_MAX:
             assumed, (number, offset) = (
                 number,
                 (yield from _resume_position(bookmark, page.per_page)),
@@ -171,30 +171,38 @@ def read_windows(
             if assumed != number:
                 continue
         if not is_ascending(page):
-            done.bookmark = replace(done.bookmark, is_sorted=False)
+            verification_round.bookmark = replace(verification_round.bookmark, is_sorted=False)
             break
         if number > 1 and (
-            has_shrunk or ((offset or is_strict) and _starts_after(page, done.bookmark))
+            has_shrunk
+            or ((offset or is_strict) and _starts_after(page, verification_round.bookmark))
         ):
             # A record before this page was deleted, so the first record here moved to the page
             # before.
             yield from compare()
-            number, done.pending_pages = number - 1, []
+            number, verification_round.pending_pages = number - 1, []
             continue
         offset, is_strict = 0, False
-        done.pending_pages.append(page)
-        done.batch.pages.append(page)
-        done.is_over = page.ends_list(done.bookmark.total_offset or 0)
-        if done.is_over or done.batch.is_full:
+        verification_round.pending_pages.append(page)
+        verification_round.batch.pages.append(page)
+        verification_round.is_over = page.ends_list(verification_round.bookmark.total_offset or 0)
+        if verification_round.is_over or verification_round.batch.is_full:
             yield from compare()
         number += 1
     yield from compare()
-    if done.is_over and windows is None and page.is_full and done.bookmark.total_offset is None:
-        yield from _check_after_last_page(page, done)
-    return done
+    if (
+        verification_round.is_over
+        and windows is None
+        and page.is_full
+        and verification_round.bookmark.total_offset is None
+    ):
+        yield from _check_after_last_page(page, verification_round)
+    return verification_round
 
 
-def _check_after_last_page(last: Page[Resource], done: VerificationRound) -> Steps[None]:
+def _check_after_last_page(
+    last: Page[Resource], verification_round: VerificationRound
+) -> Steps[None]:
     """Check whether more records follow a last page that is full.
 
     Only the total shows that it is the last. The newest records are listed instead of the next
@@ -204,23 +212,25 @@ def _check_after_last_page(last: Page[Resource], done: VerificationRound) -> Ste
     known = yield from read_landed_rows(page.items)
     end = last.items[-1].created_at
     beyond = {hash(item.id) for item in page.items if item.created_at > end}
-    done.requests += 1
-    done.is_steady &= page.total == done.total
-    done.ends_full = len(known) == len(page.items)
+    verification_round.requests += 1
+    verification_round.is_steady &= page.total == verification_round.total
+    verification_round.ends_full = len(known) == len(page.items)
     if len(beyond) < len(page.items):
         # It overlaps with the last page, so there is no gap.
-        done.count += len(beyond - done.seen_hashes)
-        done.add_listed(tuple(item for item in page.items if item.created_at > end), known)
-    done.bookmark = with_clock_change(page, done.bookmark)
-    yield from Commit(items=page.items, bookmark=done.bookmark)
+        verification_round.count += len(beyond - verification_round.seen_hashes)
+        verification_round.add_listed(
+            tuple(item for item in page.items if item.created_at > end), known
+        )
+    verification_round.bookmark = with_clock_change(page, verification_round.bookmark)
+    yield from Commit(items=page.items, bookmark=verification_round.bookmark)
 
 
 def _resume_position(bookmark: Bookmark, per_page: int) -> Steps[tuple[int, int]]:
     """Return the page where the round continues, and its items seen before, by the loaded rows."""
     if bookmark.scrubbed_to is None:
         return 1, 0
-    seen = yield from CountLive(bookmark.scrubbed_to + _TICK)
-    return seen // per_page + 1, seen % per_page
+    seen_count = yield from CountLive(bookmark.scrubbed_to + _TICK)
+    return seen_count // per_page + 1, seen_count % per_page
 
 
 def _starts_after(page: Page[Resource], bookmark: Bookmark) -> bool:
@@ -232,47 +242,59 @@ def _starts_after(page: Page[Resource], bookmark: Bookmark) -> bool:
 
 
 def _compare_windows(
-    done: VerificationRound, guard: MassDeletionGuard, *, reads_all: bool
+    verification_round: VerificationRound, guard: MassDeletionGuard, *, reads_all: bool
 ) -> Steps[None]:
     """Compare the windows read since the verified time with the rows; commit."""
-    if not done.batch.pages:
+    if not verification_round.batch.pages:
         return
-    page, items = done.batch.pages[-1], done.batch.items
-    last = None if done.is_over else page.items[-1].created_at
-    landed = yield from CreatedBetween(done.bookmark.scrubbed_to, last)
-    listed = {id for each in done.pending_pages for id in ids_of(each.items)}
+    page, items = verification_round.batch.pages[-1], verification_round.batch.items
+    last = None if verification_round.is_over else page.items[-1].created_at
+    landed = yield from CreatedBetween(verification_round.bookmark.scrubbed_to, last)
+    listed = {id for each in verification_round.pending_pages for id in ids_of(each.items)}
     guard.drop_listed(listed)
-    absent = landed - listed - done.suspects.keys()
+    absent = landed - listed - verification_round.suspects.keys()
     known = yield from read_landed_rows(items)
-    done.add_listed(items, known)
-    done.recognised += guard.count_recognised(ids_of(items), known)
-    done.absent += len(absent)
-    for each in done.batch.pages:
+    verification_round.add_listed(items, known)
+    verification_round.recognised += guard.count_recognised(ids_of(items), known)
+    verification_round.absent += len(absent)
+    for each in verification_round.batch.pages:
         guard.check_total(each.total)
-    guard.check_missing(done.absent, done.recognised)
+    guard.check_missing(verification_round.absent, verification_round.recognised)
     absent = absent - guard.withheld.keys() if guard.refused is None else frozenset()
     differing = yield from DifferingFields(items)
     suspects = dict.fromkeys(sorted(absent), "absent")
     suspects |= dict.fromkeys(sorted(differing), "differs")
-    done.suspects |= suspects
+    verification_round.suspects |= suspects
     if reads_all:
         suspects = dict.fromkeys(ids_of(items), "full") | suspects
-    yield from _advance(page, last, listed, done)
-    yield from Commit(items=items, enqueue=suspects, bookmark=done.bookmark)
-    done.batch.pages.clear()
+    yield from _advance(page, last, listed, verification_round)
+    yield from Commit(items=items, enqueue=suspects, bookmark=verification_round.bookmark)
+    verification_round.batch.pages.clear()
 
 
 def _advance(
-    page: Page[Resource], last: datetime | None, listed: set[str], done: VerificationRound
+    page: Page[Resource],
+    last: datetime | None,
+    listed: set[str],
+    verification_round: VerificationRound,
 ) -> Steps[None]:
     """Move the verified time to the end of the page, or before a tie that crosses the end."""
     if last is None:
         # The round is over, and the next one starts at the first page.
-        done.bookmark, done.pending_pages = replace(done.bookmark, scrubbed_to=None), []
+        verification_round.bookmark, verification_round.pending_pages = (
+            replace(verification_round.bookmark, scrubbed_to=None),
+            [],
+        )
         return
     tied = yield from CreatedBetween(last - _TICK, last + _TICK)
     earlier = [item.created_at for item in page.items if item.created_at < last]
     if tied <= listed:
-        done.bookmark, done.pending_pages = replace(done.bookmark, scrubbed_to=last), []
+        verification_round.bookmark, verification_round.pending_pages = (
+            replace(verification_round.bookmark, scrubbed_to=last),
+            [],
+        )
     elif earlier:
-        done.bookmark, done.pending_pages = replace(done.bookmark, scrubbed_to=max(earlier)), [page]
+        verification_round.bookmark, verification_round.pending_pages = (
+            replace(verification_round.bookmark, scrubbed_to=max(earlier)),
+            [page],
+        )

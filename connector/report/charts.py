@@ -132,8 +132,8 @@ def bar_chart(
     *,
     unit: str,
     text: Callable[[Mapping[str, Any]], str] | None = None,
-    most: float = 0,
-    room: float = _LABEL_MAX,
+    maximum: float = 0,
+    label_width: float = _LABEL_MAX,
     height: float = 0,
 ) -> Chart:
     """Return horizontal bars in the order of the rows, each with its `text` (default: its value).
@@ -144,18 +144,18 @@ def bar_chart(
         value: Column of the values.
         unit: What is counted.
         text: Returns the text of a bar.
-        most: End of the axis, if fixed, such as 1 for shares.
-        room: Maximum width of labels, in pixels.
+        maximum: End of the axis, if fixed, such as 1 for shares.
+        label_width: Maximum width of labels, in pixels.
         height: Height of all bars, in pixels, as far as possible.
     """
     texts = [printable(text(row)) if text else format_count(row[value]) for row in rows]
-    top = most or max((float(row[value]) for row in rows), default=0) or 1
-    y = _category_axis(rows, label, room=room)
+    top = maximum or max((float(row[value]) for row in rows), default=0) or 1
+    y = _category_axis(rows, label, room=label_width)
     across = WIDTH - y["axis"]["minExtent"] - 2 * _PADDING
     beside = max((_text_width(each) for each in texts), default=0) + 2 * _GAP
     scale = {"domain": [0, top * across / (across - beside)], "nice": False}
     x = {"field": "value", "type": "quantitative"}
-    labels = distinct_labels([printable(str(row[label])) for row in rows], room)
+    labels = distinct_labels([printable(str(row[label])) for row in rows], label_width)
     usual = _STEP_DOUBLED if any(len(lines) > 1 for lines in labels) else _STEP
     step = max(_STEP_MIN, min(_STEP, height / max(1, len(rows)))) if height else usual
     bar = {"type": "bar", "color": variable("first"), "height": step * 0.6}
@@ -168,9 +168,9 @@ def bar_chart(
         {"place": place, "value": float(row[value]), "text": texts[place]}
         for place, row in enumerate(rows)
     ]
-    told = _join_limited(f"{row[label]} {texts[place]}" for place, row in enumerate(rows))
+    alternative = _join_limited(f"{row[label]} {texts[place]}" for place, row in enumerate(rows))
     body = {"height": {"step": step}, "encoding": {"y": y}, "layer": layers}
-    return _chart(values, body, f"Bar chart of {unit}: {told}")
+    return _chart(values, body, f"Bar chart of {unit}: {alternative}")
 
 
 def stacked_bar_chart(
@@ -191,11 +191,11 @@ def stacked_bar_chart(
     # A part keeps its color even if another part is missing.
     colours = [variable(SERIES[list(parts).index(column)]) for column in shown]
     scale = {"domain": list(shown.values()), "range": colours}
-    most = max((sum(row[column] or 0 for column in shown) for row in rows), default=0)
-    measure = {**_value_axis(unit, most), "stack": "zero"}
+    maximum = max((sum(row[column] or 0 for column in shown) for row in rows), default=0)
+    measure = {**_value_axis(unit, maximum), "stack": "zero"}
     category = _category_axis(rows, label, is_upright=is_upright)
     mark = {"type": "bar", "stroke": variable("card"), "strokeWidth": 1}
-    told = _join_limited(
+    alternative = _join_limited(
         f"{row[label]} " + ", ".join(f"{row[c] or 0:,.0f} {word}" for c, word in shown.items())
         for row in rows
     )
@@ -210,7 +210,7 @@ def stacked_bar_chart(
         },
     }
     legend = tuple(zip(colours, shown.values(), strict=True)) if len(parts) > 1 else ()
-    return _chart(values, body, f"Stacked bar chart of {unit}: {told}", legend)
+    return _chart(values, body, f"Stacked bar chart of {unit}: {alternative}", legend)
 
 
 def column_chart(
@@ -221,17 +221,20 @@ def column_chart(
     unit: str,
     across: str,
     height: float = _HEIGHT,
-    foremost: Sequence[int] | None = None,
+    highlighted: Sequence[int] | None = None,
 ) -> Chart:
     """Return upright bars, for bands or months; `across` describes the horizontal axis.
 
-    If only some indexes are `foremost`, the other bars are pale.
+    If only some indexes are `highlighted`, the other bars are pale.
     """
     x = {**_category_axis(rows, label, is_upright=True), "title": across}
     y = _value_axis(unit, max((row[value] for row in rows), default=0))
     encoding: dict[str, Any] = {"x": x, "y": y}
-    if foremost is not None:
-        pale = {"test": f"indexof({list(foremost)}, datum.place) < 0", "value": variable("third")}
+    if highlighted is not None:
+        pale = {
+            "test": f"indexof({list(highlighted)}, datum.place) < 0",
+            "value": variable("third"),
+        }
         encoding = {
             "x": {**x, "title": None},
             "y": {**y, "title": None},
@@ -239,9 +242,9 @@ def column_chart(
         }
     mark = {"type": "bar", "color": variable("first")}
     values = [{"place": place, "value": float(row[value])} for place, row in enumerate(rows)]
-    told = _join_limited(f"{row[label]} {row[value]:,.0f}" for row in rows)
+    alternative = _join_limited(f"{row[label]} {row[value]:,.0f}" for row in rows)
     body = {"height": height, "mark": mark, "encoding": encoding}
-    return _chart(values, body, f"Bar chart of {unit} by {across}: {told}")
+    return _chart(values, body, f"Bar chart of {unit} by {across}: {alternative}")
 
 
 def range_chart(rows: Rows, label: str, *, unit: str) -> Chart:
@@ -294,7 +297,7 @@ def range_chart(rows: Rows, label: str, *, unit: str) -> Chart:
             if row[waiting] > top:
                 waits["beyond"] = f"{row[waiting]:,.0f} days"
         values.append({"place": place, **known, **waits})
-    told = _join_limited(
+    alternative = _join_limited(
         f"{row[label]} median {_days(row[p50])}, those still there {_days(row[waiting])}"
         for row in rows
     )
@@ -308,7 +311,7 @@ def range_chart(rows: Rows, label: str, *, unit: str) -> Chart:
     legend = tuple((variable(c), word) for name, (c, word) in parts.items() if name in drawn)
     encoding = {"y": _category_axis(rows, label)}
     body = {"height": {"step": _STEP}, "encoding": encoding, "layer": layers}
-    return _chart(values, body, f"Ranges of {unit} in days: {told}", legend)
+    return _chart(values, body, f"Ranges of {unit} in days: {alternative}", legend)
 
 
 def _days(value: float | None) -> str:
@@ -331,8 +334,8 @@ def _category_axis(
         axis |= {"labelAngle": 0, "labelOverlap": "parity", "labelSeparation": 12}
     else:
         lines = list(itertools.chain.from_iterable(labels))
-        doubled = [place for place, each in enumerate(labels) if len(each) > 1]
-        higher = {"test": f"indexof({doubled}, datum.value) >= 0", "value": -_LINE / 2}
+        indexes = [place for place, each in enumerate(labels) if len(each) > 1]
+        higher = {"test": f"indexof({indexes}, datum.value) >= 0", "value": -_LINE / 2}
         axis |= {"minExtent": max(map(_text_width, lines), default=0) + 8, "labelLineHeight": _LINE}
         axis["labelOffset"] = {"condition": higher, "value": 0}
     scale = {"domain": list(range(len(rows)))}
@@ -343,12 +346,12 @@ _SHORT_FROM = 10_000
 """Number above which axes have short labels."""
 
 
-def _value_axis(unit: str, most: float) -> dict[str, Any]:
+def _value_axis(unit: str, maximum: float) -> dict[str, Any]:
     """Return the axis of counts and amounts: whole numbers, and short ones (20k) from 10,000."""
     axis = {
-        "format": ",d" if most < _SHORT_FROM else "~s",
+        "format": ",d" if maximum < _SHORT_FROM else "~s",
         "tickMinStep": 1,
-        "tickCount": max(1, min(_TICKS_MAX, int(most))),
+        "tickCount": max(1, min(_TICKS_MAX, int(maximum))),
         "labelExpr": "datum.value === 0 ? '0' : datum.label",
         **_APART,
     }
@@ -389,17 +392,17 @@ def split_label(text: str, room: float) -> list[str]:
     first = text
     while _text_width(first) > room:
         first = first[:-1].rpartition(" ")[0] or first[:-1]
-    rest = text[len(first) :].strip()
-    cut = rest
-    while _text_width(cut) > room - (_letter("…") if cut != rest else 0):
-        cut = cut.partition(" ")[2] or cut[1:]
-    return [first, cut if cut == rest else f"…{cut.lstrip()}"]
+    end = text[len(first) :].strip()
+    ending = end
+    while _text_width(ending) > room - (_letter("…") if ending != end else 0):
+        ending = ending.partition(" ")[2] or ending[1:]
+    return [first, ending if ending == end else f"…{ending.lstrip()}"]
 
 
 def _join_limited(parts: Iterable[str]) -> str:
-    told = list(parts)
-    more = f"; and {len(told) - _ROWS_TOLD} more" if len(told) > _ROWS_TOLD else ""
-    return "; ".join(told[:_ROWS_TOLD]) + more + "."
+    texts = list(parts)
+    more = f"; and {len(texts) - _ROWS_TOLD} more" if len(texts) > _ROWS_TOLD else ""
+    return "; ".join(texts[:_ROWS_TOLD]) + more + "."
 
 
 def _chart(

@@ -357,7 +357,7 @@ class FrontChart:
             unit=self.unit,
             across="month",
             height=_HEIGHT,
-            foremost=[place for place, each in enumerate(shown) if each >= period.begins],
+            highlighted=[place for place, each in enumerate(shown) if each >= period.begins],
         )
 
 

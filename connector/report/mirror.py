@@ -126,8 +126,8 @@ _COVERAGE = Figure(
             "coverage",
             unit="coverage",
             text=lambda row: format_share(row["coverage"]),
-            most=1,
-            room=_ROOM,
+            maximum=1,
+            label_width=_ROOM,
         )
     ],
 )

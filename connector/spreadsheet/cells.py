@@ -127,15 +127,19 @@ def cell_reader(column: TargetColumn, mode: Mode, options: CellOptions = AS_WRIT
     """
     if column.reference is not None and column.reference.by is not None:
         read = FORMATS["email"] if column.reference.by == "email" else read_digits
-        made = _text_reader(read, True, options)
+        reader = _text_reader(read, True, options)
     elif column.field.values:
-        made = _choice_reader(column.field.values, column.accepts(mode))
+        reader = _choice_reader(column.field.values, column.accepts(mode))
     else:
-        made = _reader_by_kind(column, options)
+        reader = _reader_by_kind(column, options)
     if column.is_multiple:
-        made = CellReader(_several_values_reader(made.text), made.typed)
-    seen = CellReader(_reader_of_shown_text(made.text, column), made.typed)
-    return _mapping_reader(made, seen, options.values) if options.values else seen
+        reader = CellReader(_several_values_reader(reader.text), reader.typed)
+    visible_reader = CellReader(_reader_of_shown_text(reader.text, column), reader.typed)
+    return (
+        _mapping_reader(reader, visible_reader, options.values)
+        if options.values
+        else visible_reader
+    )
 
 
 _IS_AS_SEEN = re.compile(r"[ !#-%(-+\--<>@-[\]-~]{7,}").fullmatch
@@ -188,13 +192,16 @@ def _reader_by_kind(column: TargetColumn, options: CellOptions) -> CellReader:
     match column.field.kind:
         case Kind.NUMBER:
             is_share = column.is_percentage
-            settled, period = options.is_decimal_inferred, column.period
-            read = number_reader(options.decimal, is_share, period=period, is_settled=settled)
+            is_inferred, period = options.is_decimal_inferred, column.period
+            read = number_reader(options.decimal, is_share, period=period, is_inferred=is_inferred)
             return CellReader(read, typed_number(is_share))
         case Kind.INTEGER:
-            settled, period = options.is_decimal_inferred, column.period
+            is_inferred, period = options.is_decimal_inferred, column.period
             read = integer_reader(
-                options.decimal, period=period, is_settled=settled, month_days=options.month_days
+                options.decimal,
+                period=period,
+                is_inferred=is_inferred,
+                month_days=options.month_days,
             )
             if period == "day":
                 read = _immediately_reader(read, 0, options.immediately)
@@ -262,7 +269,9 @@ def _several_values_reader(read_one: ReadText) -> ReadText:
     return read
 
 
-def _mapping_reader(made: CellReader, seen: CellReader, values: Mapping[str, str]) -> CellReader:
+def _mapping_reader(
+    reader: CellReader, visible_reader: CellReader, values: Mapping[str, str]
+) -> CellReader:
     """Return a reader that first replaces values by the mapping, regardless of letter case.
 
     A mapping of the user takes precedence, even for a word that is otherwise an empty value.
@@ -275,12 +284,12 @@ def _mapping_reader(made: CellReader, seen: CellReader, values: Mapping[str, str
         if value is None:
             value = folded.get(text.casefold())
         if value is None:
-            return seen.text(text)
-        return made.text(value) if value else None
+            return visible_reader.text(text)
+        return reader.text(value) if value else None
 
     def typed(cell: Any) -> Any:
         value = exact.get(str(cell))
-        return made.typed(cell) if value is None else (made.text(value) if value else None)
+        return reader.typed(cell) if value is None else (reader.text(value) if value else None)
 
     return CellReader(read, typed)
 
@@ -316,9 +325,9 @@ def _choice_reader(known: Sequence[str], accepted: Sequence[str]) -> CellReader:
         if value is None and find_choice(text) in accepted:
             value = find_choice(text)
         if value is None:
-            near = _closest_value(text, accepted)
-            fix = f"Did you mean {near}? Enter it, or another allowed value."
-            raise CellError("unknown_value", allowed=allowed, fix=fix if near else None)
+            closest = _closest_value(text, accepted)
+            fix = f"Did you mean {closest}? Enter it, or another allowed value."
+            raise CellError("unknown_value", allowed=allowed, fix=fix if closest else None)
         return value
 
     def typed(cell: Any) -> str:
@@ -331,10 +340,14 @@ def _choice_reader(known: Sequence[str], accepted: Sequence[str]) -> CellReader:
 
 def _closest_value(text: str, accepted: Sequence[str]) -> str | None:
     """Return the only allowed value that begins with the text or is most similar to it."""
-    wanted = normalized_heading(text)
-    begun = [value for value in accepted if wanted and normalized_heading(value).startswith(wanted)]
-    if len(begun) == 1:
-        return begun[0]
+    normalized = normalized_heading(text)
+    starting = [
+        value
+        for value in accepted
+        if normalized and normalized_heading(value).startswith(normalized)
+    ]
+    if len(starting) == 1:
+        return starting[0]
     close = get_close_matches(_choice_key(text), accepted, n=1, cutoff=0.7)
     return close[0] if close else None
 

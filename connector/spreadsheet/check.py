@@ -201,12 +201,12 @@ class _FileCheck:
         """Add warnings for values that are valid each and implausible together."""
         if not (self._ranges or self._has_birth or self._amounts):
             return
-        for key, least, most in self._amounts:
+        for key, minimum, maximum in self._amounts:
             amount = values.get(key)
             # A salary can be per hour if the row says so.
-            is_known = least and values.get("salary_type") not in (None, "annual")
-            if amount and not least <= amount <= most and not is_known:
-                message = f"The value is unusually {'low' if amount < least else 'high'}."
+            is_known = minimum and values.get("salary_type") not in (None, "annual")
+            if amount and not minimum <= amount <= maximum and not is_known:
+                message = f"The value is unusually {'low' if amount < minimum else 'high'}."
                 draft.warn("odd_amount", message, self._columns.column_of(key), str(amount))
         for code, low, high in self._ranges:
             first, last = values.get(low), values.get(high)
@@ -216,9 +216,9 @@ class _FileCheck:
                 draft.warn(code, message, self._columns.column_of(low), str(first))
         born = values.get("date_of_birth")
         if born is not None and not self._century_ago < born <= self._today:
-            ago = "in the future" if born > self._today else "more than 100 years ago"
+            reason = "in the future" if born > self._today else "more than 100 years ago"
             column = self._columns.column_of("date_of_birth")
-            draft.warn("born_later", f"The value is {ago}.", column, born)
+            draft.warn("born_later", f"The value is {reason}.", column, born)
 
     def _check_convert(self, draft: RowDraft) -> CheckedRow:
         landed = draft.landed
@@ -454,8 +454,8 @@ class OperationRules:
         return column.create if self._is_create else column.update
 
     def _is_special(self, column: TargetColumn) -> bool:
-        taken = self._input(column)
-        return not taken.accepted or taken.values not in (None, column.field.values)
+        field_input = self._input(column)
+        return not field_input.accepted or field_input.values not in (None, column.field.values)
 
     def _place_value(
         self,
@@ -525,13 +525,13 @@ class OperationRules:
         self,
         rule: AcceptedWhen,
         draft: RowDraft,
-        given: Mapping[str, Any],
+        values: Mapping[str, Any],
         landed: Mapping[str, Any],
     ) -> None:
         key, on, states = rule.field, rule.on, ", ".join(rule.values)
-        if given.get(key) is None or on in draft.failed:
+        if values.get(key) is None or on in draft.failed:
             return
-        if given.get(on, landed.get(on)) not in rule.values:
+        if values.get(on, landed.get(on)) not in rule.values:
             other = self._columns.name_of(on)
             draft.fail(
                 key,
@@ -539,7 +539,7 @@ class OperationRules:
                     "only_with",
                     f"The value is allowed only when {other} is {states}.",
                     self._columns.column_of(key),
-                    received=str(given[key]),
+                    received=str(values[key]),
                     fix=f"Change {other}, or clear the cell.",
                 ),
             )
@@ -548,8 +548,12 @@ class OperationRules:
 _DOING = {"create": "creating", "update": "changing"}
 
 
-def _accepts_value(taken: FieldInput, value: Any) -> bool:
+def _accepts_value(field_input: FieldInput, value: Any) -> bool:
     """Return True if an input accepts this value, or all values of a list."""
-    if not taken.accepted or taken.values is None:
-        return taken.accepted
-    return set(value) <= {*taken.values} if isinstance(value, list) else value in taken.values
+    if not field_input.accepted or field_input.values is None:
+        return field_input.accepted
+    return (
+        set(value) <= {*field_input.values}
+        if isinstance(value, list)
+        else value in field_input.values
+    )

@@ -158,17 +158,17 @@ class ColumnMeanings:
 
     def infer_options(self) -> tuple[MappedColumn, ...]:
         """Return the columns with the inferred meanings as their options."""
-        evidence = {
+        proofs = {
             column.index: _ColumnProofs(sort)
             for column in self._columns
             if (sort := _ambiguity_of(column)) is not None
         }
         for row in self._rows():
-            for index, found in evidence.items():
+            for index, found in proofs.items():
                 cell = row.cells[index] if index < len(row.cells) else ""
                 if isinstance(cell, str) and (text := cell.strip()):
                     found.add(text)
-        return tuple(self._infer_column(column, evidence) for column in self._columns)
+        return tuple(self._infer_column(column, proofs) for column in self._columns)
 
     def _infer_column(
         self, column: MappedColumn, evidence: dict[int, _ColumnProofs]
@@ -178,8 +178,8 @@ class ColumnMeanings:
             return column
         proofs, whose = own.proofs, f"column {column.heading!r}"
         if not proofs:
-            alike = [each for each in evidence.values() if each.sort == own.sort]
-            proofs = {key: text for each in alike for key, text in each.proofs.items()}
+            same_sort = [each for each in evidence.values() if each.sort == own.sort]
+            proofs = {key: text for each in same_sort for key, text in each.proofs.items()}
             whose = "another column"
         if len(proofs) != 1:
             self.questions.append(_question(column, own, is_mixed=bool(proofs)))

@@ -98,9 +98,9 @@ def _distinct_headings(cells: Sequence[str]) -> Iterator[str]:
     """Yield the headings, with column letters added to headings that are not distinct."""
     before: set[str] = set()
     for index, cell in enumerate(cells):
-        look, place = appearance_key(cell), f"(column {column_letter(index)})"
-        yield place if not look else f"{cell} {place}" if look in before else cell
-        before.add(look)
+        appearance, position = appearance_key(cell), f"(column {column_letter(index)})"
+        yield position if not appearance else f"{cell} {position}" if appearance in before else cell
+        before.add(appearance)
 
 
 def has_report_headings(first_row: Sequence[str]) -> bool:
@@ -127,11 +127,11 @@ def heading_words(heading: str) -> tuple[str, ...]:
 
     Letters that have no Latin base are kept, so that different headings stay different.
     """
-    plain = unicodedata.normalize("NFKD", heading).casefold()
-    plain = "".join(c for c in plain if not unicodedata.combining(c))
-    if not plain.isascii():
-        return tuple(re.findall(r"\w+", plain.replace("_", " ")))
-    return tuple(each for each in _NOT_WORD.split(plain) if each)
+    normalized = unicodedata.normalize("NFKD", heading).casefold()
+    normalized = "".join(c for c in normalized if not unicodedata.combining(c))
+    if not normalized.isascii():
+        return tuple(re.findall(r"\w+", normalized.replace("_", " ")))
+    return tuple(each for each in _NOT_WORD.split(normalized) if each)
 
 
 def normalized_heading(heading: str) -> str:

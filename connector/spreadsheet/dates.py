@@ -73,14 +73,14 @@ ORDERS: Mapping[str, str] = {
 """Orders of a numeric date that the user can declare with one word."""
 
 
-def declared_format(said: str | None) -> DateFormat | None:
+def declared_format(declared: str | None) -> DateFormat | None:
     """Return the format that the user declared; None if none or only the order was declared."""
-    return None if not said or said.lower() in ORDERS else DateFormat(said)
+    return None if not declared or declared.lower() in ORDERS else DateFormat(declared)
 
 
-def check_date_format(said: str) -> None:
+def check_date_format(declared: str) -> None:
     """Raise `ValueError` unless the text is an order of day, month and year, or a date format."""
-    declared_format(said)
+    declared_format(declared)
 
 
 class DateFormat:
@@ -230,8 +230,8 @@ def _single_date(
         return None
     if order in ("dmy", "mdy") and "" not in found.dates and "ymd" not in found.dates:
         if order not in found.dates:
-            told = f"The value is not a date in the order {ORDERS[order]}."
-            raise CellError("date_format", told, fix=f"Enter {allowed}.")
+            message = f"The value is not a date in the order {ORDERS[order]}."
+            raise CellError("date_format", message, fix=f"Enter {allowed}.")
         day = found.dates[order]
     elif found.is_ambiguous:
         one, other = found.dates.values()

@@ -69,17 +69,17 @@ class LegacySheet:
             yield index, padded, self.flaws.get(index, _NO_FLAWS)
 
 
-def find_ods(source: SourceFile, wanted: str | None) -> LegacySheet:
+def find_ods(source: SourceFile, name: str | None) -> LegacySheet:
     """Return the sheet of an OpenDocument file. Raises as `find_sheet` does."""
     measure_archive(source)
     scan = _OdsScan(source)
     with open_archive(source) as opened:
         for _ in parse_member(source, opened, "content.xml", scan.parser):
             pass
-    return _choose(source, wanted, scan.sheets)
+    return _choose(source, name, scan.sheets)
 
 
-def find_xls(source: SourceFile, wanted: str | None) -> LegacySheet:
+def find_xls(source: SourceFile, name: str | None) -> LegacySheet:
     """Return the sheet of a workbook of Excel before 2007. Raises as `find_sheet` does."""
     if source.size > _BYTES_MAX:
         raise UnsafeWorkbook(f"{source.path} is too large for this file type")
@@ -99,14 +99,16 @@ def find_xls(source: SourceFile, wanted: str | None) -> LegacySheet:
         if isinstance(error, XLRDError) and "encrypted" in str(error):
             raise PasswordProtected(f"{source.path} is encrypted with a password") from error
         raise DamagedSpreadsheet(f"{source.path} is damaged: {type(error).__name__}") from error
-    return _choose(source, wanted, sheets)
+    return _choose(source, name, sheets)
 
 
 def _choose(
-    source: SourceFile, wanted: str | None, sheets: Mapping[str, LegacySheet]
+    source: SourceFile, wanted_name: str | None, sheets: Mapping[str, LegacySheet]
 ) -> LegacySheet:
-    if wanted is not None:
-        return sheets[wanted if wanted in sheets else find_similar_name(source, sheets, wanted)]
+    if wanted_name is not None:
+        return sheets[
+            wanted_name if wanted_name in sheets else find_similar_name(source, sheets, wanted_name)
+        ]
     filled = [name for name, each in sheets.items() if each.outline.rows]
 
     def first_rows(name: str) -> list[list[str]]:
@@ -270,8 +272,8 @@ class _OdsScan:
                 self._end_row()
             case "table:table":
                 _note_extent(self._outline, self._values)
-                made = LegacySheet(self._source, self._name, self._outline, self._values)
-                self.sheets.setdefault(self._name, made)
+                sheet = LegacySheet(self._source, self._name, self._outline, self._values)
+                self.sheets.setdefault(self._name, sheet)
 
     def _end_cell(self) -> None:
         value = _ods_value(self._attributes, "\n".join(self._lines or ()))
@@ -319,8 +321,12 @@ def _ods_value(attributes: Mapping[str, str], text: str) -> Cell:
             case "boolean":
                 return attributes.get("office:boolean-value") == "true"
             case "date":
-                said = attributes.get("office:date-value", "")
-                day = datetime.fromisoformat(said) if "T" in said else date.fromisoformat(said)
+                date_text = attributes.get("office:date-value", "")
+                day = (
+                    datetime.fromisoformat(date_text)
+                    if "T" in date_text
+                    else date.fromisoformat(date_text)
+                )
                 figures = [int(each) for each in re.findall(r"[0-9]{1,4}", text)]
                 years = {day.year, day.year % 100} & {*figures}
                 if day.day in figures and not years:
@@ -340,10 +346,10 @@ def _ods_number(kind: str, attributes: Mapping[str, str], text: str) -> Cell:
     unit = "%" if kind == "percentage" else attributes.get("office:currency", "")
     form = "0.00%" if unit == "%" else "0.00" if unit else "General"
     figure = as_integer_if_whole(value)
-    meant = number_meanings(text)
-    if text and meant is None and kind == "float":
+    meanings = number_meanings(text)
+    if text and meanings is None and kind == "float":
         return text
-    read = meant.values.values() if meant is not None else ()
+    read = meanings.values.values() if meanings is not None else ()
     shown = "" if not read or min(abs(each - value) for each in read) < 1e-9 else text
     if text.startswith("0") and text.isdecimal() and int(text) == figure:
         return text

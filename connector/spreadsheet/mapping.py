@@ -100,10 +100,8 @@ class ColumnMap:
 
     def column_of(self, key: str) -> str | None:
         """Return the heading of the column that fills the field; None if there is none."""
-        wanted = (key, WHOLE_NAME) if key in _NAME_PARTS else (key,)
-        found = (
-            each.heading for name in wanted for each in self.columns if each.target.key == name
-        )
+        keys = (key, WHOLE_NAME) if key in _NAME_PARTS else (key,)
+        found = (each.heading for name in keys for each in self.columns if each.target.key == name)
         return next(found, None)
 
     def name_of(self, key: str) -> str:
@@ -149,27 +147,27 @@ def map_headings(
     for index, heading in enumerate(headings):
         if heading in skipped:
             continue
-        given, options = decided.get(heading, (None, saved.options))
+        chosen_name, options = decided.get(heading, (None, saved.options))
         column: TargetColumn | None
-        how: MatchKind
-        if given is not None:
-            column, how = matching.find_by_name(given, heading), "given"
+        match_kind: MatchKind
+        if chosen_name is not None:
+            column, match_kind = matching.find_by_name(chosen_name, heading), "given"
         else:
-            column, how = matching.find_by_heading(heading)
+            column, match_kind = matching.find_by_heading(heading)
         if column is None:
             unmapped.append(_unmapped_column(heading, target))
         else:
             _check_options(options, column, target)
-            columns.append(MappedColumn(heading, index, column, how, options))
-    kept, doubled = _without_duplicates(columns)
-    unmapped = sorted((*unmapped, *doubled), key=lambda each: headings.index(each.heading))
+            columns.append(MappedColumn(heading, index, column, match_kind, options))
+    mapped, duplicates = _without_duplicates(columns)
+    unmapped = sorted((*unmapped, *duplicates), key=lambda each: headings.index(each.heading))
     if EVERY_COLUMN in skipped:
         skipped |= {each.heading for each in unmapped}
         unmapped = []
-    constants = _constants(saved, kept, target)
+    constants = _constants(saved, mapped, target)
     found = ColumnMap(
         resource,
-        tuple(kept),
+        tuple(mapped),
         constants,
         tuple(unmapped),
         tuple(each for each in headings if each in skipped),
@@ -197,8 +195,8 @@ def to_saved_map(columns: ColumnMap) -> SavedMap:
 def without_column(columns: ColumnMap, heading: str) -> SavedMap:
     """Return the map without this column."""
     saved = to_saved_map(columns)
-    kept = {name: each for name, each in saved.columns.items() if name != heading}
-    return replace(saved, columns=kept, ignored=(*saved.ignored, heading))
+    columns_left = {name: each for name, each in saved.columns.items() if name != heading}
+    return replace(saved, columns=columns_left, ignored=(*saved.ignored, heading))
 
 
 def _missing(target: PushTarget, filled: Set[str]) -> tuple[str, ...]:
@@ -272,20 +270,20 @@ class _HeadingMatcher:
 
     def find_by_heading(self, heading: str) -> tuple[TargetColumn | None, MatchKind]:
         """Return the target column of a heading, and how it was found; None if there is none."""
-        wanted = normalized_heading(_REMARK.sub("", heading))
-        if wanted in self._exported:
-            name = self._exported[wanted]
+        normalized = normalized_heading(_REMARK.sub("", heading))
+        if normalized in self._exported:
+            name = self._exported[normalized]
             return (None if name is None else self._names.get(normalized_heading(name))), "alias"
-        if column := self._names.get(wanted):
+        if column := self._names.get(normalized):
             return column, "name"
-        if self.name_parts and self._lacks_last and wanted in _LAST_NAMES:
+        if self.name_parts and self._lacks_last and normalized in _LAST_NAMES:
             return self.name_parts[1], "alias"
-        if self.name_parts and self._lacks_both and wanted in _WHOLE_NAMES:
+        if self.name_parts and self._lacks_both and normalized in _WHOLE_NAMES:
             return self._whole_name(), "alias"
-        return self._by_words(wanted), "alias"
+        return self._by_words(normalized), "alias"
 
-    def _by_words(self, wanted: str) -> TargetColumn | None:
-        return self._names.get(wanted) or self._aliases.get(wanted)
+    def _by_words(self, normalized: str) -> TargetColumn | None:
+        return self._names.get(normalized) or self._aliases.get(normalized)
 
     def _whole_name(self) -> TargetColumn:
         return replace(self.name_parts[0], name=WHOLE_NAME, key=WHOLE_NAME, aliases=())
@@ -328,7 +326,7 @@ def _check_options(options: CellOptions, column: TargetColumn, target: PushTarge
         )
 
 
-def _parse_value(text: str, column: TargetColumn, target: PushTarget, what: str) -> Any:
+def _parse_value(text: str, column: TargetColumn, target: PushTarget, description: str) -> Any:
     """Return the JSON value of a text in a mapping. Raises `Misused`."""
     if not text.strip():
         return None
@@ -338,7 +336,8 @@ def _parse_value(text: str, column: TargetColumn, target: PushTarget, what: str)
         problem = error.problem()
         allowed = f" Allowed: {problem.allowed}." if problem.allowed else ""
         raise Misused(
-            f"{what}, which is refused: {problem.message}", action=f"Correct the text.{allowed}"
+            f"{description}, which is refused: {problem.message}",
+            action=f"Correct the text.{allowed}",
         ) from error
 
 
@@ -351,7 +350,7 @@ def _without_duplicates(
     """
     ranks: Mapping[MatchKind, int] = {"given": 0, "name": 1, "alias": 2}
     chosen: dict[str, MappedColumn] = {}
-    doubled = []
+    duplicates = []
     for each in sorted(columns, key=lambda column: (ranks[column.match_kind], column.index)):
         twin = chosen.setdefault(each.target.key, each)
         if twin is each:
@@ -362,8 +361,8 @@ def _without_duplicates(
                 action="Ignore one of them, or set its field in a column mapping.",
             )
         reason = f"column {twin.heading!r} already fills {each.target.key}"
-        doubled.append(UnmappedColumn(each.heading, reason))
-    return sorted(chosen.values(), key=lambda column: column.index), doubled
+        duplicates.append(UnmappedColumn(each.heading, reason))
+    return sorted(chosen.values(), key=lambda column: column.index), duplicates
 
 
 def _constants(
@@ -402,18 +401,18 @@ def _unmapped_column(heading: str, target: PushTarget) -> UnmappedColumn:
 
 def _suggestions(heading: str, target: PushTarget) -> Iterator[tuple[str, str]]:
     """Yield columns that the heading may mean, the likeliest first, with reasons."""
-    wanted = normalized_heading(heading)
-    hinted, reason = HINTS.get(wanted, ((), ""))
+    normalized = normalized_heading(heading)
+    hint_keys, reason = HINTS.get(normalized, ((), ""))
     there = {each.name for each in target.columns}
-    yield from ((name, reason) for name in hinted if name in there)
+    yield from ((name, reason) for name in hint_keys if name in there)
     scored = []
     for column in target.columns:
         for name in (column.name, *column.labels, *column.aliases):
-            likeness = SequenceMatcher(
-                None, wanted, normalized_heading(name), autojunk=False
+            similarity = SequenceMatcher(
+                None, normalized, normalized_heading(name), autojunk=False
             ).ratio()
-            if likeness >= _ALIKE_MIN:
-                scored.append((-likeness, column.name, f"the spelling is close to {name!r}"))
+            if similarity >= _ALIKE_MIN:
+                scored.append((-similarity, column.name, f"the spelling is close to {name!r}"))
             elif (
                 set(heading_words(name)) < set(heading_words(heading))
                 and len(normalized_heading(name)) > 2

@@ -51,14 +51,16 @@ class SavedMap:
     header_row: int | None = None
 
 
-def with_options(saved: SavedMap, said: CellOptions) -> SavedMap:
+def with_options(saved: SavedMap, overrides: CellOptions) -> SavedMap:
     """Return the map with options that take precedence over its own."""
-    given = {name: value for name in _FILE_WIDE if (value := getattr(said, name)) is not None}
+    overridden = {
+        name: value for name in _FILE_WIDE if (value := getattr(overrides, name)) is not None
+    }
     columns = {
-        heading: (name, replace(options, **given))
+        heading: (name, replace(options, **overridden))
         for heading, (name, options) in saved.columns.items()
     }
-    return replace(saved, columns=columns, options=replace(saved.options, **given))
+    return replace(saved, columns=columns, options=replace(saved.options, **overridden))
 
 
 def load_map(path: Path) -> SavedMap:
@@ -134,10 +136,10 @@ def _one_line(text: str) -> str:
     return "".join(each if each.isprintable() else " " for each in text)
 
 
-def _option_lines(options: CellOptions, usual: CellOptions) -> Iterator[str]:
+def _option_lines(options: CellOptions, defaults: CellOptions) -> Iterator[str]:
     for name in _OPTIONS:
         value = getattr(options, name)
-        expected = getattr(usual if name in _FILE_WIDE else AS_WRITTEN, name)
+        expected = getattr(defaults if name in _FILE_WIDE else AS_WRITTEN, name)
         if value == expected:
             continue
         if isinstance(value, bool):
@@ -226,37 +228,42 @@ class _MapReader:
         row = document.get("header_row")
         if row is not None and (type(row) is not int or row < 1):
             raise self._invalid_value("header_row", row, "a row's number, from 1")
-        usual = self._options("", {n: document[n] for n in _FILE_WIDE if n in document}, AS_WRITTEN)
+        defaults = self._options(
+            "", {n: document[n] for n in _FILE_WIDE if n in document}, AS_WRITTEN
+        )
         ignored = document.get("ignored", [])
         if not isinstance(ignored, list) or not all(isinstance(each, str) for each in ignored):
             raise self._invalid_value("ignored", ignored, "a list of headings")
         columns = self._table("columns", document.get("columns", {}))
         return SavedMap(
             resource,
-            {name: self._column(f"columns.{name}", each, usual) for name, each in columns.items()},
+            {
+                name: self._column(f"columns.{name}", each, defaults)
+                for name, each in columns.items()
+            },
             self._texts("constants", document.get("constants", {})),
             tuple(ignored),
-            usual,
+            defaults,
             header_row=row,
         )
 
-    def _column(self, key: str, given: Any, usual: CellOptions) -> tuple[str, CellOptions]:
-        if isinstance(given, str):
-            return given, usual
-        table = self._table(key, given)
+    def _column(self, key: str, value: Any, defaults: CellOptions) -> tuple[str, CellOptions]:
+        if isinstance(value, str):
+            return value, defaults
+        table = self._table(key, value)
         self._check_names(f"{key}.", table, ("field", *_OPTIONS))
         column = table.pop("field", None)
         if not isinstance(column, str):
             raise self._invalid_value(f"{key}.field", column, _QUOTED)
-        return column, self._options(f"{key}.", table, usual)
+        return column, self._options(f"{key}.", table, defaults)
 
-    def _options(self, before: str, table: dict[str, Any], usual: CellOptions) -> CellOptions:
+    def _options(self, prefix: str, table: dict[str, Any], defaults: CellOptions) -> CellOptions:
         for name, value in table.items():
             is_right, allowed = _OPTIONS[name]
             if not is_right(value):
-                raise self._invalid_value(f"{before}{name}", value, allowed)
-        texts = self._texts(f"{before}values", table.get("values", {}))
-        file_wide = {name: getattr(usual, name) for name in _FILE_WIDE}
+                raise self._invalid_value(f"{prefix}{name}", value, allowed)
+        texts = self._texts(f"{prefix}values", table.get("values", {}))
+        file_wide = {name: getattr(defaults, name) for name in _FILE_WIDE}
         return CellOptions(**{**file_wide, **table, "values": texts})
 
     def _texts(self, key: str, value: Any) -> dict[str, str]:
@@ -273,11 +280,11 @@ class _MapReader:
             raise self._invalid_value(key, value, "a table")
         return value
 
-    def _check_names(self, before: str, table: Mapping[str, Any], allowed: tuple[str, ...]) -> None:
+    def _check_names(self, prefix: str, table: Mapping[str, Any], allowed: tuple[str, ...]) -> None:
         for name in table:
             if name not in allowed:
                 raise Misused(
-                    f"the mapping {self._path} has an unknown key: {before}{name}",
+                    f"the mapping {self._path} has an unknown key: {prefix}{name}",
                     action=f"Use one of: {', '.join(allowed)}.",
                 )
 

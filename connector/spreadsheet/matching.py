@@ -78,8 +78,8 @@ class References:
             texts = dict.fromkeys(word(draft.values[key]) for draft in pending)
             found: Mapping[str, tuple[str, ...]] = {}
             if has_any:
-                wanted = [(text,) for text in texts]
-                ids = self._lookups.ids(resource, (by or "id",), wanted)
+                values = [(text,) for text in texts]
+                ids = self._lookups.ids(resource, (by or "id",), values)
                 found = dict(zip(texts, ids, strict=True))
                 if by is not None:
                     found |= self._by_id(resource, [t for t, ids in found.items() if not ids])
@@ -277,8 +277,8 @@ class LandedComparison:
             then = append_text(now, value) if policy == "append" else value
             if _is_equal_value(column, now, then) or (policy == "fill" and not _is_empty(now)):
                 continue
-            seen = landed if landed.seen is None else LandedRecord(landed.seen)
-            wanted[key], base[key] = then, _landed_value(column, seen)[0]
+            record = landed if landed.seen is None else LandedRecord(landed.seen)
+            wanted[key], base[key] = then, _landed_value(column, record)[0]
         return Difference(wanted, base, unread)
 
 
@@ -286,16 +286,16 @@ APPENDED_AFTER = "\n\n"
 """Separator between an appended text and the text before it."""
 
 
-def append_text(now: Any, text: Any) -> Any:
+def append_text(current: Any, text: Any) -> Any:
     """Return the long text with another one appended, or unchanged if it has these lines already.
 
     Sending a file again therefore appends nothing.
     """
-    if _is_empty(now) or _is_empty(text):
-        return text if _is_empty(now) else now
-    if f"\n{_lines_of(text)}\n" in f"\n{_lines_of(now)}\n":
-        return now
-    return f"{str(now).rstrip()}{APPENDED_AFTER}{text}"
+    if _is_empty(current) or _is_empty(text):
+        return text if _is_empty(current) else current
+    if f"\n{_lines_of(text)}\n" in f"\n{_lines_of(current)}\n":
+        return current
+    return f"{str(current).rstrip()}{APPENDED_AFTER}{text}"
 
 
 def _lines_of(text: Any) -> str:
@@ -309,17 +309,17 @@ def _landed_value(column: TargetColumn, landed: LandedRecord) -> tuple[Any, bool
     if column.is_content:
         content = record.get(CONTENT_PREFIX.removesuffix("."))
         # Some serialisers write an empty map as an empty array.
-        held = content if isinstance(content, Mapping) else {}
-        return held.get(column.key.removeprefix(CONTENT_PREFIX)), landed.is_whole
+        content_fields = content if isinstance(content, Mapping) else {}
+        return content_fields.get(column.key.removeprefix(CONTENT_PREFIX)), landed.is_whole
     # A detail may omit fields without a value.
     return record.get(column.key), landed.is_whole or column.key in record
 
 
-def _is_equal_value(column: TargetColumn, now: Any, wanted: Any) -> bool:
+def _is_equal_value(column: TargetColumn, current: Any, wanted: Any) -> bool:
     """Return True if two values are equal by the rules of the push."""
-    if now == wanted or (_is_empty(now) and _is_empty(wanted)):
+    if current == wanted or (_is_empty(current) and _is_empty(wanted)):
         return True
-    return is_same(column.field, wanted, now)
+    return is_same(column.field, wanted, current)
 
 
 def _is_empty(value: Any) -> bool:
@@ -354,8 +354,8 @@ class ClaimedKeys:
     def claim(self, key: str, row: int) -> int | None:
         """Return the row that had the key first; None if this row claims it or has claimed it."""
         digest = _digest(key)
-        held = self._parts[digest & (_PARTS - 1)].claim(digest, row)
-        return held if held != row else None
+        owner = self._parts[digest & (_PARTS - 1)].claim(digest, row)
+        return owner if owner != row else None
 
     def first(self, key: str) -> int | None:
         """Return the row that has claimed the key; None if there is none."""
@@ -380,7 +380,7 @@ class _KeyTable:
         digests = self.digests
         mask = len(digests) - 1
         place = (digest >> _PART_BITS) & mask
-        while (held := digests[place]) and held != digest:
+        while (stored := digests[place]) and stored != digest:
             place = (place + 1) & mask
         return place
 

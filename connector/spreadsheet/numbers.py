@@ -147,7 +147,7 @@ def number_reader(
     is_percentage: bool,
     *,
     period: str | None = None,
-    is_settled: bool = False,
+    is_inferred: bool = False,
 ) -> ReadText:
     """Return the reader of a number.
 
@@ -155,7 +155,7 @@ def number_reader(
         decimal: Decimal separator, if it is known.
         is_percentage: True if the field is a percentage.
         period: Time unit that the field is for or counts. A number with another unit is refused.
-        is_settled: True if other cells determined the separator, not the user. Then three digits
+        is_inferred: True if other cells determined the separator, not the user. Then three digits
             after it are not read as a fraction: 45.000 is not 45.
 
     Returns:
@@ -171,11 +171,11 @@ def number_reader(
         values = found.values
         value = values.get(decimal) if decimal else next(iter(values.values()))
         if value is None:
-            if not is_settled:
+            if not is_inferred:
                 raise CellError("decimal_sign", fix=_SIGNS_TOLD[decimal])
             value = next(iter(values.values()))
         whole = max(values.values(), key=abs)
-        if found.is_ambiguous and (decimal is None or (is_settled and value != whole)):
+        if found.is_ambiguous and (decimal is None or (is_inferred and value != whole)):
             shown = " or ".join(f"{each:,}" for each in dict.fromkeys(values.values()))
             raise CellError(
                 "ambiguous_number",
@@ -231,10 +231,10 @@ def _other_period(text: str, found: str, period: str | None) -> CellError:
     if period is None:
         return CellError("other_period", f"The value has a period ({found}).", fix=_NUMBER_ALONE)
     if _IS_RATE(text):
-        told = f"The value is per {found}, but this column is per {period}."
-        return CellError("other_period", told, fix=f"Enter the amount per {period}.")
-    told = f"The value is in {found}s, but this column is in {period}s."
-    return CellError("other_period", told, fix=f"Enter the number of {period}s.")
+        message = f"The value is per {found}, but this column is per {period}."
+        return CellError("other_period", message, fix=f"Enter the amount per {period}.")
+    message = f"The value is in {found}s, but this column is in {period}s."
+    return CellError("other_period", message, fix=f"Enter the number of {period}s.")
 
 
 _NUMBER_ALONE = "Enter the number alone."
@@ -262,8 +262,8 @@ def typed_number(is_percentage: bool) -> ReadTyped:
     def read(cell: Any) -> Any:
         if isinstance(cell, Amount):
             value = _with_unit_checks(cell.value, cell.unit, is_percentage)
-            told = f"The cell shows {cell.shown}, but contains {cell.value}, which is imported."
-            return with_note(value, "rounded", told) if cell.shown else value
+            message = f"The cell shows {cell.shown}, but contains {cell.value}, which is imported."
+            return with_note(value, "rounded", message) if cell.shown else value
         is_number = isinstance(cell, int | float) and not isinstance(cell, bool)
         if is_number and not (isinstance(cell, float) and math.isnan(cell)):
             # Spreadsheet programs show at most this number of digits.
@@ -282,14 +282,14 @@ def integer_reader(
     decimal: Decimal | None,
     *,
     period: str | None = None,
-    is_settled: bool = False,
+    is_inferred: bool = False,
     month_days: int | None = None,
 ) -> ReadText:
     """Return the reader of a whole number in text.
 
     A column that counts days also accepts weeks, and months of `month_days` days.
     """
-    read = _whole(number_reader(decimal, False, period=period, is_settled=is_settled))
+    read = _whole(number_reader(decimal, False, period=period, is_inferred=is_inferred))
     return _in_days(read, month_days) if period == "day" else read
 
 
@@ -386,8 +386,8 @@ def _sections_of(form: str) -> tuple[_FormSection, ...]:
             sections.append(_FormSection(codes, is_used))
             codes, is_used = "", None
         elif condition := _CONDITION(found["bracket"] or ""):
-            compared, bound = _COMPARED[condition[1]], float(condition[2])
-            is_used = lambda value, c=compared, b=bound: c(value, b)  # noqa: E731
+            compared, limit = _COMPARED[condition[1]], float(condition[2])
+            is_used = lambda value, c=compared, b=limit: c(value, b)  # noqa: E731
         elif found["general"]:
             codes += _GENERAL
         else:
@@ -425,8 +425,8 @@ def apply_format(cell: Cell, form: str) -> Cell:
         return cell
     numeric = [each for each in sections[:3] if "@" not in each.codes] or [_FormSection(_GENERAL)]
     if any(each.is_used for each in numeric):
-        fitting = (each for each in numeric if each.is_used is None or each.is_used(cell))
-        return _apply_number_format(cell, next(fitting, numeric[-1]).codes, form)
+        matching = (each for each in numeric if each.is_used is None or each.is_used(cell))
+        return _apply_number_format(cell, next(matching, numeric[-1]).codes, form)
     index = 1 if cell < 0 and len(numeric) > 1 else 2 if cell == 0 and len(numeric) > 2 else 0
     return _apply_number_format(cell, numeric[index].codes, form, hides_sign=index == 1)
 
@@ -475,12 +475,14 @@ def _apply_number_format(cell: float, codes: str, form: str, *, hides_sign: bool
 
 def _apply_mask(digits: str, codes: str) -> str:
     """Return the digits inserted in a mask, such as 07700 900123 in 00000 000000."""
-    left, shown = list(digits), list[str]()
+    remaining, shown = list(digits), list[str]()
     first = next(index for index, each in enumerate(codes) if each in "0#")
     for index, each in reversed([*enumerate(codes)]):
-        shown.append(each if each not in "0#" else left.pop() if left else "0" * (each == "0"))
+        shown.append(
+            each if each not in "0#" else remaining.pop() if remaining else "0" * (each == "0")
+        )
         if index == first:
-            shown += reversed(left)
+            shown += reversed(remaining)
     return _parse_format_codes("".join(reversed(shown))).strip()
 
 

@@ -54,9 +54,9 @@ class TableMatches:
     mentions: tuple[tuple[str, str], ...] = ()
 
 
-def rows_about(path: Path, who: RowOwner) -> int:
+def rows_about(path: Path, owner: RowOwner) -> int:
     """Return the number of rows that belong to `who`. Raises a `SpreadsheetError`."""
-    return sum(who.is_in_row(cells) for _, cells in _rows(path))
+    return sum(owner.is_in_row(cells) for _, cells in _rows(path))
 
 
 def search_table(path: Path, person: NamedPerson) -> TableMatches:
@@ -77,22 +77,22 @@ def search_table(path: Path, person: NamedPerson) -> TableMatches:
     return TableMatches(count, tuple(mentions))
 
 
-def remove_rows(path: Path, who: RowOwner) -> None:
+def remove_rows(path: Path, owner: RowOwner) -> None:
     """Remove the rows of `who` from a csv, tsv or txt file.
 
     The file keeps its path, its permissions and every byte of the other rows. Raises a
     `SpreadsheetError` or a `WarehouseError`.
     """
     encoding, lines, rows = _lines(path)
-    kept = []
+    kept_lines = []
     start = 0
     for end, cells in rows:
-        if not who.is_in_row(cells):
-            kept += lines[start:end]
+        if not owner.is_in_row(cells):
+            kept_lines += lines[start:end]
         start = end
     try:
         with replacing(path, path.stat().st_mode & 0o777) as file:
-            file.write("".join(kept).encode(encoding))
+            file.write("".join(kept_lines).encode(encoding))
     except OSError as error:
         raise naming(path, error) from error
 

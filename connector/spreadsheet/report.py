@@ -208,10 +208,10 @@ class Summary:
     @classmethod
     def of(cls, results: Iterable[RowResult]) -> Summary:
         """Return the summary of these rows."""
-        made = cls()
+        summary = cls()
         for each in results:
-            made.add(each)
-        return made
+            summary.add(each)
+        return summary
 
     @property
     def rows(self) -> int:
@@ -287,7 +287,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
-def new_table(path: Path, what: str) -> Iterator[IO[bytes]]:
+def new_table(path: Path, description: str) -> Iterator[IO[bytes]]:
     """Open a new table file for writing. The file gets its name when it is complete.
 
     Only the owner can read it. Raises `NotASpreadsheet` for an unsupported suffix, `DiskFull` or
@@ -295,7 +295,8 @@ def new_table(path: Path, what: str) -> Iterator[IO[bytes]]:
     """
     if path.suffix.lower() not in (*TEXT_SUFFIXES, WORKBOOK_SUFFIX):
         raise NotASpreadsheet(
-            f"{path}: {what} is a csv, tsv, txt or xlsx", action="Choose a name with this ending."
+            f"{path}: {description} is a csv, tsv, txt or xlsx",
+            action="Choose a name with this ending.",
         )
     try:
         with atomic_files.replacing(path) as file:
@@ -394,19 +395,19 @@ def _write(
 
 def _pairs(table: Spreadsheet, results: Iterable[RowResult]) -> Pairs:
     """Yield each row with its result. Raises an error if results and rows do not match."""
-    given = iter(results)
+    next_results = iter(results)
     for row in table.rows():
         if row.is_left_out:
             yield row, None
             continue
-        result = next(given, None)
+        result = next(next_results, None)
         if result is None or result.number != row.number:
             found = "none" if result is None else f"that of row {result.number}"
             raise ReportRefused(
                 f"{table.path}: the next result should be that of row {row.number}, and is {found}"
             )
         yield row, result
-    if (result := next(given, None)) is not None:
+    if (result := next(next_results, None)) is not None:
         raise ReportRefused(
             f"{table.path}: row {result.number} has a result and is not there, or has two"
         )

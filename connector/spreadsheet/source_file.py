@@ -90,8 +90,8 @@ def open_source(path: Path) -> SourceFile:
     except OSError as error:
         raise _unreadable(path, error) from error
     if not stat.S_ISREG(status.st_mode):
-        what = next((words for test, words in _KINDS if test(status.st_mode)), "is no file")
-        raise NotASpreadsheet(f"{path} {what}, not a file with a table")
+        description = next((words for test, words in _KINDS if test(status.st_mode)), "is no file")
+        raise NotASpreadsheet(f"{path} {description}, not a file with a table")
     return SourceFile(path, _stamp(status))
 
 
@@ -173,10 +173,10 @@ def detect_kind(source: SourceFile) -> Literal["text"] | BookKind:
         _refuse_encrypted(source)
         return "xls"
     head = start.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
-    for mark, what, action in _TEXTS:
+    for mark, description, action in _TEXTS:
         if head.startswith(mark):
             raise NotASpreadsheet(
-                f"{source.path} is {what}, although its name says otherwise", action=action
+                f"{source.path} is {description}, although its name says otherwise", action=action
             )
     return "text"
 
@@ -187,11 +187,11 @@ def _workbook_kind(source: SourceFile, members: list[str]) -> BookKind:
     for part, kind in _MAIN.items():
         if part in names:
             return kind
-    found = (told for name, told in _OTHERS.items() if name.lower() in names)
-    what, action = next(
+    found = (texts for name, texts in _OTHERS.items() if name.lower() in names)
+    text, action = next(
         found, ("a zip file, not a workbook", "Unpack the file, and use the table.")
     )
-    raise NotASpreadsheet(f"{source.path} is {what}", action=action)
+    raise NotASpreadsheet(f"{source.path} is {text}", action=action)
 
 
 def measure_archive(source: SourceFile) -> None:
@@ -305,10 +305,10 @@ def _read_member(
     Raises `UnsafeWorkbook` if there are more.
     """
     # The library would cut off bytes beyond the declared size; other readers do not.
-    honest = copy.copy(member)
-    honest.file_size = INFLATED_BYTES_MAX + 1
+    unlimited = copy.copy(member)
+    unlimited.file_size = INFLATED_BYTES_MAX + 1
     size = 0
-    with opened.open(honest) as file:
+    with opened.open(unlimited) as file:
         while piece := file.read(_PIECE_BYTES):
             size += len(piece)
             if size > member.file_size:
@@ -362,11 +362,11 @@ def safe_parser(source: SourceFile, name: str) -> expat.XMLParserType:
             f"{source.path}: {name!r} declares a document type, which is not allowed"
         )
 
-    made = expat.ParserCreate()
-    made.buffer_text = True
-    made.StartDoctypeDeclHandler = refuse
-    made.EntityDeclHandler = refuse
-    return made
+    parser = expat.ParserCreate()
+    parser.buffer_text = True
+    parser.StartDoctypeDeclHandler = refuse
+    parser.EntityDeclHandler = refuse
+    return parser
 
 
 def parse_member(

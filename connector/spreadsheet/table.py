@@ -190,11 +190,12 @@ class _ErrorContext:
             ) from error
 
 
-def _refuse_options(path: Path, what: str, options: Mapping[str, str | None]) -> None:
+def _refuse_options(path: Path, format_name: str, options: Mapping[str, str | None]) -> None:
     for name, value in options.items():
         if value is not None:
             raise Misused(
-                f"{path} is {what}, which {name} does not apply to", action=f"Leave out {name}."
+                f"{path} is {format_name}, which {name} does not apply to",
+                action=f"Leave out {name}.",
             )
 
 
@@ -380,34 +381,34 @@ class RowForm:
         if len(cells) == count and not flaws:
             # The plain case comes first: there may be a million rows.
             found: dict[int, Flaw] = {}
-            kept = tuple(
+            kept_cells = tuple(
                 self._restore_report_cells([*cells[:own]], found)
                 if self.columns.is_report
                 else cells
             )
-            if not found and len(kept) == own:
-                is_long = _longest_text(kept) > CELL_CHARACTERS_MAX
-                problems = self._length_problems(kept) if is_long else ()
-                return SheetRow(number, kept, problems, _NO_FLAWS, record=record)
+            if not found and len(kept_cells) == own:
+                is_long = _longest_text(kept_cells) > CELL_CHARACTERS_MAX
+                problems = self._length_problems(kept_cells) if is_long else ()
+                return SheetRow(number, kept_cells, problems, _NO_FLAWS, record=record)
         if is_blank(cells):
             return SheetRow(number, ("",) * own, (), _NO_FLAWS)
         behind = list(cells[count:])
         if len(cells) <= self.full_width:
             while behind and behind[-1] == "":
                 behind.pop()
-        mine = [*cells[:own], *behind]
+        own_cells = [*cells[:own], *behind]
         kinds = dict(flaws or {})
         if self.columns.is_report:
-            mine = self._restore_report_cells(mine, kinds)
-        width = len(mine)
+            own_cells = self._restore_report_cells(own_cells, kinds)
+        width = len(own_cells)
         missing = max(0, own - width)
-        mine.extend([""] * missing)
+        own_cells.extend([""] * missing)
         problems = (
             *self._width_problems(width),
             *self._flaw_problems(kinds),
-            *self._length_problems(mine),
+            *self._length_problems(own_cells),
         )
-        return SheetRow(number, tuple(mine), problems, kinds, missing, record=record)
+        return SheetRow(number, tuple(own_cells), problems, kinds, missing, record=record)
 
     def _restore_report_cells(self, cells: list[Cell], flaws: dict[int, Flaw]) -> list[Cell]:
         """Return the cells of a report as they were in the input."""
@@ -436,8 +437,8 @@ class RowForm:
             )
 
     def _flaw_problems(self, flaws: Mapping[int, Flaw]) -> Iterator[Problem]:
-        for index, (kind, what) in sorted(flaws.items()):
-            yield problem_of(_FLAW_CODES[kind], None, self._heading(index), received=what)
+        for index, (kind, content) in sorted(flaws.items()):
+            yield problem_of(_FLAW_CODES[kind], None, self._heading(index), received=content)
 
     def _length_problems(self, cells: Sequence[Cell]) -> tuple[Problem, ...]:
         return tuple(

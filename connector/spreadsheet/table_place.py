@@ -110,11 +110,11 @@ def _count_known(cells: Iterable[str]) -> int:
     )
 
 
-def find_place(rows: Sequence[Sequence[str]], wanted: int | None = None) -> TablePlace:
-    """Return the headings among a file's first rows; `wanted` is their row, from 1."""
-    if wanted is not None:
-        cells = rows[wanted - 1] if wanted <= len(rows) else ()
-        return TablePlace(tuple(cells), wanted - 1, known=_count_known(cells))
+def find_place(rows: Sequence[Sequence[str]], header_row: int | None = None) -> TablePlace:
+    """Return the headings among a file's first rows; `header_row` is their row, from 1."""
+    if header_row is not None:
+        cells = rows[header_row - 1] if header_row <= len(rows) else ()
+        return TablePlace(tuple(cells), header_row - 1, known=_count_known(cells))
     if not rows:
         return TablePlace(())
     if has_report_headings(rows[0]):
@@ -185,8 +185,8 @@ _TOLD_MAX = 5
 class LeftOutRows:
     """Rows of a file that do not belong to its table, once its rows have been read.
 
-    `second_table_row` is the number of the row at which another table begins. `rows` are the first other
-    rows, by number, each with its first text. `last` is the number of the last one.
+    `second_table_row` is the number of the row at which another table begins. `rows` are the first
+    other rows, by number, each with its first text. `last` is the number of the last one.
     """
 
     second_table_row: int | None = None

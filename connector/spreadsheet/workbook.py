@@ -81,9 +81,9 @@ def _read_outline(
     Raises `UnsafeWorkbook` for a sheet that is too large, and `DamagedSpreadsheet` for XML that is
     broken or has two cells with the same reference.
     """
-    telling = _shown_forms(source, opened)
-    scan = _SheetScan(source, part, sheet, telling)
-    shortened = partial(_without_plain_rows, keeps=_cells_of_styles(telling))
+    formats = _shown_forms(source, opened)
+    scan = _SheetScan(source, part, sheet, formats)
+    shortened = partial(_without_plain_rows, keeps=_cells_of_styles(formats))
     for _ in parse_member(source, opened, part, scan.parser, shortened):
         pass
     scan.end_cell()
@@ -103,10 +103,10 @@ class _SheetScan:
     """Scan of a sheet's XML."""
 
     def __init__(
-        self, source: SourceFile, part: str, sheet: str, telling: Mapping[str, str] = _NO_FORMS
+        self, source: SourceFile, part: str, sheet: str, formats: Mapping[str, str] = _NO_FORMS
     ) -> None:
         self.outline = SheetOutline()
-        self._telling = telling
+        self._telling = formats
         self._where = f"{source.path}, sheet {sheet!r}"
         self.parser = safe_parser(source, part)
         self.parser.StartElementHandler = self._on_start_tag
@@ -227,9 +227,9 @@ class _SheetScan:
         self._formula, self._value = None, []
 
 
-def _sheet_too_large(what: str) -> UnsafeWorkbook:
+def _sheet_too_large(size: str) -> UnsafeWorkbook:
     return UnsafeWorkbook(
-        f"{what}, which is more than {AREA_MAX:,} cells",
+        f"{size}, which is more than {AREA_MAX:,} cells",
         action="Delete the empty rows and columns around the table, or save the sheet as csv.",
     )
 
@@ -285,8 +285,8 @@ def _last_filled(row: re.Match[bytes], keeps: re.Pattern[bytes] | None) -> bytes
     end = cells.rfind(b"</c>")
     at = cells.rfind(b"<c ", 0, end)
     last = cells[at:end] + b"</c>" if end >= 0 else b""
-    kept = b"".join(keeps.findall(cells, 0, at if end >= 0 else len(cells))) if keeps else b""
-    return start + kept + last + b"</row>"
+    kept_cells = b"".join(keeps.findall(cells, 0, at if end >= 0 else len(cells))) if keeps else b""
+    return start + kept_cells + last + b"</row>"
 
 
 @lru_cache(_ORDERS_REMEMBERED)
@@ -323,19 +323,19 @@ def _shown_forms(source: SourceFile, opened: zipfile.ZipFile) -> dict[str, str]:
         elif name == "xf" and inside and inside[-1] == "cellXfs":
             styles.append(attributes.get("numFmtId", "0"))
 
-    reading = safe_parser(source, _STYLES)
-    reading.StartElementHandler = start
-    for _ in parse_member(source, opened, _STYLES, reading):
+    parser = safe_parser(source, _STYLES)
+    parser.StartElementHandler = start
+    for _ in parse_member(source, opened, _STYLES, parser):
         pass
-    told = {str(n): forms.get(each, "") for n, each in enumerate(styles)}
-    return {number: form for number, form in told.items() if is_part_of_value(form)}
+    format_by_style = {str(n): forms.get(each, "") for n, each in enumerate(styles)}
+    return {number: form for number, form in format_by_style.items() if is_part_of_value(form)}
 
 
-def _cells_of_styles(telling: Mapping[str, str]) -> re.Pattern[bytes] | None:
+def _cells_of_styles(formats: Mapping[str, str]) -> re.Pattern[bytes] | None:
     """Return a pattern for cells with these styles in a plain row; None without styles."""
-    if not telling:
+    if not formats:
         return None
-    numbers = "|".join(telling).encode()
+    numbers = "|".join(formats).encode()
     return re.compile(rb'<c r="[A-Z]+[0-9]+" s="(?:%b)"[^>]*?(?:/>|>.*?</c>)' % numbers, re.DOTALL)
 
 
@@ -389,8 +389,8 @@ class SheetFile:
                 if index >= end:
                     stretches[column] = next(forms[column], (self.outline.rows, -1, ""))
             flaws = self.outline.flaws.get(index, {})
-            for column, (_, what) in flaws.items():
-                cells[column] = what
+            for column, (_, content) in flaws.items():
+                cells[column] = content
             yield index, cells, flaws
 
 
@@ -452,18 +452,18 @@ def _refuse_outside(source: SourceFile, relation: Mapping[str, str]) -> None:
 
 
 def _elements(
-    source: SourceFile, opened: zipfile.ZipFile, part: str, wanted: str
+    source: SourceFile, opened: zipfile.ZipFile, part: str, tag_name: str
 ) -> list[dict[str, str]]:
     """Return the attributes of each element of that name in a member."""
     found: list[dict[str, str]] = []
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        if tag.rpartition(":")[2] == wanted:
+        if tag.rpartition(":")[2] == tag_name:
             found.append(attributes)
 
-    reading = safe_parser(source, part)
-    reading.StartElementHandler = start
-    for _ in parse_member(source, opened, part, reading):
+    parser = safe_parser(source, part)
+    parser.StartElementHandler = start
+    for _ in parse_member(source, opened, part, parser):
         pass
     return found
 
@@ -489,13 +489,14 @@ def choose_sheet(
         raise NoRows(f"{source.path} has no visible sheet with rows")
     if len(filled) == 1:
         return filled[0]
-    places = {name: find_place(first_rows(name)) for name in filled}
-    reports = [name for name, each in places.items() if has_report_headings(each.headings)]
-    known = reports or [name for name, each in places.items() if each.known >= 2]
+    place_by_sheet = {name: find_place(first_rows(name)) for name in filled}
+    reports = [name for name, each in place_by_sheet.items() if has_report_headings(each.headings)]
+    known = reports or [name for name, each in place_by_sheet.items() if each.known >= 2]
     if len(known) == 1:
         return known[0]
     shown = "; ".join(
-        f"{name!r} ({', '.join(filter(None, each.headings[:4]))})" for name, each in places.items()
+        f"{name!r} ({', '.join(filter(None, each.headings[:4]))})"
+        for name, each in place_by_sheet.items()
     )
     raise SheetUnknown(
         f"{source.path} has {len(filled)} sheets with rows",
@@ -505,15 +506,15 @@ def choose_sheet(
 
 
 def find_similar_name(source: SourceFile, names: Iterable[str], wanted: str) -> str:
-    """Return the only name that differs from `wanted` just in letter case or blanks."""
-    alike = [name for name in names if appearance_key(name) == appearance_key(wanted)]
-    if len(alike) != 1:
+    """Return the only name that differs from `wanted` only in letter case or blanks."""
+    similar = [name for name in names if appearance_key(name) == appearance_key(wanted)]
+    if len(similar) != 1:
         raise SheetUnknown(
             f"{source.path} has no sheet {wanted!r}",
             action=f"Use one of: {', '.join(map(repr, names))}.",
             names=names,
         )
-    return alike[0]
+    return similar[0]
 
 
 @lru_cache(maxsize=1)

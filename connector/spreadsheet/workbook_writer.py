@@ -184,14 +184,14 @@ class _ReportSheet:
         counts = summary.counts.most_common()
         lines += [(count, words.outcome(name), "", "", "") for name, count in counts]
         kinds = zip(words.kinds, (summary.problems, summary.warnings), strict=True)
-        for what, groups in kinds:
+        for kind_name, groups in kinds:
             for each in sorted(groups.values(), key=lambda group: -group.count):
                 found = (
                     words.place(each.problem),
                     "\n".join(each.describe(words)),
                     each.describe_fix(words),
                 )
-                lines.append((each.count, what, *found))
+                lines.append((each.count, kind_name, *found))
         for index, line in enumerate(lines, 1):
             for column, value in enumerate(line, 1):
                 cell = sheet.cell(index, column)

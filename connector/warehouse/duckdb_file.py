@@ -234,14 +234,14 @@ def _attach_queued(
     instance: duckdb.DuckDBPyConnection, attach: str, path: Path, until: float
 ) -> None:
     """Attach the file once this process is the first that waits and the file is free."""
-    held = "Could not set lock: others wait as well"
+    message = "Could not set lock: others wait as well"
     with suppress(TimeoutError), hold_lock(path.parent, until):
         while True:
             try:
                 instance.execute(attach)
             except duckdb.Error as error:
-                held = str(error)
-                if not _is_held(held):
+                message = str(error)
+                if not _is_held(message):
                     raise
             else:
                 return
@@ -249,7 +249,7 @@ def _attach_queued(
                 break
             time.sleep(_LOCK_RETRY_SECONDS)
     # DuckDB raises a different error if another part of this process has attached the file.
-    raise duckdb.IOException(held)
+    raise duckdb.IOException(message)
 
 
 @contextmanager
@@ -342,8 +342,8 @@ def _to_lock_error(path: Path, text: str) -> WarehouseError:
     if _is_lockless(text):
         return no_locks(path)
     holder = re.search(r"PID (\d+)", text)
-    who = f"process {holder.group(1)}" if holder else "another process"
-    return WarehouseBusy(f"{path} is used by {who}")
+    holder_name = f"process {holder.group(1)}" if holder else "another process"
+    return WarehouseBusy(f"{path} is used by {holder_name}")
 
 
 # -- Repair ----------------------------------------------------------------------------------------
@@ -361,11 +361,11 @@ def move_logs_aside(work: Path, now: datetime) -> tuple[Path, ...]:
     Deletes no files. Returns the new names. Raises `WarehouseBusy` while another process holds the
     file.
     """
-    with convert_errors(work), work.open("r+b") as held:
+    with convert_errors(work), work.open("r+b") as locked_file:
         try:
             # The same kind of lock as DuckDB's own, so no process opens the file while its log
             # moves.
-            fcntl.lockf(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.lockf(locked_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             if error.errno in (errno.EACCES, errno.EAGAIN):
                 raise WarehouseBusy(f"{work} is used by another process") from error

@@ -70,12 +70,12 @@ class History:
         return bool(differing_listed_names(self._stream.resource, item.raw, json.loads(row.record)))
 
     def add_read(
-        self, found: Mapping[str, Found], stored: Mapping[str, ExistingRow], same: Set[str]
+        self, found: Mapping[str, Found], stored: Mapping[str, ExistingRow], unchanged: Set[str]
     ) -> HistoryEdits:
         """Add versions from details, except for unchanged ones in `same` (see `confirm`)."""
         edits = HistoryEdits(self._stream.resource)
         last = self._last_versions(
-            {id: row for id, row in stored.items() if id not in same or row.is_listed_since}
+            {id: row for id, row in stored.items() if id not in unchanged or row.is_listed_since}
         )
         for id, each in found.items():
             if id in last or id not in stored:
@@ -103,8 +103,8 @@ class History:
         ended = [id for id, row in stored.items() if row.open_place is None]
         if ended:
             # The ids are filtered first, so that other rows' records are not read.
-            wanted = f"SELECT rowid FROM {self._name} WHERE id IN (SELECT id FROM stage)"
-            found += self._versions(ids_table(ended), f"{wanted} AND _ended_by = 'deletion'")
+            rowids = f"SELECT rowid FROM {self._name} WHERE id IN (SELECT id FROM stage)"
+            found += self._versions(ids_table(ended), f"{rowids} AND _ended_by = 'deletion'")
         # If a record was deleted more than once, the last version counts.
         return {row[0]: _version(row) for row in sorted(found, key=lambda row: int(row[1]))}
 
@@ -162,10 +162,10 @@ class History:
     def _insert(self, table: pa.Table, opened: Mapping[str, tuple[Version, Resource]]) -> None:
         """Insert the versions in `opened` whose values the table contains."""
         ids = table["id"].to_pylist()
-        wanted = [id in opened for id in ids]
-        if not any(wanted):
+        is_opened = [id in opened for id in ids]
+        if not any(is_opened):
             return
-        values = table.select(self._shared).filter(pa.array(wanted, pa.bool_()))
+        values = table.select(self._shared).filter(pa.array(is_opened, pa.bool_()))
         versions = [opened[id][0] for id in ids if id in opened]
         stage = values
         for name in ("valid_from", "began_after", "began_before", "observed_from", "observed_to"):
@@ -229,12 +229,12 @@ class History:
         assert not backward, f"{self._name}: {backward} versions would end before they began"
 
     def _extend_observations(
-        self, seen: Mapping[str, datetime], stored: Mapping[str, ExistingRow]
+        self, times: Mapping[str, datetime], stored: Mapping[str, ExistingRow]
     ) -> None:
         """Extend the open versions to the times of a new observation."""
-        if not seen:
+        if not times:
             return
-        stage = places_table(_open_versions(seen, stored), at=timestamp_array(seen.values()))
+        stage = places_table(_open_versions(times, stored), at=timestamp_array(times.values()))
         with staged_table(self._connection, stage):
             self._connection.execute(
                 f"UPDATE {self._name} AS stored "

@@ -169,9 +169,9 @@ def remove_person(
                 shown = {name for name in gone if record[name] is not None}
                 found.fields.setdefault(key, set()).update(shown)
                 if erasing is not None:
-                    left = {name: each for name, each in record.items() if name not in gone}
+                    remaining = {name: each for name, each in record.items() if name not in gone}
                     nulls = {e.name: None for e in resource.detail_fields if e.name in gone}
-                    _replace(connection, table, rowid, {"_record": as_json(left), **nulls})
+                    _replace(connection, table, rowid, {"_record": as_json(remaining), **nulls})
                     if schema == "landing" and owned_groups(resource.name, record, person):
                         _mark_redacted(connection, resource.name, record["id"], erasing)
             found.mentions.update(_mentions(connection, schema, resource, person))
@@ -245,8 +245,8 @@ def _mentions(
     table = f"{schema}.{resource.name}"
     for _, record in _rows(connection, schema, resource, _mention_conditions("_record", person)):
         gone = removed_fields(resource, record, person)
-        left = {name: each for name, each in record.items() if name not in gone}
-        yield from find_mentions(table, str(record["id"]), left, person)
+        remaining = {name: each for name, each in record.items() if name not in gone}
+        yield from find_mentions(table, str(record["id"]), remaining, person)
 
 
 def _replace(
@@ -347,12 +347,12 @@ def find_overdue(
     """
     placed = " OR ".join(f"coalesce({each}, FALSE)" for each in _PLACED)
     is_placed = placed if resource == "candidates" else "FALSE"
-    moment = f"held.{quoted(field)}"
+    column = f"held.{quoted(field)}"
     where = " AND ".join(_where(resource, conditions))
     rows = connection.execute(
-        f"SELECT held.id, {moment} IS NULL, {is_placed} FROM landing.{quoted(resource)} AS held "
-        f"WHERE {where} AND ({moment} IS NULL OR "
-        f"{moment}::TIMESTAMPTZ <= {literal(cutoff.isoformat())}::TIMESTAMPTZ) ORDER BY held.id"
+        f"SELECT held.id, {column} IS NULL, {is_placed} FROM landing.{quoted(resource)} AS held "
+        f"WHERE {where} AND ({column} IS NULL OR "
+        f"{column}::TIMESTAMPTZ <= {literal(cutoff.isoformat())}::TIMESTAMPTZ) ORDER BY held.id"
     ).fetchall()
     dated = [(id, is_excepted) for id, is_undated, is_excepted in rows if not is_undated]
     return OverdueRecords(

@@ -76,12 +76,12 @@ def stored_rows(
     They are searched near the times in `created` first, which is fast in a large table, and then
     everywhere.
     """
-    name, left = quoted(resource.name), dict.fromkeys(ids)
+    name, remaining = quoted(resource.name), dict.fromkeys(ids)
     stored: dict[str, ExistingRow] = {}
     for where in dict.fromkeys((created_between(created), "")):
-        if not left:
+        if not remaining:
             break
-        with staged_table(connection, ids_table(left)):
+        with staged_table(connection, ids_table(remaining)):
             rows = connection.execute(
                 # The ids are filtered first, so that other rows' records are not read.
                 f"WITH found AS MATERIALIZED (SELECT id, rowid AS place FROM landing.{name} "
@@ -99,7 +99,7 @@ def stored_rows(
             row = ExistingRow(from_microseconds(seen_at), *values)
             if row.is_deleted or row.open_place is not None or not where:
                 stored[id] = row
-                del left[id]
+                del remaining[id]
     return stored
 
 
@@ -136,9 +136,9 @@ class StreamQueries:
         self._name = f"landing.{quoted(stream.resource.name)}"
         self._parent = stream.parent or ""
 
-    def run(self, wanted: pull_commands.Query[Any]) -> Any:
+    def run(self, query: pull_commands.Query[Any]) -> Any:
         """Run a query, as its docstring describes it."""
-        match wanted:
+        match query:
             case pull_commands.LandedRows(ids, created):
                 found: Any = self._landed_rows(ids, created)
             case pull_commands.DifferingFields(answers):
@@ -167,10 +167,12 @@ class StreamQueries:
 
     def count_live(self, before: datetime | None) -> int:
         """Return the number of live rows, optionally created before a time."""
-        bound = ""
+        condition = ""
         if before is not None:
-            bound = f" AND created_at < make_timestamptz({to_microseconds(before)})"
-        return self._count(f"SELECT count(*) FROM {self._live()}{bound}", {"parent": self._parent})
+            condition = f" AND created_at < make_timestamptz({to_microseconds(before)})"
+        return self._count(
+            f"SELECT count(*) FROM {self._live()}{condition}", {"parent": self._parent}
+        )
 
     def count_pending(self) -> int:
         """Return the number of queued ids."""
@@ -184,10 +186,10 @@ class StreamQueries:
     ) -> dict[str, LandedRow]:
         found: dict[str, LandedRow] = {}
         for where in dict.fromkeys((created_between(created), "")):
-            left = [id for id in ids if id not in found]
-            if not left:
+            remaining = [id for id in ids if id not in found]
+            if not remaining:
                 break
-            with staged_table(self._connection, ids_table(left)):
+            with staged_table(self._connection, ids_table(remaining)):
                 rows = self._connection.execute(
                     "SELECT id, epoch_us(updated_at), epoch_us(_hydrated_at), "
                     f"id IN ({_QUEUED} AND id IN (SELECT id FROM stage)), _deleted_at IS NOT NULL "
@@ -252,8 +254,8 @@ class StreamQueries:
 
     def _live(self) -> str:
         """FROM clause for the stream's live rows, with the parameter `parent`."""
-        mine = "_content_type_id = $parent" if self._stream.resource.parent else "$parent = ''"
-        return f"{self._name} WHERE _deleted_at IS NULL AND {mine}"
+        condition = "_content_type_id = $parent" if self._stream.resource.parent else "$parent = ''"
+        return f"{self._name} WHERE _deleted_at IS NULL AND {condition}"
 
     def _stream_parameters(self) -> dict[str, str]:
         return {"resource": self._stream.resource.name, "parent": self._parent}

@@ -105,14 +105,14 @@ def begin_run(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
 
 
 def write_resource_run(
-    connection: duckdb.DuckDBPyConnection, run_id: str, done: ResourceRun
+    connection: duckdb.DuckDBPyConnection, run_id: str, result: ResourceRun
 ) -> None:
     """Append the result of the run for one resource."""
-    _RESOURCE_RUNS.insert(connection, done, run_id=run_id)
+    _RESOURCE_RUNS.insert(connection, result, run_id=run_id)
 
 
 def end_resource(
-    connection: duckdb.DuckDBPyConnection, run_id: str, done: ResourceRun
+    connection: duckdb.DuckDBPyConnection, run_id: str, result: ResourceRun
 ) -> ResourceRun:
     """Store the result of a run for one resource; return it with the number of events by kind.
 
@@ -121,11 +121,11 @@ def end_resource(
     rows = connection.execute(
         "SELECT kind, count(*) FROM sync.events WHERE run_id = ? AND resource = ? "
         "AND kind <> 'deleted' GROUP BY kind ORDER BY kind",
-        [run_id, done.resource],
+        [run_id, result.resource],
     ).fetchall()
-    done = replace(done, anomalies=dict(rows))
-    write_resource_run(connection, run_id, done)
-    return done
+    result = replace(result, anomalies=dict(rows))
+    write_resource_run(connection, run_id, result)
+    return result
 
 
 def count_runs_with_changes(connection: duckdb.DuckDBPyConnection, kind: str) -> int:

@@ -151,11 +151,11 @@ def write_events(
     """Append events, except those that are only reported once and were reported before."""
     for each in events:
         values = [each.kind, each.detail, stream.resource.name]
-        told = connection.execute(
+        reported = connection.execute(
             "SELECT count(*) FROM sync.events WHERE kind = ? AND detail = ? AND resource = ?",
             values,
         ).fetchall()[0][0]
-        if each.kind in _ONCE and told:
+        if each.kind in _ONCE and reported:
             continue
         connection.execute(
             "INSERT INTO sync.events (kind, detail, resource, parent, id, run_id, seen_at) "
@@ -198,18 +198,21 @@ def _find_record_with_anomaly(
     names = declaration(resource).fields.keys()
     column, _, value = detail.partition(" ")
     if kind == "unknown_field":
-        condition, given = "list_contains([left(n, 60) FOR n IN json_keys(_record)], ?)", [detail]
+        condition, parameters = (
+            "list_contains([left(n, 60) FOR n IN json_keys(_record)], ?)",
+            [detail],
+        )
         # A later version of the connector may have a column for it.
-        is_judged = detail not in names
+        is_known_choice = detail not in names
     elif kind == "unreadable_value":
         condition = f"{quoted(column)} IS NULL AND length(_record->>?) > 0"
-        given, is_judged = [column], column in names
+        parameters, is_known_choice = [column], column in names
     else:
         written = f"concat(chr(39), left({quoted(column)}::VARCHAR, 60), chr(39))"
-        condition, given = f"starts_with(?, {written})", [value]
-        is_judged = column in names
+        condition, parameters = f"starts_with(?, {written})", [value]
+        is_known_choice = column in names
     sql = f"SELECT id FROM landing.{resource} WHERE _deleted_at IS NULL AND {condition} LIMIT 1"
-    rows = connection.execute(sql, given).fetchall() if is_judged else []
+    rows = connection.execute(sql, parameters).fetchall() if is_known_choice else []
     return str(rows[0][0]) if rows else None
 
 
@@ -376,9 +379,9 @@ def find_push(
         " AND record_id IS NOT NULL AND undone_at IS NULL) ORDER BY begun_at DESC LIMIT 1"
     ).fetchall()
     for batch, begun_at in rows:
-        moment = from_microseconds(begun_at)
-        assert moment is not None
-        return str(batch), moment
+        begun = from_microseconds(begun_at)
+        assert begun is not None
+        return str(batch), begun
     return None
 
 

@@ -127,9 +127,9 @@ def next_version(
     list would have shown.
     """
     at = max(sighting.at, before.observed_to)
-    seen = before.observed_to if listed_at is None else max(before.observed_to, listed_at)
+    last_seen_at = before.observed_to if listed_at is None else max(before.observed_to, listed_at)
     # No version begins before the previous one, whatever a later detail shows.
-    began_after = max(min(seen, at), before.valid_from)
+    began_after = max(min(last_seen_at, at), before.valid_from)
     return _new_version(before.number + 1, sighting, at, began_after, tuple(changed))
 
 

@@ -136,31 +136,31 @@ class Warehouse:
         with self.open_connection() as connection:
             return tuple(state.read_status(connection, name) for name in CATALOG)
 
-    def commit(self, stream: Stream, what: Commit, run_id: str, at: datetime) -> LandedCounts:
+    def commit(self, stream: Stream, commit: Commit, run_id: str, at: datetime) -> LandedCounts:
         """Write a commit and its bookmark in one transaction; return the row counts.
 
         An empty commit does not open the file.
         """
-        if what == Commit():
+        if commit == Commit():
             return LandedCounts()
         with self._writing() as connection:
-            what = without_erased(connection, stream, what, self.folder)
-            fates, events = LandingTable(connection, stream).apply_commit(what, run_id, at)
+            commit = without_erased(connection, stream, commit, self.folder)
+            counts, events = LandingTable(connection, stream).apply_commit(commit, run_id, at)
             state.write_events(connection, stream, events, run_id, at)
-            if what.bookmark is not None:
-                state.write_bookmark(connection, stream, what.bookmark, run_id)
-            if what.ends_stream:
+            if commit.bookmark is not None:
+                state.write_bookmark(connection, stream, commit.bookmark, run_id)
+            if commit.ends_stream:
                 state.remove_bookmark(connection, stream)
-        self._rows_written += len(what.items) + len(what.records)
+        self._rows_written += len(commit.items) + len(commit.records)
         if self._rows_written >= ROWS_WRITTEN_MAX:
             self._close()
-        return fates
+        return counts
 
-    def query(self, stream: Stream, wanted: pull_commands.Query[Any]) -> Any:
+    def query(self, stream: Stream, query: pull_commands.Query[Any]) -> Any:
         """Run a query of the steps, as described in `warehouse/pull_commands.py`."""
         with self.open_connection() as connection:
-            asked = query_without_erased(wanted, self.folder)
-            return StreamQueries(connection, stream).run(asked)
+            stripped_query = query_without_erased(query, self.folder)
+            return StreamQueries(connection, stream).run(stripped_query)
 
     def count_by(self, resource: Declaration, field: str) -> dict[Any, int]:
         """Return the number of live loaded records by the value of a field, highest first."""

@@ -161,10 +161,12 @@ def copy_work(
     """
     with open_file(work) as connection:
         complete_tables(connection, str(work))
-        at = data_time(connection)
+        data_at = data_time(connection)
         zone = publication.time_zone or "UTC"
         publication = replace(
-            publication, true_of=at, fingerprint=fingerprint(connection, at, zone, made_with)
+            publication,
+            true_of=data_at,
+            fingerprint=fingerprint(connection, data_at, zone, made_with),
         )
         with transaction(connection):
             end_interrupted_publications(connection, published)

@@ -61,7 +61,8 @@ import duckdb
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.published_file import open_read_only
 setting = "SELECT current_setting('enable_progress_bar')"
-for session in (duckdb.connect(), open_file(Path({str(work)!r})), open_read_only(Path({str(work)!r}))):
+path = Path({str(work)!r})
+for session in (duckdb.connect(), open_file(path), open_read_only(path)):
     with session as connection:
         print(*connection.execute(setting).fetchone())
 """

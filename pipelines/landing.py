@@ -320,7 +320,9 @@ def _check_result(result: ResourceRun) -> dg.AssetCheckResult:
 def _table_metadata(resource: Declaration) -> dict[str, object]:
     """Return the metadata of the table that is known without a pull."""
     return {
-        "dagster/column_schema": dg.TableSchema([_column(each) for each in columns(resource)]),
+        "dagster/column_schema": dg.TableSchema(
+            [_table_column(each) for each in columns(resource)]
+        ),
         "dagster/table_name": f"landing.{resource.name}",
         "scope": resource.read_scope(),
     }
@@ -345,7 +347,7 @@ def _pull_metadata(
     return {name: value for name, value in metadata.items() if value is not None}
 
 
-def _column(column: Column) -> dg.TableColumn:
+def _table_column(column: Column) -> dg.TableColumn:
     is_id = column.name == "id"
     return dg.TableColumn(
         name=column.name,
@@ -365,11 +367,13 @@ def _preview(resource: Declaration, warehouse: Warehouse) -> dg.MetadataValue | 
     except ConnectorError:
         # A missing preview must not fail the step.
         return None
-    rows = "\n".join(f"| {_code(status)} | {count:,} |" for status, count in counts.items())
+    rows = "\n".join(
+        f"| {_markdown_code(status)} | {count:,} |" for status, count in counts.items()
+    )
     return dg.MetadataValue.md(f"| {_STATUS} | live rows |\n|---|---:|\n{rows}")
 
 
-def _code(status: str | None) -> str:
+def _markdown_code(status: str | None) -> str:
     # An undocumented status may contain any characters.
     if status is None:
         return "*none*"

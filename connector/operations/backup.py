@@ -102,7 +102,7 @@ def make_backup(
     # A backup without the journal of pushes must not replace older, complete backups.
     check_files(settings)
     make_folder(to)
-    result = _write(settings, to, now().astimezone(UTC).replace(microsecond=0))
+    result = _write_backup(settings, to, now().astimezone(UTC).replace(microsecond=0))
     with Ledger(folder) as ledger:
         notes = Backups(ledger)
         if ledger.exists:
@@ -113,7 +113,7 @@ def make_backup(
     return BackupResult(result.file, result.manifest, removed)
 
 
-def _write(settings: Settings, to: Path, made_at: datetime) -> BackupResult:
+def _write_backup(settings: Settings, to: Path, made_at: datetime) -> BackupResult:
     staging = to / f".{prefix_of(settings.account.value)}{os.getpid()}"
     partial = staging.with_suffix(".partial")
     _delete_temporary_files(staging, partial)
@@ -156,7 +156,7 @@ def _stage_files(settings: Settings, staging: Path, made_at: datetime) -> Manife
     for source in _files_to_back_up(folder):
         with convert_errors(source):
             if not _contains_secret(source, secrets):
-                _copy(source, staging / source.relative_to(folder))
+                _copy_file(source, staging / source.relative_to(folder))
     program = program_version()
     entries = tuple(_entries(staging))
     return Manifest(made_at, settings.account.value, program, work, ledger, entries)
@@ -188,7 +188,7 @@ def _contains_secret(path: Path, secrets: tuple[bytes, ...]) -> bool:
     return any(each in content for each in secrets)
 
 
-def _copy(source: Path, target: Path) -> None:
+def _copy_file(source: Path, target: Path) -> None:
     make_folder(target.parent)
     # A publication replaces the file, so this file can be read to its end.
     with source.open("rb") as read, create(target) as write:
@@ -208,17 +208,17 @@ def _pack(staging: Path, target: Path, manifest: Manifest) -> None:
     with create(target) as file:
         with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
             content = manifest.as_bytes()
-            tar.addfile(_member(MANIFEST, len(content), manifest), io.BytesIO(content))
+            tar.addfile(_tar_member(MANIFEST, len(content), manifest), io.BytesIO(content))
             for each in manifest.entries:
                 path = staging / each.name
                 with path.open("rb") as read:
-                    tar.addfile(_member(each.name, each.bytes, manifest), read)
+                    tar.addfile(_tar_member(each.name, each.bytes, manifest), read)
                 path.unlink()
         file.flush()
         os.fsync(file.fileno())
 
 
-def _member(name: str, size: int, manifest: Manifest) -> tarfile.TarInfo:
+def _tar_member(name: str, size: int, manifest: Manifest) -> tarfile.TarInfo:
     member = tarfile.TarInfo(name)
     member.size, member.mode = size, FILE_MODE
     member.mtime = int(manifest.made_at.timestamp())

@@ -146,7 +146,7 @@ def check_backup(path: Path) -> Manifest:
 
     Raises `BackupDamaged` if any part has changed, and a `WarehouseError` if it cannot be read.
     """
-    return _read(path, None)
+    return _read_backup(path, None)
 
 
 def unpack(path: Path, folder: Path) -> Manifest:
@@ -154,19 +154,19 @@ def unpack(path: Path, folder: Path) -> Manifest:
 
     Raises as `check_backup` does; files written until then are useless.
     """
-    return _read(path, folder)
+    return _read_backup(path, folder)
 
 
 def read_manifest(path: Path) -> Manifest:
     """Return the backup's manifest without reading the rest. Raises as `check_backup` does."""
     with _open_tar(path) as tar:
-        return _manifest(tar, path)
+        return _read_manifest_member(tar, path)
 
 
-def _read(path: Path, folder: Path | None) -> Manifest:
+def _read_backup(path: Path, folder: Path | None) -> Manifest:
     """Read exactly the manifest's files, in order, and write them to the folder if it is given."""
     with _open_tar(path) as tar:
-        manifest = _manifest(tar, path)
+        manifest = _read_manifest_member(tar, path)
         for each in manifest.entries:
             member = tar.next()
             if member is None:
@@ -174,7 +174,10 @@ def _read(path: Path, folder: Path | None) -> Manifest:
             if member.name != each.name or not member.isreg() or member.size != each.bytes:
                 raise BackupDamaged(f"{path} contains {member.name!r} instead of {each.name}")
             with nullcontext() if folder is None else _create_synced(folder / each.name) as target:
-                if _copy_and_hash(_content(tar, member), target) != (each.bytes, each.sha256):
+                if _copy_and_hash(_member_content(tar, member), target) != (
+                    each.bytes,
+                    each.sha256,
+                ):
                     raise BackupDamaged(f"{each.name} in {path} is damaged")
         if tar.next() is not None:
             raise BackupDamaged(f"{path} contains files that its manifest does not list")
@@ -194,14 +197,14 @@ def _open_tar(path: Path) -> Iterator[tarfile.TarFile]:
         raise naming(path, error) from error
 
 
-def _manifest(tar: tarfile.TarFile, path: Path) -> Manifest:
+def _read_manifest_member(tar: tarfile.TarFile, path: Path) -> Manifest:
     first = tar.next()
     if first is None or first.name != MANIFEST or not first.isreg() or first.size > BYTES_MAX:
         raise BackupDamaged(f"{path} is not a backup: it has no manifest")
-    return Manifest.read(_content(tar, first).read(), path)
+    return Manifest.read(_member_content(tar, first).read(), path)
 
 
-def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
+def _member_content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
     content = tar.extractfile(member)
     assert content is not None, member.name
     return content

@@ -169,7 +169,7 @@ async def diagnose(
         *_pull_checks(settings, now, **requested),
         *_upkeep_checks(settings, os.environ, now()),
     )
-    checks = await asyncio.to_thread(lambda: list(_checks(local)))
+    checks = await asyncio.to_thread(lambda: list(_run_checks(local)))
     checks[2:2] = move_checks
     requests = 0
     blocked = next((c.name for c in checks if c.state == "failed" and c.name in _FIRST), None)
@@ -194,18 +194,18 @@ def check_upkeep(
 
     Problems are reported and not raised; nothing is changed.
     """
-    return _checks(_upkeep_checks(settings, environ, now))
+    return _run_checks(_upkeep_checks(settings, environ, now))
 
 
-def _checks(looks: PendingChecks) -> Iterator[DoctorCheck]:
+def _run_checks(looks: PendingChecks) -> Iterator[DoctorCheck]:
     for name, look in looks:
         try:
             yield DoctorCheck(name, *look())
         except ConnectorError as error:
-            yield _failed(name, error)
+            yield _failed_check(name, error)
 
 
-def _failed(name: str, error: ConnectorError) -> DoctorCheck:
+def _failed_check(name: str, error: ConnectorError) -> DoctorCheck:
     return DoctorCheck(name, "failed", str(error), error.action)
 
 
@@ -351,7 +351,7 @@ async def _accept_move(settings: Settings, address: str) -> DoctorCheck:
     try:
         return DoctorCheck("moved", "ok", await confirm_move(settings, address))
     except ConnectorError as error:
-        return _failed("moved", error)
+        return _failed_check("moved", error)
 
 
 def _check_lakehouse(settings: Settings) -> Verdict:
@@ -370,7 +370,7 @@ def _check_lakehouse(settings: Settings) -> Verdict:
 
 def _upkeep_checks(settings: Settings, environ: Mapping[str, str], now: datetime) -> PendingChecks:
     return (
-        ("versions", _versions),
+        ("versions", _check_versions),
         ("room", lambda: _check_disk_space(settings)),
         ("permissions", lambda: _check_permissions(settings)),
         ("backup", lambda: _check_backup(settings, now)),
@@ -383,7 +383,7 @@ def _upkeep_checks(settings: Settings, environ: Mapping[str, str], now: datetime
     )
 
 
-def _versions() -> Verdict:
+def _check_versions() -> Verdict:
     return _ok(
         f"{full_version()} with DuckDB {version('duckdb')}; format of work files: "
         f"{SCHEMA_VERSION}, of ledgers: {LEDGER_VERSION}"
@@ -545,7 +545,7 @@ def _check_quota(
     try:
         month = ledger.status(policy, now()).month
     except ConnectorError as error:
-        return _failed("requests", error), None
+        return _failed_check("requests", error), None
     found = f"{month.used:,} counted since {month.period.begins}"
     if month.limit is not None:
         found += f", of {month.limit:,} until {month.period.ends}"
@@ -597,7 +597,7 @@ async def _check_scope(
         found = "missing: pulls skip the resources that need this scope"
         return None, DoctorCheck(name, "warning", found, error.action)
     except ServerFailed as error:
-        return None, _failed(name, error)
+        return None, _failed_check(name, error)
     return page, DoctorCheck(name, "ok", f"{page.total:,} {resource.name.replace('_', ' ')}")
 
 
@@ -612,7 +612,7 @@ async def _check_known_records(client: Client, settings: Settings) -> list[Docto
             return []
         found = await find_known(client, known)
     except ConnectorError as error:
-        return [_failed("known records", error)]
+        return [_failed_check("known records", error)]
     if found is not None:
         return [
             DoctorCheck(
@@ -642,9 +642,9 @@ def _address_checks(base_url: str, error: ConnectorError | None) -> list[DoctorC
         case None | Stopped() | RateLimited():
             return [address, DoctorCheck("key", "ok", "the key is accepted")]
         case Unauthorized():
-            return [address, _failed("key", error)]
+            return [address, _failed_check("key", error)]
     return [
-        _failed("address", error),
+        _failed_check("address", error),
         DoctorCheck("key", "not checked", "fix the check 'address' first"),
     ]
 

@@ -200,7 +200,7 @@ class DraftReader:
         """Return the records of the local copy with these ids."""
         if not ids:
             return {}
-        with WarehouseLookups(_as_loaded(self._settings), comparison_text) as lookups:
+        with WarehouseLookups(_open_warehouse(self._settings), comparison_text) as lookups:
             return {id: each.record for id, each in lookups.landed(resource, ids).items()}
 
     def rows_lost(self, draft: ImportDraft) -> int:
@@ -254,7 +254,7 @@ class DraftReader:
         draft = self._drafts.load(id)
         push_file = self.push_file(draft)
         table = open_file(push_file)
-        with WarehouseLookups(_as_loaded(self._settings), comparison_text) as lookups:
+        with WarehouseLookups(_open_warehouse(self._settings), comparison_text) as lookups:
             target = target_of(push_file, lookups)
         beginning, begins_at = _first_rows(push_file)
         samples: list[dict[str, None]] = [{} for _ in table.headings]
@@ -312,7 +312,7 @@ class DraftReader:
                 row, edit = read, edits.get(str(read.number), {})
                 if row.is_outside or edit is None:
                     # Totals and similar rows do not belong to the copy.
-                    row = _blank(row)
+                    row = _blanked_row(row)
                 elif edit or row.problems:
                     row = edited_row(row, edit, table.headings)
                 if not row.is_left_out:
@@ -357,7 +357,7 @@ def _ended_row(row: RowRecord, columns: ColumnMap) -> RowResult:
     return RowResult(row.number, row.outcome, problems, code, row.record_id)
 
 
-def _as_loaded(settings: Settings) -> Warehouse:
+def _open_warehouse(settings: Settings) -> Warehouse:
     warehouse = Warehouse(settings.folder)
     warehouse.prepare()
     return warehouse
@@ -415,7 +415,7 @@ def edited_row(row: SheetRow, edit: dict[str, str], headings: Sequence[str]) -> 
     )
 
 
-def _blank(row: SheetRow) -> SheetRow:
+def _blanked_row(row: SheetRow) -> SheetRow:
     return replace(
         row, cells=("",) * len(row.cells), problems=(), flaws={}, missing=0, is_outside=False
     )

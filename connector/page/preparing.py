@@ -77,9 +77,9 @@ class PreparingScreens:
 
     def home(self, call: PageCall) -> Response:
         """Screen for a new import, with a list of current imports."""
-        return self._home(call)
+        return self._home_screen(call)
 
-    def _home(self, call: PageCall, message: str = "") -> Response:
+    def _home_screen(self, call: PageCall, message: str = "") -> Response:
         """Return the first screen. With a message, the input of an invalid form is kept."""
         found = self._inbox.scan(self._inbox_seen)
         self._inbox_seen = found.seen
@@ -113,17 +113,17 @@ class PreparingScreens:
         words, resource_and_mode = call.language, _resource_and_mode(call)
         if resource_and_mode is None:
             message = words.gettext("Choose what is in the file and what you want to do.")
-            return self._home(call, message)
+            return self._home_screen(call, message)
         resource, mode = resource_and_mode
         if mode == "convert" and "convert" not in CATALOG[resource].operations:
-            return self._home(call, words.gettext("Only leads can be converted."))
+            return self._home_screen(call, words.gettext("Only leads can be converted."))
         pasted = call.form.get("pasted", "")
         if call.file is not None:
             name, content = call.file.filename or "", call.file.file
         elif pasted.strip():
             name, content = "pasted.txt", BytesIO(pasted.encode())
         else:
-            return self._home(call, words.gettext("Choose a file, or paste cells."))
+            return self._home_screen(call, words.gettext("Choose a file, or paste cells."))
         options: dict[str, Any] = {}
         if mode in ("update", "upsert"):
             options["match"] = list(CATALOG[resource].natural_keys[0])
@@ -139,7 +139,7 @@ class PreparingScreens:
         error = self.reader.read_file(draft).future.exception()
         if isinstance(error, SpreadsheetError) and error.code not in screens.TABLE_ERRORS:
             self._erase(draft.id)
-            return self._home(call, " ".join(words.describe_error(error)))
+            return self._home_screen(call, " ".join(words.describe_error(error)))
         return redirect(f"/imports/{draft.id}")
 
     def template(self, call: PageCall) -> Response:
@@ -280,9 +280,9 @@ class PreparingScreens:
 
     def columns(self, call: PageCall) -> Response:
         """Screen that matches columns with fields."""
-        return self._columns(call, self.drafts.load(call.id))
+        return self._columns_screen(call, self.drafts.load(call.id))
 
-    def _columns(self, call: PageCall, draft: ImportDraft, message: str = "") -> Response:
+    def _columns_screen(self, call: PageCall, draft: ImportDraft, message: str = "") -> Response:
         opened = self.opened(draft)
         found, is_remembered = self.reader.columns(draft, opened)
         labels = {each.name: call.language.field(each.name) for each in opened.target.columns}
@@ -314,7 +314,7 @@ class PreparingScreens:
             saved = load_named_map(self._settings.folder, chosen.resource, name, headings)
         if saved is None:
             message = call.language.gettext("These saved matches no longer exist.")
-            return self._columns(call, chosen, message)
+            return self._columns_screen(call, chosen, message)
         with self.preparing(call) as draft:
             self.drafts.save_map(draft, saved)
             draft.confirmed = ["table"]
@@ -347,21 +347,21 @@ class PreparingScreens:
                     draft.options.pop("match")
             draft.confirmed = ["table"] if message else ["table", "columns"]
         if message:
-            return self._columns(call, draft, message)
+            return self._columns_screen(call, draft, message)
         # Report an error of the mapping here, where the user can still correct it.
         try:
             self.reader.columns(draft, self.opened(draft))
         except ConnectorError as error:
-            return self._columns(call, draft, " ".join(call.language.describe_error(error)))
+            return self._columns_screen(call, draft, " ".join(call.language.describe_error(error)))
         return redirect(f"/imports/{call.id}")
 
     # -- Values -----------------------------------------------------------------------------------
 
     def values(self, call: PageCall) -> Response:
         """Screen with questions about the values of whole columns."""
-        return self._values(call)
+        return self._values_screen(call)
 
-    def _values(self, call: PageCall, wrong: Sequence[ValueQuestion] = ()) -> Response:
+    def _values_screen(self, call: PageCall, wrong: Sequence[ValueQuestion] = ()) -> Response:
         checked = self.checked(self.drafts.load(call.id))
         # The check may have written the edits to the file, which creates another version.
         draft, shown = self.drafts.load(call.id), {each.key: each for each in wrong}
@@ -411,7 +411,7 @@ class PreparingScreens:
             self.drafts.save_map(draft, saved)
             draft.confirmed = [*dict.fromkeys([*draft.confirmed, *(q.key for q in questions)])]
         if wrong:
-            return self._values(call, wrong)
+            return self._values_screen(call, wrong)
         return redirect(f"/imports/{call.id}{'' if kind is None else '/rows'}")
 
     # -- Rows -------------------------------------------------------------------------------------

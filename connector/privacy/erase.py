@@ -136,7 +136,7 @@ def erase(
     seed = None if address_or_id is None else seed_of(address_or_id)
     if not applies:
         found = None if seed is None else find_locations(settings, find_person(settings, seed))
-        return ErasureResult(found, unended=_open_erasures(settings))
+        return ErasureResult(found, unended=_count_open_erasures(settings))
     if seed is None:
         return erase_all(settings, find_returned(settings), is_listed=True, now=now)
     return erase_all(settings, [seed], now=now)
@@ -218,7 +218,7 @@ class _ErasureRun:
         began = self._now()
         persons = tuple(each.person for each in located)
         erasure = OpenErasure(_erasure_name(began), began, persons, found.as_json())
-        hashes = [self._hashes(each) for each in persons]
+        hashes = [self._listed_hashes(each) for each in persons]
         self.erasures.begin(erasure.erasure, persons, hashes, erasure.found, began)
         return found, erasure
 
@@ -239,7 +239,9 @@ class _ErasureRun:
             begun_at=erasure.begun_at,
             ended_at=self._now(),
             key=fingerprint_of(make_key(self._folder)),
-            hashes=tuple(each for person in erasure.persons for each in self._hashes(person)),
+            hashes=tuple(
+                each for person in erasure.persons for each in self._listed_hashes(person)
+            ),
             removed=(*(PersonPlace(**each) for each in found["places"]), *in_lakehouse),
             left=remaining.places,
             by_hand=tuple(dict.fromkeys((*found["by_hand"], *remaining.by_hand))),
@@ -304,14 +306,14 @@ class _ErasureRun:
             return (), (reason,)
         return tuple(PersonPlace(LAKEHOUSE, *each) for each in sorted(rows.items())), ()
 
-    def _hashes(self, person: Person) -> tuple[ListedHash, ...]:
+    def _listed_hashes(self, person: Person) -> tuple[ListedHash, ...]:
         key = make_key(self._folder)
         return tuple(
             ListedHash(k, identifier_hash(key, k, value)) for k, value in person.identifiers()
         )
 
 
-def _open_erasures(settings: Settings) -> int:
+def _count_open_erasures(settings: Settings) -> int:
     with Ledger(settings.folder) as ledger:
         return len(Erasures(ledger).open_erasures()) if ledger.exists else 0
 

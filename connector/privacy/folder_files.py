@@ -141,7 +141,7 @@ def _is_compressed(path: Path) -> bool:
 
 def _is_in_bytes(path: Path, person: Person) -> bool:
     """Return True if the file names the person in any of the usual encodings."""
-    content = _bytes(path)
+    content = _read_bytes(path)
     return any(
         person.is_named_in(html.unescape(content.decode(encoding, "replace")))
         for encoding in _ENCODINGS
@@ -150,12 +150,12 @@ def _is_in_bytes(path: Path, person: Person) -> bool:
 
 def _is_in_log(path: Path, person: Person) -> bool:
     """Return True if a log that was moved aside may contain bytes of the person."""
-    content = _bytes(path).lower()
+    content = _read_bytes(path).lower()
     known = (*person.ids, *person.emails, *person.profiles, *person.names)
     return any(each.encode() in content for each in known)
 
 
-def _bytes(path: Path) -> bytes:
+def _read_bytes(path: Path) -> bytes:
     with naming_file_errors(path):
         return path.read_bytes()
 

@@ -49,7 +49,7 @@ def find_locations(settings: Settings, located: LocatedPerson) -> PersonLocation
         return PersonLocations()
     with Ledger(folder) as ledger:
         journal = Erasures(ledger).find_person(person) if ledger.exists else JournalMatches()
-    work, files = _in_work(folder, person), search_files(folder, person)
+    work, files = _find_in_work_file(folder, person), search_files(folder, person)
     published = Warehouse(folder).published
     not_reached: list[str] = []
     try:
@@ -90,7 +90,7 @@ def _count_by_place(file: str, counts: Mapping[str, int]) -> Iterator[PersonPlac
     return (PersonPlace(file, table, rows) for table, rows in counts.items())
 
 
-def _in_work(folder: Path, person: Person) -> PersonRows:
+def _find_in_work_file(folder: Path, person: Person) -> PersonRows:
     warehouse = Warehouse(folder)
     if not warehouse.exists:
         return PersonRows()

@@ -80,25 +80,25 @@ def read_rules(written: Mapping[str, str], origin: str) -> tuple[RetentionRule, 
     peopled = [e.name for e in CATALOG.values() if any(group.ids for group in e.subjects)]
     for name in written:
         _check_allowed(f"resource with people in it, of retention in {origin}", name, peopled)
-    return tuple(_read(name, written[name], origin) for name in CATALOG if name in written)
+    return tuple(_parse_rule(name, written[name], origin) for name in CATALOG if name in written)
 
 
-def _read(resource: str, text: str, origin: str) -> RetentionRule:
+def _parse_rule(resource: str, text: str, origin: str) -> RetentionRule:
     found = _SENTENCE.fullmatch(text.strip())
     if found is None:
-        raise _refused(resource, text, origin, f"a rule {_FORM}")
+        raise _invalid_rule(resource, text, origin, f"a rule {_FORM}")
     number, of = int(found["number"]), f"of retention.{resource} ({origin})"
     unit = _check_allowed(f"unit {of}", found["unit"], UNITS)
     if not 0 < number <= _NUMBER_MAX:
-        raise _refused(resource, text, origin, f"a number of {unit} from 1 to {_NUMBER_MAX}")
-    moment = _check_allowed(f"moment {of}", found["field"], _moments(CATALOG[resource]))
+        raise _invalid_rule(resource, text, origin, f"a number of {unit} from 1 to {_NUMBER_MAX}")
+    moment = _check_allowed(f"moment {of}", found["field"], _date_fields(CATALOG[resource]))
     choices = {e.name: e.values for e in CATALOG[resource].fields.values() if e.values}
     conditions = []
     written = found["conditions"]
     for part in re.split(r" +and +", written.strip()) if written is not None else ():
         condition = _CONDITION.fullmatch(part)
         if condition is None:
-            raise _refused(resource, text, origin, "conditions such as 'status in on_hold'")
+            raise _invalid_rule(resource, text, origin, "conditions such as 'status in on_hold'")
         name = _check_allowed(f"choice {of}", condition["field"], choices)
         values = tuple(each.strip() for each in condition["values"].split(","))
         for value in values:
@@ -115,13 +115,13 @@ def _check_allowed(description: str, received: str, allowed: Collection[str]) ->
     return received
 
 
-def _moments(declaration: Declaration) -> tuple[str, ...]:
+def _date_fields(declaration: Declaration) -> tuple[str, ...]:
     fields = declaration.detail_fields
     moments = [e.name for e in fields if e.kind in (Kind.DATE, Kind.DATETIME) and not e.personal]
     return (*moments, DELETED)
 
 
-def _refused(resource: str, text: str, origin: str, allowed: str) -> SettingsError:
+def _invalid_rule(resource: str, text: str, origin: str, allowed: str) -> SettingsError:
     return SettingsError(
         f"retention.{resource} is {text!r} (from {origin}): it must be {allowed}",
         action="Correct the rule. docs/PERSONAL_DATA.md shows examples.",

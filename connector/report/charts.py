@@ -170,7 +170,7 @@ def bar_chart(
     ]
     alternative = _join_limited(f"{row[label]} {texts[place]}" for place, row in enumerate(rows))
     body = {"height": {"step": step}, "encoding": {"y": y}, "layer": layers}
-    return _chart(values, body, f"Bar chart of {unit}: {alternative}")
+    return _build_chart(values, body, f"Bar chart of {unit}: {alternative}")
 
 
 def stacked_bar_chart(
@@ -210,7 +210,7 @@ def stacked_bar_chart(
         },
     }
     legend = tuple(zip(colours, shown.values(), strict=True)) if len(parts) > 1 else ()
-    return _chart(values, body, f"Stacked bar chart of {unit}: {alternative}", legend)
+    return _build_chart(values, body, f"Stacked bar chart of {unit}: {alternative}", legend)
 
 
 def column_chart(
@@ -244,7 +244,7 @@ def column_chart(
     values = [{"place": place, "value": float(row[value])} for place, row in enumerate(rows)]
     alternative = _join_limited(f"{row[label]} {row[value]:,.0f}" for row in rows)
     body = {"height": height, "mark": mark, "encoding": encoding}
-    return _chart(values, body, f"Bar chart of {unit} by {across}: {alternative}")
+    return _build_chart(values, body, f"Bar chart of {unit} by {across}: {alternative}")
 
 
 def range_chart(rows: Rows, label: str, *, unit: str) -> Chart:
@@ -298,7 +298,7 @@ def range_chart(rows: Rows, label: str, *, unit: str) -> Chart:
                 waits["beyond"] = f"{row[waiting]:,.0f} days"
         values.append({"place": place, **known, **waits})
     alternative = _join_limited(
-        f"{row[label]} median {_days(row[p50])}, those still there {_days(row[waiting])}"
+        f"{row[label]} median {_days_text(row[p50])}, those still there {_days_text(row[waiting])}"
         for row in rows
     )
     parts = {
@@ -311,10 +311,10 @@ def range_chart(rows: Rows, label: str, *, unit: str) -> Chart:
     legend = tuple((variable(c), word) for name, (c, word) in parts.items() if name in drawn)
     encoding = {"y": _category_axis(rows, label)}
     body = {"height": {"step": _STEP}, "encoding": encoding, "layer": layers}
-    return _chart(values, body, f"Ranges of {unit} in days: {alternative}", legend)
+    return _build_chart(values, body, f"Ranges of {unit} in days: {alternative}", legend)
 
 
-def _days(value: float | None) -> str:
+def _days_text(value: float | None) -> str:
     return "not known" if value is None else f"{value:,.1f}"
 
 
@@ -363,10 +363,10 @@ def _text_width(text: str) -> float:
 
     The drawing library measures with its own font and would cut off text in a wider one.
     """
-    return sum(_letter(each) for each in text)
+    return sum(_letter_width(each) for each in text)
 
 
-def _letter(letter: str) -> float:
+def _letter_width(letter: str) -> float:
     if letter in "MWmw@%" or unicodedata.east_asian_width(letter) in "WF":
         return 13.5
     return 10.0 if letter.isupper() else 8.0
@@ -394,7 +394,7 @@ def split_label(text: str, room: float) -> list[str]:
         first = first[:-1].rpartition(" ")[0] or first[:-1]
     end = text[len(first) :].strip()
     ending = end
-    while _text_width(ending) > room - (_letter("…") if ending != end else 0):
+    while _text_width(ending) > room - (_letter_width("…") if ending != end else 0):
         ending = ending.partition(" ")[2] or ending[1:]
     return [first, ending if ending == end else f"…{ending.lstrip()}"]
 
@@ -405,7 +405,7 @@ def _join_limited(parts: Iterable[str]) -> str:
     return "; ".join(texts[:_ROWS_TOLD]) + more + "."
 
 
-def _chart(
+def _build_chart(
     values: list[dict[str, Any]],
     body: Mapping[str, Any],
     alternative: str,

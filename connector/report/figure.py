@@ -96,18 +96,18 @@ def value_words(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _month(value: date) -> str:
+def _format_month(value: date) -> str:
     return f"{value:%B %Y}"
 
 
-def _flag(value: bool) -> str:
+def _format_flag(value: bool) -> str:
     return "yes" if value else "no"
 
 
 _FIGURES = (format_count, format_share, format_days)
 _BY_TYPE: Mapping[type, Callable[[Any], str]] = {
     str: str,
-    bool: _flag,
+    bool: _format_flag,
     datetime: format_timestamp,
     date: format_day,
 }
@@ -138,7 +138,7 @@ class FigureTable:
         """Return the format function of a column, by the type of its values and its name."""
         kinds = [type(row[column]) for row in self.rows if row[column] is not None]
         if kinds and kinds[0] in _BY_TYPE:
-            return _month if column.endswith("_start") else _BY_TYPE[kinds[0]]
+            return _format_month if column.endswith("_start") else _BY_TYPE[kinds[0]]
         if column.endswith(("_rate", "coverage")):
             return format_share
         return format_days if "days" in column else format_count

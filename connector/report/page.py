@@ -72,11 +72,11 @@ def make_page(
     front = make_front(published, today, period, compare)
     title = f"{_TITLE}: {account}" if account else _TITLE
     as_of = published.as_of
-    html = _template().render(
+    html = _load_template().render(
         title=title,
         account=account,
         palette=PALETTE,
-        style=Markup(_style()),  # noqa: S704 # our own, and it holds no value of anybody's
+        style=Markup(_read_style()),  # noqa: S704 # our own, and it holds no value of anybody's
         as_of=None if as_of is None else format_timestamp(published.local(as_of)),
         age=None if as_of is None else describe_age(written_at - as_of),
         written_at=format_timestamp(published.local(written_at)),
@@ -84,7 +84,10 @@ def make_page(
         front=front,
         today=format_day(today),
         sections=[
-            (section, _pair_figures([_answer(figure, published) for figure in section.figures]))
+            (
+                section,
+                _pair_figures([_figure_result(figure, published) for figure in section.figures]),
+            )
             for section in SECTIONS
         ],
         meaning=published.meaning,
@@ -95,7 +98,7 @@ def make_page(
     return ReportPage(neutralise(html, keeping="\n"), as_of, front)
 
 
-def _answer(figure: Figure, published: PublishedFile) -> FigureResult:
+def _figure_result(figure: Figure, published: PublishedFile) -> FigureResult:
     contracts = {mart: published.contract(mart) for mart in figure.marts}
     try:
         shown = figure.draw(published)
@@ -117,7 +120,7 @@ def _pair_figures(answers: Sequence[FigureResult]) -> list[FigureResult]:
 
 
 @cache
-def _template() -> jinja2.Template:
+def _load_template() -> jinja2.Template:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_FOLDER),
         autoescape=True,
@@ -129,25 +132,29 @@ def _template() -> jinja2.Template:
 
 
 @cache
-def _style() -> str:
+def _read_style() -> str:
     return (_FOLDER / "page.css").read_text(encoding="utf-8")
 
 
 def as_json(page: ReportPage) -> dict[str, Any]:
     """Return the period and the key figures as plain values, by key, with their words."""
     return {
-        "period": _days(page.front.period),
+        "period": _period_json(page.front.period),
         "key_figures": {each.question.key: _figure_json(each) for each in page.front.figures},
     }
 
 
-def _days(period: ReportPeriod) -> dict[str, Any]:
+def _period_json(period: ReportPeriod) -> dict[str, Any]:
     return {"name": period.name, "begins": period.begins, "ends": period.ends}
 
 
 def _figure_json(figure: KeyFigure) -> dict[str, Any]:
     others = [
-        {"period": _days(each.period), **_reading_json(each.reading), "change": each.change or None}
+        {
+            "period": _period_json(each.period),
+            **_reading_json(each.reading),
+            "change": each.change or None,
+        }
         for each in figure.compared
     ]
     return {"label": figure.label, **_reading_json(figure.reading), "compared": others}

@@ -41,14 +41,14 @@ class ReportPeriod:
     @property
     def name(self) -> str:
         """Name of the period, as in October 2026, or 1 to 7 October 2026."""
-        return self._named("%B")
+        return self._with_month_name("%B")
 
     @property
     def short_name(self) -> str:
         """Short name, as in Oct 2026."""
-        return self._named("%b")
+        return self._with_month_name("%b")
 
-    def _named(self, month: str) -> str:
+    def _with_month_name(self, month: str) -> str:
         begins, ends = self.begins, self.ends
         if self.days is not None:
             first = f"{begins.day}" if begins.month == ends.month else f"{begins:1 {month}}"

@@ -237,12 +237,12 @@ def _reader_of_text(column: TargetColumn, options: CellOptions) -> CellReader:
     if column.field.format is not None:
         return _text_reader(FORMATS[column.field.format], column.keeps_digits, options)
     if column.is_phone:
-        return _text_reader(_phone_text(options.region), True, options)
+        return _text_reader(_phone_text_reader(options.region), True, options)
     typed = typed_text(column.keeps_digits, options.whole_numbers)
     return CellReader(read_code if column.keeps_digits else read_text, typed)
 
 
-def _phone_text(region: str | None) -> ReadText:
+def _phone_text_reader(region: str | None) -> ReadText:
     read_phone = phone_reader(region)
 
     def read(text: str) -> str:
@@ -358,7 +358,7 @@ def _closest_value(text: str, accepted: Sequence[str]) -> str | None:
 def _read_bool(text: str) -> bool:
     value = TRUTHS.get(normalized_words(text))
     if value is None:
-        raise _not_boolean()
+        raise _not_a_boolean_error()
     return value
 
 
@@ -366,8 +366,8 @@ def _typed_bool(cell: Any) -> bool:
     """Read a boolean as a spreadsheet program typed it; 1 and 0 are accepted as well."""
     if isinstance(cell, bool | int | float) and cell in (0, 1):
         return bool(cell)
-    raise _not_boolean()
+    raise _not_a_boolean_error()
 
 
-def _not_boolean() -> CellError:
+def _not_a_boolean_error() -> CellError:
     return CellError("not_true_or_false")

@@ -152,7 +152,7 @@ class _FileCheck:
 
     def _apply_rules(self, draft: RowDraft) -> CheckedRow:
         if draft.is_misshapen or draft.operation is None:
-            return _row_result(draft, "invalid")
+            return _checked_row(draft, "invalid")
         if draft.operation == "create":
             return self._check_create(draft)
         return (
@@ -166,7 +166,7 @@ class _FileCheck:
         # A row with problems claims no key: corrected, it may be another record.
         if any(problem.code not in DUPLICATES for problem in draft.problems):
             self._warn_of_odd_values(draft, values)
-            return _row_result(draft, "invalid")
+            return _checked_row(draft, "invalid")
         self._claim_keys(draft, self._keys_of_row(draft, values))
         number, parent, identity = draft.row.number, self._target.parent, draft.identity
         fields = _as_body(values) if parent else values
@@ -175,23 +175,23 @@ class _FileCheck:
         if not draft.problems:
             return CheckedRow(draft.row, None, (), task, warnings=draft.warnings)
         is_first = all(each.code == "duplicate_in_warehouse" for each in draft.problems)
-        return replace(_row_result(draft, "duplicate"), task=task if is_first else None)
+        return replace(_checked_row(draft, "duplicate"), task=task if is_first else None)
 
     def _check_update(self, draft: RowDraft) -> CheckedRow:
         landed = draft.landed
         values, _ = self._update.apply(draft, _NOTHING if landed is None else landed.record)
         if landed is None or draft.problems:
             self._warn_of_odd_values(draft, values)
-            return _row_result(draft, "invalid")
+            return _checked_row(draft, "invalid")
         difference = self._comparison.difference(values, landed)
         if difference.unread is not None:
             draft.add(self._unread_problem(difference.unread))
-            return _row_result(draft, "invalid")
+            return _checked_row(draft, "invalid")
         self._claim_keys(draft, [f"id\x1f{draft.record_id}"])
         if draft.problems:
-            return _row_result(draft, "duplicate")
+            return _checked_row(draft, "duplicate")
         if not difference.wanted:
-            return _row_result(draft, "unchanged")
+            return _checked_row(draft, "unchanged")
         task = self._task(draft, landed, difference)
         self._warn_of_odd_values(draft, values)
         changes = difference.changes()
@@ -223,15 +223,15 @@ class _FileCheck:
     def _check_convert(self, draft: RowDraft) -> CheckedRow:
         landed = draft.landed
         if landed is None or draft.problems:
-            return _row_result(draft, "invalid")
+            return _checked_row(draft, "invalid")
         self._claim_keys(draft, [f"id\x1f{draft.record_id}"])
         if draft.problems:
-            return _row_result(draft, "duplicate")
+            return _checked_row(draft, "duplicate")
         # The API does not show the lead after its conversion (API 3.5); these fields indicate it.
         record = landed.record
         if record.get("converted_at") is not None or record.get("status") == "active":
             draft.add(problem_of("converted_already"))
-            return _row_result(draft, "unchanged")
+            return _checked_row(draft, "unchanged")
         task = self._task(draft, landed, Difference())
         return CheckedRow(draft.row, None, (), task, draft.record_id)
 
@@ -303,9 +303,9 @@ class _FileCheck:
             for draft, values, ids in zip(keyed, keys, found, strict=True):
                 if ids:
                     draft.record_id = ids[0] if len(ids) == 1 else None
-                    draft.add(self._existing_ids(fields, values, ids))
+                    draft.add(self._existing_record_problem(fields, values, ids))
 
-    def _existing_ids(
+    def _existing_record_problem(
         self, fields: Sequence[str], values: Sequence[Any], ids: Sequence[str]
     ) -> Problem:
         singular = self._target.resource.singular
@@ -339,7 +339,7 @@ def _amounts(columns: ColumnMap) -> tuple[tuple[str, float, float], ...]:
     return tuple((k, low, high) for k in numbers for word, low, high in pay if word in k)
 
 
-def _row_result(draft: RowDraft, outcome: RowOutcome) -> CheckedRow:
+def _checked_row(draft: RowDraft, outcome: RowOutcome) -> CheckedRow:
     # A row that is corrected, or chosen among several, is sent with its warnings.
     warnings = draft.warnings if outcome in UNSENT else ()
     return CheckedRow(draft.row, outcome, draft.problems, None, draft.record_id, warnings=warnings)
@@ -406,7 +406,7 @@ class OperationRules:
         filled = columns.targets
         self._filled = filled.keys()
         # Only these columns are checked in each row; the others accept every value that was read.
-        self._special = [column for column in filled.values() if self._is_special(column)]
+        self._special = [column for column in filled.values() if self._needs_check(column)]
         # A field that no row can fill is an error of the file, reported once for each create.
         self._absent = ", ".join(columns.missing) if self._is_create else ""
         self._required = tuple(
@@ -450,11 +450,11 @@ class OperationRules:
             self._check_condition(rule, draft, {**values, **afterwards}, landed)
         return values, afterwards
 
-    def _input(self, column: TargetColumn) -> FieldInput:
+    def _field_input(self, column: TargetColumn) -> FieldInput:
         return column.create if self._is_create else column.update
 
-    def _is_special(self, column: TargetColumn) -> bool:
-        field_input = self._input(column)
+    def _needs_check(self, column: TargetColumn) -> bool:
+        field_input = self._field_input(column)
         return not field_input.accepted or field_input.values not in (None, column.field.values)
 
     def _place_value(
@@ -466,7 +466,7 @@ class OperationRules:
     ) -> None:
         """Keep the value, defer it to an update after the create, or refuse it."""
         key, value = column.key, values[column.key]
-        if _accepts_value(self._input(column), value):
+        if _accepts_value(self._field_input(column), value):
             return
         del values[key]
         if self._is_create and not column.create.required and _accepts_value(column.update, value):

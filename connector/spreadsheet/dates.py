@@ -120,18 +120,18 @@ class DateFormat:
         try:
             return datetime(int(parts["year"]), int(month), int(parts["day"]), hour, minute, second)
         except ValueError:
-            raise _no_such_date() from None
+            raise _no_such_date_error() from None
 
 
-def _no_such_date() -> CellError:
+def _no_such_date_error() -> CellError:
     return CellError("no_such_date")
 
 
-def _time_in_date(day: str) -> CellError:
+def _time_in_date_error(day: str) -> CellError:
     return CellError("time_in_date", fix=f"Enter {day}")
 
 
-def _time_missing(day: str) -> CellError:
+def _time_missing_error(day: str) -> CellError:
     return CellError("time_missing", fix=f"Enter {day}T09:30:00Z, with the right time.")
 
 
@@ -166,22 +166,26 @@ def date_meanings(text: str, century: int | None = None) -> DateMeanings | None:
     """Return the dates that the text can mean; None if it is no date."""
     if found := _NUMERIC(text):
         first, second, rest = int(found[1]), int(found[3]), found[5]
-        year, is_short = _year_of(found[4], century)
+        year, is_short = _full_year(found[4], century)
         orders = {"dmy": (second, first), "mdy": (first, second)}
         if found[2].strip() == ".":
             # Dots separate a date that begins with the day, in all countries that use dots.
             del orders["mdy"]
-        return _meanings({order: (year, *pair) for order, pair in orders.items()}, rest, is_short)
+        return _possible_dates(
+            {order: (year, *pair) for order, pair in orders.items()}, rest, is_short
+        )
     if found := _YEAR_FIRST(text):
-        return _meanings({"ymd": (int(found[1]), int(found[2]), int(found[3]))}, found[4], False)
+        return _possible_dates(
+            {"ymd": (int(found[1]), int(found[2]), int(found[3]))}, found[4], False
+        )
     for pattern, day, month, year in ((_DAY_IN_LETTERS, 1, 2, 3), (_LETTERS_BEFORE_DAY, 2, 1, 3)):
         if (found := pattern(text)) and (number := MONTHS.get(normalized_words(found[month]))):
-            full, is_short = _year_of(found[year], century)
-            return _meanings({"": (full, number, int(found[day]))}, found[4], is_short)
+            full, is_short = _full_year(found[year], century)
+            return _possible_dates({"": (full, number, int(found[day]))}, found[4], is_short)
     return None
 
 
-def _year_of(text: str, century: int | None) -> tuple[int, bool]:
+def _full_year(text: str, century: int | None) -> tuple[int, bool]:
     digits = text.lstrip("'")
     if len(digits) == 4:
         return int(digits), False
@@ -191,7 +195,7 @@ def _year_of(text: str, century: int | None) -> tuple[int, bool]:
     return year, century is None
 
 
-def _meanings(
+def _possible_dates(
     orders: Mapping[str, tuple[int, int, int]], rest: str | None, is_short: bool
 ) -> DateMeanings | None:
     dates = {}
@@ -201,7 +205,7 @@ def _meanings(
         except ValueError:
             continue
     if not dates:
-        raise _no_such_date()
+        raise _no_such_date_error()
     try:
         return DateMeanings(dates, rest, is_short=is_short)
     except ValueError:
@@ -276,13 +280,13 @@ def date_reader(form: str | None, century: int | None = None) -> ReadText:
             try:
                 day = _check_plausible(date.fromisoformat(day))
             except ValueError:
-                raise _no_such_date() from None
+                raise _no_such_date_error() from None
             if rest and _MIDNIGHT(rest) is None:
-                raise _time_in_date(day)
+                raise _time_in_date_error(day)
             return day
         found = find(text)
         if found is None:
-            raise _not_a_date(form, _DATE)
+            raise _not_a_date_error(form, _DATE)
         return _typed_day(found[0])
 
     return read
@@ -309,7 +313,7 @@ def _typed_day(cell: date) -> str:
     if not isinstance(cell, datetime):
         return _check_plausible(cell)
     if cell.time() != time():
-        raise _time_in_date(cell.date().isoformat())
+        raise _time_in_date_error(cell.date().isoformat())
     return _check_plausible(cell.date())
 
 
@@ -323,7 +327,7 @@ def _check_plausible(day: date) -> str:
     )
 
 
-def _not_a_date(form: str | None, allowed: str) -> CellError:
+def _not_a_date_error(form: str | None, allowed: str) -> CellError:
     """Return the error for a text that is no date."""
     if form is not None:
         allowed = f"{allowed}, or in the form {ORDERS.get(form.lower(), form)}"
@@ -344,16 +348,16 @@ def timestamp_reader(
             try:
                 moment = datetime.fromisoformat(text.replace(" ", "T", 1).replace(" ", ""))
             except ValueError:
-                raise _no_such_date() from None
+                raise _no_such_date_error() from None
             return _format_utc(moment, zone)
         if _ISO_DATE(text) is not None:
-            raise _time_missing(text)
+            raise _time_missing_error(text)
         found = find(text)
         if found is None:
-            raise _not_a_date(form, _MOMENT)
+            raise _not_a_date_error(form, _MOMENT)
         moment, has_time = found
         if not has_time:
-            raise _time_missing(moment.date().isoformat())
+            raise _time_missing_error(moment.date().isoformat())
         return _format_utc(moment, zone)
 
     return read
@@ -367,7 +371,7 @@ def typed_timestamp(zone: ZoneInfo | None) -> ReadTyped:
             case datetime():
                 return _format_utc(cell, zone)
             case date():
-                raise _time_missing(cell.isoformat())
+                raise _time_missing_error(cell.isoformat())
         raise CellError(
             "date_format", fix="Format the column as a date and time and enter the value again."
         )

@@ -307,16 +307,16 @@ class _FileDecoding:
         decoder = codecs.getincrementaldecoder(self._codec)()
         with self._source.open() as file:
             while chunk := file.read(_CHUNK_BYTES):
-                self._pass_over(decoder.decode(chunk))
-            self._pass_over(decoder.decode(b"", True), is_last=True)
+                self._advance(decoder.decode(chunk))
+            self._advance(decoder.decode(b"", True), is_last=True)
 
     def place_of(self, error: UnicodeDecodeError) -> tuple[int, int, int]:
         """Return the line, the character in it and the value of the byte that caused `error`."""
         decoder = codecs.getincrementaldecoder(self._codec)(errors="ignore")
-        self._pass_over(decoder.decode(error.object[: error.start]), is_last=True)
+        self._advance(decoder.decode(error.object[: error.start]), is_last=True)
         return self._line, self._column, error.object[error.start]
 
-    def _pass_over(self, text: str, *, is_last: bool = False) -> None:
+    def _advance(self, text: str, *, is_last: bool = False) -> None:
         if not text.isascii():
             self._collect(text)
         text = self._newlines.decode(text, is_last)

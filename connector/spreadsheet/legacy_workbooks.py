@@ -76,7 +76,7 @@ def find_ods(source: SourceFile, name: str | None) -> LegacySheet:
     with open_archive(source) as opened:
         for _ in parse_member(source, opened, "content.xml", scan.parser):
             pass
-    return _choose(source, name, scan.sheets)
+    return _choose_sheet(source, name, scan.sheets)
 
 
 def find_xls(source: SourceFile, name: str | None) -> LegacySheet:
@@ -90,7 +90,7 @@ def find_xls(source: SourceFile, name: str | None) -> LegacySheet:
             file_contents=content, formatting_info=True, ragged_rows=True, logfile=_DiscardedLog()
         )
         sheets = {
-            each.name: _sheet_of(source, book, each)
+            each.name: _read_xls_sheet(source, book, each)
             for each in book.sheets()
             if not each.visibility
         }
@@ -99,10 +99,10 @@ def find_xls(source: SourceFile, name: str | None) -> LegacySheet:
         if isinstance(error, XLRDError) and "encrypted" in str(error):
             raise PasswordProtected(f"{source.path} is encrypted with a password") from error
         raise DamagedSpreadsheet(f"{source.path} is damaged: {type(error).__name__}") from error
-    return _choose(source, name, sheets)
+    return _choose_sheet(source, name, sheets)
 
 
-def _choose(
+def _choose_sheet(
     source: SourceFile, wanted_name: str | None, sheets: Mapping[str, LegacySheet]
 ) -> LegacySheet:
     if wanted_name is not None:
@@ -130,7 +130,7 @@ class _DiscardedLog:
 # -- Before 2007 -----------------------------------------------------------------------------------
 
 
-def _sheet_of(source: SourceFile, book: Any, sheet: Any) -> LegacySheet:
+def _read_xls_sheet(source: SourceFile, book: Any, sheet: Any) -> LegacySheet:
     flaws: dict[int, dict[int, Flaw]] = {}
     values: list[list[Cell]] = []
     for index in range(sheet.nrows):
@@ -153,20 +153,20 @@ def _sheet_of(source: SourceFile, book: Any, sheet: Any) -> LegacySheet:
     rows = sheet.rowinfo_map.items()
     outline.hidden = {number for number, info in rows if info.hidden}
     outline.hidden_columns = {n for n, info in sheet.colinfo_map.items() if info.hidden}
-    outline.merged = [_range(*each) for each in sheet.merged_cells]
+    outline.merged = [_range_reference(*each) for each in sheet.merged_cells]
     return LegacySheet(source, sheet.name, outline, values[: outline.rows], flaws)
 
 
 def _xls_value(book: Any, cell: Any) -> Cell:
     match cell.ctype:
         case xlrd.XL_CELL_NUMBER:
-            return apply_format(as_typed(cell.value), _form_of(book, cell))
+            return apply_format(as_typed(cell.value), _number_format_of(book, cell))
         case xlrd.XL_CELL_DATE:
-            return _xls_date(cell.value, _form_of(book, cell), book.datemode)
+            return _xls_date(cell.value, _number_format_of(book, cell), book.datemode)
         case xlrd.XL_CELL_BOOLEAN:
             return bool(cell.value)
         case xlrd.XL_CELL_TEXT:
-            return apply_format(str(cell.value), _form_of(book, cell))
+            return apply_format(str(cell.value), _number_format_of(book, cell))
     return ""
 
 
@@ -185,11 +185,11 @@ def _xls_date(days: float, form: str, mode: Literal[0, 1]) -> Cell:
     return apply_format(datetime(*parts) if any(parts[3:]) else date(*parts[:3]), form)
 
 
-def _form_of(book: Any, cell: Any) -> str:
+def _number_format_of(book: Any, cell: Any) -> str:
     return str(book.format_map[book.xf_list[cell.xf_index].format_key].format_str)
 
 
-def _range(first_row: int, row: int, first_column: int, column: int) -> str:
+def _range_reference(first_row: int, row: int, first_column: int, column: int) -> str:
     first = xlrd.colname(first_column), xlrd.colname(column - 1)
     return f"{first[0]}{first_row + 1}:{first[1]}{row}"
 

@@ -164,7 +164,7 @@ def map_headings(
     if EVERY_COLUMN in skipped:
         skipped |= {each.heading for each in unmapped}
         unmapped = []
-    constants = _constants(saved, mapped, target)
+    constants = _constant_values(saved, mapped, target)
     found = ColumnMap(
         resource,
         tuple(mapped),
@@ -173,7 +173,7 @@ def map_headings(
         tuple(each for each in headings if each in skipped),
         name_parts=matching.name_parts,
     )
-    return replace(found, missing=_missing(target, found.targets.keys()))
+    return replace(found, missing=_missing_fields(target, found.targets.keys()))
 
 
 def to_saved_map(columns: ColumnMap) -> SavedMap:
@@ -199,7 +199,7 @@ def without_column(columns: ColumnMap, heading: str) -> SavedMap:
     return replace(saved, columns=columns_left, ignored=(*saved.ignored, heading))
 
 
-def _missing(target: PushTarget, filled: Set[str]) -> tuple[str, ...]:
+def _missing_fields(target: PushTarget, filled: Set[str]) -> tuple[str, ...]:
     if target.mode not in ("create", "upsert"):
         return ()
     needed = (each.key for each in target.columns if each.create.required)
@@ -258,14 +258,14 @@ class _HeadingMatcher:
             if target.resource.name == "candidates" and signs <= plains
             for heading, name in meanings.items()
         }
-        filled = {each.key for each in map(self._by_words, plains) if each}
+        filled = {each.key for each in map(self._find_by_words, plains) if each}
         self._lacks_last = "first_name" in filled and "last_name" not in filled
         self._lacks_both = filled.isdisjoint(_NAME_PARTS)
 
     def find_by_name(self, name: str, heading: str) -> TargetColumn:
         """Return the target column that the user named."""
         if name == WHOLE_NAME and self.name_parts:
-            return self._whole_name()
+            return self._whole_name_column()
         return _column_named(self._target, name, heading)
 
     def find_by_heading(self, heading: str) -> tuple[TargetColumn | None, MatchKind]:
@@ -279,13 +279,13 @@ class _HeadingMatcher:
         if self.name_parts and self._lacks_last and normalized in _LAST_NAMES:
             return self.name_parts[1], "alias"
         if self.name_parts and self._lacks_both and normalized in _WHOLE_NAMES:
-            return self._whole_name(), "alias"
-        return self._by_words(normalized), "alias"
+            return self._whole_name_column(), "alias"
+        return self._find_by_words(normalized), "alias"
 
-    def _by_words(self, normalized: str) -> TargetColumn | None:
+    def _find_by_words(self, normalized: str) -> TargetColumn | None:
         return self._names.get(normalized) or self._aliases.get(normalized)
 
-    def _whole_name(self) -> TargetColumn:
+    def _whole_name_column(self) -> TargetColumn:
         return replace(self.name_parts[0], name=WHOLE_NAME, key=WHOLE_NAME, aliases=())
 
 
@@ -365,7 +365,7 @@ def _without_duplicates(
     return sorted(chosen.values(), key=lambda column: column.index), duplicates
 
 
-def _constants(
+def _constant_values(
     saved: SavedMap, columns: Sequence[MappedColumn], target: PushTarget
 ) -> tuple[tuple[TargetColumn, str, Any], ...]:
     filled = {each.target.key: each.heading for each in columns}

@@ -98,12 +98,12 @@ def save_map(path: Path, saved: SavedMap) -> None:
     """
     try:
         with replacing(path) as file:
-            file.write(("\n".join(_lines(saved)) + "\n").encode())
+            file.write(("\n".join(_file_lines(saved)) + "\n").encode())
     except OSError as error:
         raise naming(path, error) from error
 
 
-def _lines(saved: SavedMap) -> Iterator[str]:
+def _file_lines(saved: SavedMap) -> Iterator[str]:
     yield "# The field of each column of the file."
     yield f"resource = {_toml_string(saved.resource)}"
     if saved.header_row is not None:
@@ -228,54 +228,56 @@ class _MapReader:
         row = document.get("header_row")
         if row is not None and (type(row) is not int or row < 1):
             raise self._invalid_value("header_row", row, "a row's number, from 1")
-        defaults = self._options(
+        defaults = self._read_options(
             "", {n: document[n] for n in _FILE_WIDE if n in document}, AS_WRITTEN
         )
         ignored = document.get("ignored", [])
         if not isinstance(ignored, list) or not all(isinstance(each, str) for each in ignored):
             raise self._invalid_value("ignored", ignored, "a list of headings")
-        columns = self._table("columns", document.get("columns", {}))
+        columns = self._check_table("columns", document.get("columns", {}))
         return SavedMap(
             resource,
             {
-                name: self._column(f"columns.{name}", each, defaults)
+                name: self._read_column(f"columns.{name}", each, defaults)
                 for name, each in columns.items()
             },
-            self._texts("constants", document.get("constants", {})),
+            self._read_texts("constants", document.get("constants", {})),
             tuple(ignored),
             defaults,
             header_row=row,
         )
 
-    def _column(self, key: str, value: Any, defaults: CellOptions) -> tuple[str, CellOptions]:
+    def _read_column(self, key: str, value: Any, defaults: CellOptions) -> tuple[str, CellOptions]:
         if isinstance(value, str):
             return value, defaults
-        table = self._table(key, value)
+        table = self._check_table(key, value)
         self._check_names(f"{key}.", table, ("field", *_OPTIONS))
         column = table.pop("field", None)
         if not isinstance(column, str):
             raise self._invalid_value(f"{key}.field", column, _QUOTED)
-        return column, self._options(f"{key}.", table, defaults)
+        return column, self._read_options(f"{key}.", table, defaults)
 
-    def _options(self, prefix: str, table: dict[str, Any], defaults: CellOptions) -> CellOptions:
+    def _read_options(
+        self, prefix: str, table: dict[str, Any], defaults: CellOptions
+    ) -> CellOptions:
         for name, value in table.items():
             is_right, allowed = _OPTIONS[name]
             if not is_right(value):
                 raise self._invalid_value(f"{prefix}{name}", value, allowed)
-        texts = self._texts(f"{prefix}values", table.get("values", {}))
+        texts = self._read_texts(f"{prefix}values", table.get("values", {}))
         file_wide = {name: getattr(defaults, name) for name in _FILE_WIDE}
         return CellOptions(**{**file_wide, **table, "values": texts})
 
-    def _texts(self, key: str, value: Any) -> dict[str, str]:
+    def _read_texts(self, key: str, value: Any) -> dict[str, str]:
         """Return a table of texts; numbers and booleans are accepted as written."""
         texts = {}
-        for name, each in self._table(key, value).items():
+        for name, each in self._check_table(key, value).items():
             if not isinstance(each, str | bool | int | float):
                 raise self._invalid_value(f"{key}.{name}", each, _QUOTED)
             texts[name] = str(each).lower() if isinstance(each, bool) else str(each)
         return texts
 
-    def _table(self, key: str, value: Any) -> dict[str, Any]:
+    def _check_table(self, key: str, value: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise self._invalid_value(key, value, "a table")
         return value

@@ -89,7 +89,7 @@ class References:
                 if len(match) == 1:
                     draft.values[key] = match[0]
                 else:
-                    draft.fail(key, _unresolved(heading, text, reference, match, has_any))
+                    draft.fail(key, _unresolved_problem(heading, text, reference, match, has_any))
 
     def _by_id(self, resource: str, texts: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
         """Return records of texts that are ids, because the user chose one of several records."""
@@ -97,7 +97,7 @@ class References:
         return {text: found for text, found in zip(texts, ids, strict=True) if found}
 
 
-def _unresolved(
+def _unresolved_problem(
     heading: str | None, text: str, reference: Reference, ids: Sequence[str], has_any: bool
 ) -> Problem:
     resource, by = reference.resource, reference.by or "id"
@@ -145,7 +145,7 @@ class RecordFinder:
             for draft in keyed:
                 draft.record_id = draft.values.pop("id")
         elif keyed:
-            self._match(keyed)
+            self._match_by_fields(keyed)
         self._load_records([draft for draft in drafts if draft.record_id is not None])
         for draft in drafts:
             if mode != "upsert":
@@ -164,7 +164,7 @@ class RecordFinder:
             draft.fail(blank, problem_of("match_missing", message, column))
         return blank is None
 
-    def _match(self, drafts: Sequence[RowDraft]) -> None:
+    def _match_by_fields(self, drafts: Sequence[RowDraft]) -> None:
         keys = [tuple(draft.values[key] for key in self.by) for draft in drafts]
         resource = self._target.resource.name
         found = self._lookups.ids(resource, self.by, keys, self._target.parent)
@@ -185,7 +185,7 @@ class RecordFinder:
             elif self._target.mode == "upsert":
                 draft.operation = "create"
             else:
-                draft.add(self._unknown_record(str(key[0]), self.by[0]))
+                draft.add(self._unknown_record_problem(str(key[0]), self.by[0]))
 
     def _load_records(self, drafts: Sequence[RowDraft]) -> None:
         if not drafts:
@@ -196,7 +196,7 @@ class RecordFinder:
             assert draft.record_id is not None
             draft.landed = landed.get(draft.record_id)
             if draft.landed is None:
-                draft.add(self._unknown_record(draft.record_id, "id"))
+                draft.add(self._unknown_record_problem(draft.record_id, "id"))
             elif draft.landed.is_deleted:
                 perhaps = ", or converted" if self._target.mode == "convert" else ""
                 draft.add(
@@ -208,7 +208,7 @@ class RecordFinder:
                     )
                 )
 
-    def _unknown_record(self, text: str, key: str) -> Problem:
+    def _unknown_record_problem(self, text: str, key: str) -> Problem:
         return problem_of(
             "record_unknown",
             f"The value is not the {_words(key)} of a known {_words(self._singular)}.",

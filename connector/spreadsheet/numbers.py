@@ -103,7 +103,7 @@ def number_meanings(text: str) -> NumberMeanings | None:
     for sign, form in _FORMS.items():
         if form(found["digits"]) is not None:
             bare = "".join(c for c in found["digits"] if c.isdigit() or c == sign)
-            value = _value_of(bare.replace(sign, "."), bool(found["thousand"]))
+            value = _parse_digits(bare.replace(sign, "."), bool(found["thousand"]))
             values[sign] = -value if (found["minus"] or found["sign"] or "+") != "+" else value
     unit = unit_of(before or after)
     return NumberMeanings(values, unit or after, period) if values else None
@@ -115,7 +115,7 @@ def unit_of(sign: str) -> str | None:
     return _SIGN_OF.get(found, found) if not sign or _IS_UNIT(sign) else None
 
 
-def _value_of(digits: str, is_in_thousands: bool) -> int | float:
+def _parse_digits(digits: str, is_in_thousands: bool) -> int | float:
     value = float(digits) if "." in digits else int(digits)
     if not is_in_thousands:
         return value
@@ -165,9 +165,9 @@ def number_reader(
     def read(text: str) -> Any:
         found = number_meanings(text)
         if found is None:
-            raise _not_a_number(text)
+            raise _not_a_number_error(text)
         if found.period not in (None, period):
-            raise _other_period(text, found.period, period)
+            raise _other_period_error(text, found.period, period)
         values = found.values
         value = values.get(decimal) if decimal else next(iter(values.values()))
         if value is None:
@@ -194,7 +194,7 @@ def _with_unit_checks(value: int | float, unit: str, is_percentage: bool) -> Any
     Raises `CellError` for a number that is too large, or has a unit that the field does not accept.
     """
     if is_too_large(value):
-        raise _too_large()
+        raise _too_large_error()
     if unit == "%":
         if not is_percentage:
             raise CellError("percent_sign")
@@ -207,10 +207,10 @@ def _with_unit_checks(value: int | float, unit: str, is_percentage: bool) -> Any
                 fix="Enter a percentage.",
             )
         return Amount(value, unit)
-    return _noted_share(value) if is_percentage else value
+    return _with_share_note(value) if is_percentage else value
 
 
-def _noted_share(value: int | float) -> int | float | NotedValue:
+def _with_share_note(value: int | float) -> int | float | NotedValue:
     if value > _SHARE_MAX:
         return with_note(value, "large_percentage")
     return with_note(value, "small_percentage") if 0 < value < 1 else value
@@ -226,7 +226,7 @@ _RANGE = re.compile(
 ).fullmatch
 
 
-def _other_period(text: str, found: str, period: str | None) -> CellError:
+def _other_period_error(text: str, found: str, period: str | None) -> CellError:
     """Return the error for a number with another time unit than the column's."""
     if period is None:
         return CellError("other_period", f"The value has a period ({found}).", fix=_NUMBER_ALONE)
@@ -240,10 +240,10 @@ def _other_period(text: str, found: str, period: str | None) -> CellError:
 _NUMBER_ALONE = "Enter the number alone."
 
 
-def _not_a_number(text: str) -> CellError:
+def _not_a_number_error(text: str) -> CellError:
     """Return the error for a text that is no number."""
     if _DIGITS(text.lstrip("+-")) is not None:
-        return _too_large()
+        return _too_large_error()
     if _SCIENTIFIC(text) is not None:
         return CellError("scientific")
     if _RANGE(text) is not None:
@@ -252,7 +252,7 @@ def _not_a_number(text: str) -> CellError:
     return CellError("not_a_number")
 
 
-def _too_large() -> CellError:
+def _too_large_error() -> CellError:
     return CellError("too_large")
 
 
@@ -289,14 +289,16 @@ def integer_reader(
 
     A column that counts days also accepts weeks, and months of `month_days` days.
     """
-    read = _whole(number_reader(decimal, False, period=period, is_inferred=is_inferred))
-    return _in_days(read, month_days) if period == "day" else read
+    read = _whole_number_reader(
+        number_reader(decimal, False, period=period, is_inferred=is_inferred)
+    )
+    return _days_reader(read, month_days) if period == "day" else read
 
 
 _WEEK_DAYS = 7
 
 
-def _in_days(read: ReadText, month_days: int | None) -> ReadText:
+def _days_reader(read: ReadText, month_days: int | None) -> ReadText:
     def read_days(text: str) -> Any:
         found = number_meanings(text)
         count = found.values.get(".") if found is not None else None
@@ -315,10 +317,10 @@ def _in_days(read: ReadText, month_days: int | None) -> ReadText:
 
 def typed_integer() -> ReadTyped:
     """Return the reader of whole numbers that a spreadsheet program typed."""
-    return _whole(typed_number(is_percentage=False))
+    return _whole_number_reader(typed_number(is_percentage=False))
 
 
-def _whole(read_number: ReadTyped) -> ReadTyped:
+def _whole_number_reader(read_number: ReadTyped) -> ReadTyped:
     def read(cell: Any) -> int:
         number = read_number(cell)
         if isinstance(number, NotedValue):
@@ -379,7 +381,7 @@ class _FormSection:
 
 
 @lru_cache(maxsize=1_000)
-def _sections_of(form: str) -> tuple[_FormSection, ...]:
+def _format_sections(form: str) -> tuple[_FormSection, ...]:
     sections, codes, is_used = list[_FormSection](), "", None
     for found in _TOKEN.finditer(f"{form};"):
         if found["end"]:
@@ -416,7 +418,7 @@ def apply_format(cell: Cell, form: str) -> Cell:
     """
     if isinstance(cell, bool) or cell == "" or not form:
         return cell
-    sections = _sections_of(form)
+    sections = _format_sections(form)
     if isinstance(cell, str):
         return _apply_text_format(cell, sections, form)
     if isinstance(cell, date | time):
@@ -519,5 +521,5 @@ def shows_duration(form: str) -> bool:
 
 def shows_time_alone(form: str) -> bool:
     """Return True if the number format shows a time without a date."""
-    parts = {each[0].lower() for each in _DATE_PART.findall(_sections_of(form)[0].codes)}
+    parts = {each[0].lower() for each in _DATE_PART.findall(_format_sections(form)[0].codes)}
     return bool(parts & {"h", "s"}) and not parts & {"d", "y"}

@@ -55,7 +55,7 @@ class TableMatches:
 
 
 def rows_about(path: Path, owner: RowOwner) -> int:
-    """Return the number of rows that belong to `who`. Raises a `SpreadsheetError`."""
+    """Return the number of rows that belong to `owner`. Raises a `SpreadsheetError`."""
     return sum(owner.is_in_row(cells) for _, cells in _rows(path))
 
 
@@ -78,7 +78,7 @@ def search_table(path: Path, person: NamedPerson) -> TableMatches:
 
 
 def remove_rows(path: Path, owner: RowOwner) -> None:
-    """Remove the rows of `who` from a csv, tsv or txt file.
+    """Remove the rows of `owner` from a csv, tsv or txt file.
 
     The file keeps its path, its permissions and every byte of the other rows. Raises a
     `SpreadsheetError` or a `WarehouseError`.

@@ -35,18 +35,18 @@ from connector.spreadsheet.texts import EMPTY, MISSING, NOT_CALCULATED, escape_c
 # because all its headings are known.
 
 
-def _text(problem: Problem) -> str:
+def _problem_text(problem: Problem) -> str:
     """Return the text of a problem, with the allowed values."""
     allowed = f" Allowed: {problem.allowed}." if problem.allowed else ""
     return f"{closed(problem.text)}{allowed}"
 
 
-def _change(name: str, now: Any, then: Any) -> str:
+def _format_change(name: str, now: Any, then: Any) -> str:
     values = ("(empty)" if each is None else str(each) for each in (now, then))
     return f"{name}: {' -> '.join(values)}"
 
 
-def _rows(numbers: Sequence[int], more: int) -> str:
+def _format_rows(numbers: Sequence[int], more: int) -> str:
     if not numbers:
         return f"{more:,} more row{'s' * (more > 1)}"
     listed = ", ".join(map(str, numbers))
@@ -77,10 +77,10 @@ class ReportWords:
     kinds: tuple[str, str] = ("problem", "warning")
     outcome: Callable[[str], str] = str
     place: Callable[[Problem], str] = lambda problem: problem.column or ""
-    text: Callable[[Problem], str] = _text
+    text: Callable[[Problem], str] = _problem_text
     fix: Callable[[Problem], str] = lambda problem: problem.fix or ""
-    change: Callable[[str, Any, Any], str] = _change
-    rows: Callable[[Sequence[int], int], str] = _rows
+    change: Callable[[str, Any, Any], str] = _format_change
+    rows: Callable[[Sequence[int], int], str] = _format_rows
 
 
 PLAIN_WORDS = ReportWords()
@@ -224,16 +224,18 @@ class Summary:
         # Warnings only matter for rows that are sent.
         if result.warnings and result.outcome not in UNSENT:
             self.warned += 1
-            _group(self.warnings, result.number, result.warnings)
+            _add_to_groups(self.warnings, result.number, result.warnings)
         if result.problems:
             self.troubled += 1
             self.codes.update(problem.code for problem in result.problems)
-            _group(self.problems, result.number, result.problems)
+            _add_to_groups(self.problems, result.number, result.problems)
             if len(self.first) < REMEMBERED_MAX:
                 self.first.append(result)
 
 
-def _group(groups: dict[GroupKey, ProblemGroup], number: int, problems: Iterable[Problem]) -> None:
+def _add_to_groups(
+    groups: dict[GroupKey, ProblemGroup], number: int, problems: Iterable[Problem]
+) -> None:
     for each in problems:
         group = groups.get((each.code, each.column))
         if group is None:

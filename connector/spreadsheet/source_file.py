@@ -56,8 +56,8 @@ class SourceFile:
         try:
             file = self.path.open("rb")
         except OSError as error:
-            raise _unreadable(self.path, error) from error
-        if _stamp(os.fstat(file.fileno())) != self.stamp:
+            raise _unreadable_error(self.path, error) from error
+        if _file_stamp(os.fstat(file.fileno())) != self.stamp:
             file.close()
             raise self.changed_error()
         return file
@@ -88,18 +88,18 @@ def open_source(path: Path) -> SourceFile:
             f"{path} does not exist", action="Check the name and the folder."
         ) from error
     except OSError as error:
-        raise _unreadable(path, error) from error
+        raise _unreadable_error(path, error) from error
     if not stat.S_ISREG(status.st_mode):
         description = next((words for test, words in _KINDS if test(status.st_mode)), "is no file")
         raise NotASpreadsheet(f"{path} {description}, not a file with a table")
-    return SourceFile(path, _stamp(status))
+    return SourceFile(path, _file_stamp(status))
 
 
-def _stamp(status: os.stat_result) -> tuple[int, int, int, int]:
+def _file_stamp(status: os.stat_result) -> tuple[int, int, int, int]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _unreadable(path: Path, error: OSError) -> SpreadsheetError:
+def _unreadable_error(path: Path, error: OSError) -> SpreadsheetError:
     return SpreadsheetError(f"{path} cannot be read: {error.strerror or error}")
 
 
@@ -209,7 +209,7 @@ def measure_archive(source: SourceFile) -> None:
                 prolog.feed(piece)
                 total += len(piece)
                 if total > INFLATED_BYTES_MAX:
-                    raise _too_large(source)
+                    raise _too_large_error(source)
 
 
 def _refuse_encrypted(source: SourceFile) -> None:
@@ -286,10 +286,10 @@ def _check_declared(source: SourceFile, members: list[zipfile.ZipInfo]) -> None:
                 action="Copy the table to a new workbook, and use that file.",
             )
     if sum(member.file_size for member in members) > INFLATED_BYTES_MAX:
-        raise _too_large(source)
+        raise _too_large_error(source)
 
 
-def _too_large(source: SourceFile) -> UnsafeWorkbook:
+def _too_large_error(source: SourceFile) -> UnsafeWorkbook:
     return UnsafeWorkbook(
         f"{source.path} is too large: unpacked, it has more than"
         f" {INFLATED_BYTES_MAX / 1e6:,.0f} MB",

@@ -55,7 +55,7 @@ class TablePlace:
 
 
 @cache
-def _words() -> frozenset[str]:
+def _known_words() -> frozenset[str]:
     names = {normalized_heading(each) for each in HINTS}
     for declared in CATALOG.values():
         names |= {normalized_heading(each) for each in declared.fields}
@@ -70,7 +70,7 @@ def _words() -> frozenset[str]:
 
 def is_known_heading(heading: str) -> bool:
     """Return True if a resource has a field with this heading."""
-    return normalized_heading(heading) in _words()
+    return normalized_heading(heading) in _known_words()
 
 
 @cache
@@ -133,18 +133,18 @@ def find_place(rows: Sequence[Sequence[str]], header_row: int | None = None) -> 
 def _can_be_headings(singles: Sequence[TablePlace], place: TablePlace) -> bool:
     """Return True if the rows above are no table: they are narrower, or group the columns."""
     above = singles[: place.index]
-    wide = [each for each in above if _filled(each) >= _filled(place)]
-    is_grouped = wide == [above[-1]] and place.known * 2 > _filled(place) if wide else True
+    wide = [each for each in above if _count_filled(each) >= _count_filled(place)]
+    is_grouped = wide == [above[-1]] and place.known * 2 > _count_filled(place) if wide else True
     return is_grouped and not any(map(_FIGURE, filter(str.strip, place.headings)))
 
 
-def _filled(place: TablePlace) -> int:
+def _count_filled(place: TablePlace) -> int:
     return sum(1 for each in place.headings if each.strip())
 
 
 def _place_by_width(singles: Sequence[TablePlace]) -> TablePlace:
     """Return the first row, unless it has a single cell above a table."""
-    widths = list(map(_filled, singles))
+    widths = list(map(_count_filled, singles))
     filled = [width for width in widths if width]
     if not filled or widths[0] > 1 or max(filled) < _KNOWN_MIN + 1:
         return singles[0]

@@ -306,7 +306,7 @@ def typed_text(keeps_digits: bool, whole_numbers: bool) -> ReadTyped:
         if isinstance(cell, Amount):
             return text_of(cell)
         if not is_number or cell != cell // 1 or abs(cell) >= 10**_DIGITS_SAFE:
-            raise CellError("not_text", STORED.format(_kind_of(cell)))
+            raise CellError("not_text", STORED.format(_type_in_words(cell)))
         if keeps_digits and not whole_numbers:
             raise CellError("number_in_text")
         return str(int(cell))
@@ -317,7 +317,7 @@ def typed_text(keeps_digits: bool, whole_numbers: bool) -> ReadTyped:
 STORED = "The value is stored as {}, not as text, so its spelling may be lost."
 
 
-def _kind_of(cell: Any) -> str:
+def _type_in_words(cell: Any) -> str:
     match cell:
         case bool():
             return "true or false"

@@ -148,9 +148,9 @@ class _SheetScan:
             if attributes.get("hidden") in _TRUE:
                 self.outline.hidden.add(self._row)
         else:
-            self._start_rare(name, attributes)
+            self._on_rare_tag(name, attributes)
 
-    def _start_rare(self, name: str, attributes: Mapping[str, str]) -> None:
+    def _on_rare_tag(self, name: str, attributes: Mapping[str, str]) -> None:
         if name == "col" and attributes.get("hidden") in _TRUE:
             first, last = (int(attributes.get(each, "0")) for each in ("min", "max"))
             self.outline.hidden_columns |= {*range(first - 1, min(last, COLUMNS_MAX))}
@@ -161,7 +161,7 @@ class _SheetScan:
         self.end_cell()
         row = int(number) - 1 if number.isascii() and number.isdecimal() else self._row + 1
         if row <= self._row:
-            raise self._out_of_order(f"row {row + 1}")
+            raise self._out_of_order_error(f"row {row + 1}")
         self._row, self._column, self._row_digits = row, -1, str(row + 1)
 
     def _record_format(self, form: str | None) -> None:
@@ -181,13 +181,13 @@ class _SheetScan:
         if column is None or len(letters) + len(self._row_digits) != len(reference):
             row, column = self._parse_reference(reference)
             if row != self._row:
-                raise self._out_of_order(reference)
+                raise self._out_of_order_error(reference)
             self._columns[letters] = column
         if column <= self._column:
-            raise self._out_of_order(reference)
+            raise self._out_of_order_error(reference)
         return column
 
-    def _out_of_order(self, reference: str) -> DamagedSpreadsheet:
+    def _out_of_order_error(self, reference: str) -> DamagedSpreadsheet:
         return DamagedSpreadsheet(f"{self._where}: {reference} is there twice or out of order")
 
     def _parse_reference(self, reference: str) -> tuple[int, int]:

@@ -62,7 +62,7 @@ class History:
         for id, item in items.items():
             if id in last or id not in stored:
                 edits.add_listed(
-                    item, item.served_at or at, _state_of(last.get(id), stored.get(id))
+                    item, item.served_at or at, _record_state(last.get(id), stored.get(id))
                 )
         return edits
 
@@ -72,14 +72,14 @@ class History:
     def add_read(
         self, found: Mapping[str, Found], stored: Mapping[str, ExistingRow], unchanged: Set[str]
     ) -> HistoryEdits:
-        """Add versions from details, except for unchanged ones in `same` (see `confirm`)."""
+        """Add versions from details, except for unchanged ones in `unchanged` (see `confirm`)."""
         edits = HistoryEdits(self._stream.resource)
         last = self._last_versions(
             {id: row for id, row in stored.items() if id not in unchanged or row.is_listed_since}
         )
         for id, each in found.items():
             if id in last or id not in stored:
-                before = _state_of(last.get(id), stored.get(id))
+                before = _record_state(last.get(id), stored.get(id))
                 edits.add_detail(each.record, each.served_at, before)
         return edits
 
@@ -99,16 +99,16 @@ class History:
         found: list[tuple[Any, ...]] = []
         places = [row.open_place for row in stored.values() if row.open_place is not None]
         if places:
-            found += self._versions(places_table(places), "SELECT place FROM stage")
+            found += self._read_versions(places_table(places), "SELECT place FROM stage")
         ended = [id for id, row in stored.items() if row.open_place is None]
         if ended:
             # The ids are filtered first, so that other rows' records are not read.
             rowids = f"SELECT rowid FROM {self._name} WHERE id IN (SELECT id FROM stage)"
-            found += self._versions(ids_table(ended), f"{rowids} AND _ended_by = 'deletion'")
+            found += self._read_versions(ids_table(ended), f"{rowids} AND _ended_by = 'deletion'")
         # If a record was deleted more than once, the last version counts.
         return {row[0]: _version(row) for row in sorted(found, key=lambda row: int(row[1]))}
 
-    def _versions(self, stage: pa.Table, places: str) -> list[tuple[Any, ...]]:
+    def _read_versions(self, stage: pa.Table, places: str) -> list[tuple[Any, ...]]:
         with staged_table(self._connection, stage):
             return self._connection.execute(
                 "SELECT id, _version, epoch_us(_valid_from), epoch_us(_began_after), "
@@ -139,7 +139,7 @@ class History:
         `landed` contains rows loaded with the same batch. Their values are used instead of being
         read again.
         """
-        self._end(edits.endings, stored)
+        self._end_versions(edits.endings, stored)
         self._move_beginnings(edits.moved)
         self._extend_observations(edits.confirmed, stored)
         if edits.completed:
@@ -180,7 +180,9 @@ class History:
         with staged_table(self._connection, stage):
             self._connection.execute(f"INSERT INTO {self._name} BY NAME SELECT * FROM stage")
 
-    def _end(self, endings: Mapping[str, VersionEnd], stored: Mapping[str, ExistingRow]) -> None:
+    def _end_versions(
+        self, endings: Mapping[str, VersionEnd], stored: Mapping[str, ExistingRow]
+    ) -> None:
         if not endings:
             return
         ends = endings.values()
@@ -255,10 +257,10 @@ def _version(row: tuple[Any, ...]) -> Version:
     _, number, valid_from, began, seen_from, seen_to, hydrated, ended, changed, record = row
     return Version(
         number=number,
-        valid_from=_moment(valid_from),
+        valid_from=_to_timestamp(valid_from),
         began_after=from_microseconds(began),
-        observed_from=_moment(seen_from),
-        observed_to=_moment(seen_to),
+        observed_from=_to_timestamp(seen_from),
+        observed_to=_to_timestamp(seen_to),
         changed=None if changed is None else tuple(changed),
         hydrated_at=from_microseconds(hydrated),
         ended_at=from_microseconds(ended),
@@ -266,13 +268,13 @@ def _version(row: tuple[Any, ...]) -> Version:
     )
 
 
-def _state_of(last: Version | None, row: ExistingRow | None) -> RecordState | None:
+def _record_state(last: Version | None, row: ExistingRow | None) -> RecordState | None:
     if last is None or row is None:
         return None
     return RecordState(last, json.loads(row.record), row.is_hydrated, row.seen_at)
 
 
-def _moment(microseconds: int) -> datetime:
+def _to_timestamp(microseconds: int) -> datetime:
     moment = from_microseconds(microseconds)
     assert moment is not None
     return moment

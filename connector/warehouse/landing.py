@@ -311,11 +311,11 @@ def without_erased(
     if not stripped:
         return commit
     stored = stored_rows(connection, stream.resource, stripped)
-    events = (*commit.events, *_suppressions(stripped, stored))
+    events = (*commit.events, *_suppression_events(stripped, stored))
     return replace(commit, items=items, records=records, events=events)
 
 
-def _suppressions(
+def _suppression_events(
     stripped: Mapping[str, Resource], stored: Mapping[str, ExistingRow]
 ) -> Iterator[Event]:
     for id, record in stripped.items():

@@ -71,7 +71,7 @@ def find_versions(connection: duckdb.DuckDBPyConnection, person: Person) -> Iter
     for resource in CATALOG.values():
         for schema in _SCHEMAS:
             where = _subject_conditions(resource, person)
-            for _, record in _rows(connection, schema, resource, where):
+            for _, record in _find_rows(connection, schema, resource, where):
                 yield resource.name, record
 
 
@@ -88,7 +88,7 @@ def find_by_name(connection: duckdb.DuckDBPyConnection, name: str) -> Iterator[R
                 for each in texts
             ]
             for schema in _SCHEMAS:
-                for _, record in _rows(connection, schema, resource, where):
+                for _, record in _find_rows(connection, schema, resource, where):
                     yield resource.name, record
 
 
@@ -120,9 +120,9 @@ def identifier_conditions(column: str, person: Person) -> Iterator[str]:
     """Yield conditions under which a text column is an address or number of the person."""
     name = quoted(column)
     yield from _membership_conditions(f"lower(trim({name}))", person.emails)
-    yield from _membership_conditions(_profile(name), person.profiles)
+    yield from _membership_conditions(_profile_expression(name), person.profiles)
     number = rf"regexp_full_match({name}, '\+?[0-9 ()./-]{{7,20}}')"
-    for each in _membership_conditions(_phone(name), person.phones):
+    for each in _membership_conditions(_phone_expression(name), person.phones):
         yield f"({number} AND {each})"
 
 
@@ -158,7 +158,7 @@ def remove_person(
     for resource in CATALOG.values():
         for schema in _SCHEMAS:
             table = f"{schema}.{resource.name}"
-            for rowid, record in _rows(
+            for rowid, record in _find_rows(
                 connection, schema, resource, _subject_conditions(resource, person)
             ):
                 gone = removed_fields(resource, record, person)
@@ -171,7 +171,7 @@ def remove_person(
                 if erasing is not None:
                     remaining = {name: each for name, each in record.items() if name not in gone}
                     nulls = {e.name: None for e in resource.detail_fields if e.name in gone}
-                    _replace(connection, table, rowid, {"_record": as_json(remaining), **nulls})
+                    _update_row(connection, table, rowid, {"_record": as_json(remaining), **nulls})
                     if schema == "landing" and owned_groups(resource.name, record, person):
                         _mark_redacted(connection, resource.name, record["id"], erasing)
             found.mentions.update(_mentions(connection, schema, resource, person))
@@ -184,7 +184,7 @@ def remove_person(
     return found
 
 
-def _rows(
+def _find_rows(
     connection: duckdb.DuckDBPyConnection, schema: str, resource: Declaration, where: Iterable[str]
 ) -> list[tuple[int, dict[str, Any]]]:
     """Return the row ids and records of rows that any of the conditions selects."""
@@ -207,8 +207,12 @@ def _subject_conditions(resource: Declaration, person: Person) -> Iterator[str]:
     columns: tuple[tuple[str, set[str], frozenset[str]], ...] = (
         ("lower({})", {name for each in subjects for name in each.ids}, person.ids),
         ("lower(trim({}))", {name for each in subjects for name in each.emails}, person.emails),
-        (_phone("{}"), {name for each in subjects for name in each.phones}, person.phones),
-        (_profile("{}"), urls, person.profiles),
+        (
+            _phone_expression("{}"),
+            {name for each in subjects for name in each.phones},
+            person.phones,
+        ),
+        (_profile_expression("{}"), urls, person.profiles),
     )
     for form, names, values in columns:
         for name in sorted(names & shown.keys()):
@@ -220,11 +224,11 @@ def _membership_conditions(text: str, values: frozenset[str]) -> Iterator[str]:
         yield f"{text} IN ({', '.join(map(literal, sorted(values)))})"
 
 
-def _phone(name: str) -> str:
+def _phone_expression(name: str) -> str:
     return f"right(regexp_replace({name}, '[^0-9]', '', 'g'), {PHONE_DIGITS})"
 
 
-def _profile(name: str) -> str:
+def _profile_expression(name: str) -> str:
     return rf"rtrim(regexp_replace(lower(trim({name})), '^(https?://)?(www\.)?', ''), '/')"
 
 
@@ -243,13 +247,15 @@ def _mentions(
 ) -> Iterator[Mention]:
     """Yield texts that name the person and that an erasure does not remove."""
     table = f"{schema}.{resource.name}"
-    for _, record in _rows(connection, schema, resource, _mention_conditions("_record", person)):
+    for _, record in _find_rows(
+        connection, schema, resource, _mention_conditions("_record", person)
+    ):
         gone = removed_fields(resource, record, person)
         remaining = {name: each for name, each in record.items() if name not in gone}
         yield from find_mentions(table, str(record["id"]), remaining, person)
 
 
-def _replace(
+def _update_row(
     connection: duckdb.DuckDBPyConnection, table: str, rowid: int, columns: Mapping[str, Any]
 ) -> None:
     schema, _, name = table.partition(".")
@@ -305,7 +311,7 @@ def _remove_texts(
         if person.is_named_in(text):
             found.rows[table] += 1
             if writes:
-                _replace(connection, table, rowid, {column: MARK})
+                _update_row(connection, table, rowid, {column: MARK})
 
 
 # -- Overdue records -------------------------------------------------------------------------------
@@ -348,7 +354,7 @@ def find_overdue(
     placed = " OR ".join(f"coalesce({each}, FALSE)" for each in _PLACED)
     is_placed = placed if resource == "candidates" else "FALSE"
     column = f"held.{quoted(field)}"
-    where = " AND ".join(_where(resource, conditions))
+    where = " AND ".join(_rule_conditions(resource, conditions))
     rows = connection.execute(
         f"SELECT held.id, {column} IS NULL, {is_placed} FROM landing.{quoted(resource)} AS held "
         f"WHERE {where} AND ({column} IS NULL OR "
@@ -363,7 +369,9 @@ def find_overdue(
     )
 
 
-def _where(resource: str, conditions: Sequence[tuple[str, tuple[str, ...]]]) -> Iterator[str]:
+def _rule_conditions(
+    resource: str, conditions: Sequence[tuple[str, tuple[str, ...]]]
+) -> Iterator[str]:
     yield f"held.id NOT IN (SELECT id FROM sync.erased WHERE resource = {literal(resource)})"
     for name, values in conditions:
         yield f"held.{quoted(name)} IN ({', '.join(map(literal, values))})"

@@ -64,7 +64,7 @@ def tables(path: Path) -> tuple[str, ...]:
     Raises a `WarehouseError`.
     """
     with open_read_only(path) as connection:
-        return _tables(connection)
+        return _table_names(connection)
 
 
 def to_arrow(path: Path, sql: str) -> pa.Table:
@@ -85,10 +85,10 @@ def read_table(path: Path, table: str) -> pa.Table:
     Raises `UnknownName` for an unknown table, and a `WarehouseError`.
     """
     with open_read_only(path) as connection:
-        known = _tables(connection)
+        known = _table_names(connection)
         if table not in known:
             raise UnknownName("table of the published file", table, known)
-        return connection.execute(f"SELECT * FROM {_quoted(table)}").to_arrow_table()
+        return connection.execute(f"SELECT * FROM {_quoted_table(table)}").to_arrow_table()
 
 
 def write_parquet(path: Path, targets: Mapping[str, Path]) -> None:
@@ -99,7 +99,7 @@ def write_parquet(path: Path, targets: Mapping[str, Path]) -> None:
     with open_read_only(path) as connection:
         for table, target in targets.items():
             connection.execute(
-                f"COPY (SELECT * FROM {_quoted(table)}) TO {literal(str(target))} "
+                f"COPY (SELECT * FROM {_quoted_table(table)}) TO {literal(str(target))} "
                 "(FORMAT parquet, COMPRESSION zstd)"
             )
 
@@ -110,7 +110,7 @@ def _fetch(connection: duckdb.DuckDBPyConnection, sql: str) -> QueryResult:
     return QueryResult(columns, tuple(cursor.fetchall()))
 
 
-def _tables(connection: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
+def _table_names(connection: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
     found = connection.execute(
         "SELECT schema_name, table_name FROM duckdb_tables() WHERE NOT internal UNION ALL "
         "SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal ORDER BY ALL"
@@ -120,6 +120,6 @@ def _tables(connection: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
     return tuple(f"{schema}.{table}" for schema, table in found)
 
 
-def _quoted(table: str) -> str:
+def _quoted_table(table: str) -> str:
     schema, _, name = table.partition(".")
     return f"{quoted(schema)}.{quoted(name)}"

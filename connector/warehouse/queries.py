@@ -144,17 +144,17 @@ class StreamQueries:
             case pull_commands.DifferingFields(answers):
                 found = self._differing(answers)
             case pull_commands.CreatedBetween(after, before):
-                found = self._between("created_at", after, before)
+                found = self._ids_between("created_at", after, before)
             case pull_commands.UpdatedBetween(after, before):
-                found = self._between("updated_at", after, before, queued=False)
+                found = self._ids_between("updated_at", after, before, queued=False)
             case pull_commands.CountLive(before):
                 found = self.count_live(before)
             case pull_commands.TiedPages(per_page):
                 found = self._tied_pages(per_page)
             case pull_commands.LeastRecentlyRead(count):
-                found = self._least_recent(count)
+                found = self._least_recently_read(count)
             case pull_commands.UndatedIds(after):
-                found = self._ids(
+                found = self._fetch_ids(
                     f"SELECT id FROM {self._live()} AND _hydrated_at IS NOT NULL "
                     "AND (updated_at IS NULL OR epoch_us(updated_at) > $after) ORDER BY id",
                     {"parent": self._parent, "after": to_microseconds(after)},
@@ -170,13 +170,13 @@ class StreamQueries:
         condition = ""
         if before is not None:
             condition = f" AND created_at < make_timestamptz({to_microseconds(before)})"
-        return self._count(
+        return self._fetch_count(
             f"SELECT count(*) FROM {self._live()}{condition}", {"parent": self._parent}
         )
 
     def count_pending(self) -> int:
         """Return the number of queued ids."""
-        return self._count(
+        return self._fetch_count(
             "SELECT count(*) FROM sync.queue WHERE resource = $resource AND parent = $parent",
             self._stream_parameters(),
         )
@@ -211,7 +211,7 @@ class StreamQueries:
         }
         return {id: each for id, each in names.items() if each}
 
-    def _between(
+    def _ids_between(
         self, column: str, after: datetime | None, before: datetime | None, *, queued: bool = True
     ) -> frozenset[str]:
         statement = f"SELECT id FROM {self._live()}"
@@ -224,7 +224,7 @@ class StreamQueries:
         if not queued:
             statement += f" AND id NOT IN ({_QUEUED})"
             parameters["resource"] = self._stream.resource.name
-        return frozenset(self._ids(statement, parameters))
+        return frozenset(self._fetch_ids(statement, parameters))
 
     def _tied_pages(self, per_page: int) -> frozenset[int]:
         rows = self._connection.execute(
@@ -235,8 +235,8 @@ class StreamQueries:
         ).fetchall()
         return frozenset(page for (page,) in rows)
 
-    def _least_recent(self, count: int) -> tuple[str, ...]:
-        return self._ids(
+    def _least_recently_read(self, count: int) -> tuple[str, ...]:
+        return self._fetch_ids(
             f"SELECT id FROM {self._live()} AND _hydrated_at IS NOT NULL "
             f"AND id NOT IN ({_QUEUED}) "
             "ORDER BY _hydrated_at, id LIMIT $count",
@@ -248,7 +248,7 @@ class StreamQueries:
         others = ""
         if skip:
             others, parameters["skip"] = "AND id NOT IN (SELECT unnest($skip)) ", list(skip)
-        return self._ids(
+        return self._fetch_ids(
             f"{_QUEUED} {others}ORDER BY created_at DESC NULLS LAST, id LIMIT $count", parameters
         )
 
@@ -260,11 +260,11 @@ class StreamQueries:
     def _stream_parameters(self) -> dict[str, str]:
         return {"resource": self._stream.resource.name, "parent": self._parent}
 
-    def _ids(self, statement: str, parameters: Mapping[str, Any]) -> tuple[str, ...]:
+    def _fetch_ids(self, statement: str, parameters: Mapping[str, Any]) -> tuple[str, ...]:
         rows = self._connection.execute(statement, dict(parameters)).fetchall()
         return tuple(id for (id,) in rows)
 
-    def _count(self, statement: str, parameters: Mapping[str, Any]) -> int:
+    def _fetch_count(self, statement: str, parameters: Mapping[str, Any]) -> int:
         row = self._connection.execute(statement, dict(parameters)).fetchall()
         return int(row[0][0])
 

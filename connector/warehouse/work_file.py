@@ -100,7 +100,7 @@ def _value_expressions(table: TableSchema, moment: str, time_zone: str) -> Itera
             if column.field is not None and column.type == "TIMESTAMPTZ":
                 yield f"{name} <= {moment}"
     if table.schema == "landing":
-        yield _day("_hydrated_at", time_zone)
+        yield _local_day("_hydrated_at", time_zone)
     else:
         # A version that only lists have shown counts as observed once a second list shows it.
         yield "_hydrated_at IS NULL AND _observed_to > _observed_from"
@@ -108,15 +108,15 @@ def _value_expressions(table: TableSchema, moment: str, time_zone: str) -> Itera
 
 def _state_queries(moment: str, time_zone: str) -> Iterator[str]:
     """Yield queries for the state outside of rows that models and analysts see."""
-    yield f"SELECT {_day(moment, time_zone)}"
-    proven = _day("proven_at", time_zone)
+    yield f"SELECT {_local_day(moment, time_zone)}"
+    proven = _local_day("proven_at", time_zone)
     yield f"SELECT resource, parent, {proven} FROM sync.bookmarks ORDER BY ALL"
     yield "SELECT resource, count(*) FROM sync.queue GROUP BY ALL ORDER BY ALL"
     yield "SELECT folder, address FROM sync.folder ORDER BY ALL"
     yield "SELECT resource, id, erasure FROM sync.erased ORDER BY ALL"
 
 
-def _day(moment: str, time_zone: str) -> str:
+def _local_day(moment: str, time_zone: str) -> str:
     return f"timezone({literal(time_zone)}, {moment})::DATE"
 
 

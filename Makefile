@@ -80,7 +80,7 @@ test: install  ## run the fast tests; WORKERS=1 uses one process instead of one 
 test-all: install  ## run the fast and the slow tests
 	TEST_SEED=$${TEST_SEED:-$$(date +%s)} $(PYTEST)
 
-# RUNS=10000 SCENARIO=A-F plays so many; SCENARIO=F SEED=87 TRACE=1 replays one and tells it.
+# RUNS=10000 SCENARIO=A,B plays so many; SCENARIO=F SEED=87 TRACE=1 replays one and prints it.
 # WAREHOUSE=1 keeps the history of each in a real warehouse as well, ten times as slow.
 # RECORD=1 writes down what it printed, and how soon planted faults are seen: docs/CORRECTNESS.md.
 # TINY=all DEPTH=3 PULLS=2 plays every run of every tiny world; a shape and TAPE=0.3.1, one run.

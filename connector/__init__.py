@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from connector.pushes.push import ORDER as ORDER
     from connector.pushes.push import Manner as Manner
     from connector.pushes.push import PushReport as PushReport
+    from connector.pushes.query_file import file_from_query as file_from_query
     from connector.settings.accounts import ConfiguredAccount as ConfiguredAccount
     from connector.settings.accounts import configured_accounts as configured_accounts
     from connector.settings.accounts import refuse_one_for_all as refuse_one_for_all

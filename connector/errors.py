@@ -3,7 +3,6 @@
     ConnectorError
     ├── Misused                  change the command or the settings (exit 2)
     │   ├── SettingsError        a setting is missing, malformed or unsafe
-    │   │   └── OtherWorkspace   the data folder has the records of another workspace
     │   ├── UnusableId           an id that no path can contain
     │   └── UnknownName          a resource, field, sort or option that does not exist
     ├── Answered                 an error that the API answered with: Denied, Refused, ServerFailed
@@ -20,66 +19,40 @@
     │   ├── Unreachable          no connection could be made
     │   ├── NoAnswer             the answer to a read did not arrive whole and in time
     │   ├── ServerFailed         5xx to a read
-    │   ├── LeaseHeld            another run of this account is under way
-    │   └── DeletionsWaiting     a pull has yet to read all lists before it believes deletions
+    │   └── LeaseHeld            another run of this account is under way
     ├── NotTheApi                the answer cannot come from this API: check the address
     │   ├── Redirected           3xx: redirects are never followed
-    │   │   └── RedirectedToSlash  to the same address with a slash at its end
     │   ├── UnreadableAnswer     not JSON, or JSON of another shape
     │   ├── AnswerTooLarge       the body passed the cap
     │   └── AnswerBroken         unreadable, from an address that gave readable answers before
-    ├── RecordUnreadable         a record could not be read in two pulls in a row
-    ├── InDoubt                  a write was sent and its fate is unknown: look before repeating
+    ├── InDoubt                  a write was sent and its result is unknown: check first
     ├── Stopped                  a limit was reached; run again to continue (exit 4)
     │   ├── BudgetSpent          the run's own limit of requests
     │   ├── QuotaSpent           the month's allowance
     │   └── LeaseLost            another run has taken over
-    ├── DeletionsRefused         a pull has landed all but deletions that it did not believe
-    │   ├── ListShrank           the list is suddenly much shorter
-    │   ├── ListUnfamiliar       it shows hardly any landed record
-    │   └── DetailsGone          it shows what is said to be gone
     ├── WarehouseError           the data folder or a file in it cannot be used
     │   ├── NotAWarehouse        the file is not a DuckDB database, or not one of ours
-    │   ├── WorkLost             the work file is gone, and cannot be made of the published one
     │   ├── DamagedLog           the log of the last commits cannot be read back
-    │   ├── NotALedger           the file is not a ledger of this version
-    │   ├── LedgerDamaged        the ledger cannot be read any more
-    │   ├── LedgerLost           the ledger is gone, or an empty one is in its place
-    │   ├── FolderMixed          the work file and the ledger belong to different folders
-    │   ├── ErasuresUnknown      the list of erased people, its key or a receipt is lost
+    │   ├── LedgerError          the ledger is damaged, lost or of another folder
     │   ├── WarehouseBusy        another process holds the file
-    │   ├── NoFileLocks          the file system has no locks
-    │   ├── DiskFull             the disk is full
     │   ├── NothingPublished     there is no published file yet
     │   └── MartsMissing         the published file has no marts
     ├── BackupError              a backup cannot be written, or restored here
-    │   └── BackupDamaged        the file is no backup, or not as it was written
-    ├── RestoredUnpulled         the ledger was replaced and may not know what was pushed
     ├── NotDelivered             an alert did not arrive; it waits and is sent again
     ├── LakehouseError           the lakehouse cannot be used with these settings
-    │   ├── LakehouseOffline     its database or the place of its files did not answer
-    │   ├── LakehouseBusy        other processes changed it at each attempt
-    │   └── LakehouseDiffers     a column has another type there
     ├── PublishingRefused        checks that block have failed; the old file stays
     ├── ModelError               a model, seed, test or audit cannot be used (exit 2)
-    │   ├── ModelInvalid         a file is not as models are written
     │   ├── ReferenceUnknown     a ref() or source() names nothing
-    │   ├── ModelsCircular       models refer to each other in a ring
-    │   ├── ModelTwice           two have the same name
-    │   ├── SeedInvalid          a seed cannot be read as it is declared
     │   └── ModelFailed          DuckDB did not build it (exit 1)
     └── SpreadsheetError         a spreadsheet cannot be read or written (exit 2)
-        ├── NotASpreadsheet      no such file, or none that can be read
-        │   └── PasswordProtected  the workbook opens only with a password
         ├── DamagedSpreadsheet   it cannot be read to its end
-        ├── UnsafeWorkbook       it would grow without measure, or reaches out of itself
         ├── EncodingUnknown      the text's encoding is not certain
-        ├── DelimiterUnknown     no delimiter, or more than one, fits the rows
-        ├── HeadingsRefused      there are no headings, or a report's are out of place
-        ├── NoRows               nothing stands below the headings
-        ├── SheetUnknown         which sheet is meant is not clear
-        ├── SpreadsheetChanged   somebody wrote to the file meanwhile
-        └── ReportRefused        a report would not say what happened
+        ├── SheetUnknown         several sheets may be meant
+        ├── SpreadsheetChanged   somebody wrote to the file while it was being read
+        └── ReportRefused        a report would not show every row's outcome (exit 1)
+
+An error has a class of its own if a caller catches it, or if it has an exit status of its own.
+Other errors are a `code` of their class.
 
 Exceptions carry objects, and text is made at the edge: `str(error)` is one sentence on what
 happened and where, `error.action` is one on what to do next, `error.code` is stable and
@@ -91,26 +64,63 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from typing import ClassVar, TypedDict, Unpack
 
+_ACCEPT = "run 'connector pull --accept-deletes'"
+
 
 class ConnectorError(Exception):
-    """Root of all errors; the `code` is the name in snake case unless given."""
+    """Root of all errors. A class has a code of its own, and actions by more specific codes.
 
-    code: ClassVar[str] = "failed"
+    Args:
+        message: What failed, and where.
+        code: One of the class's `codes`; the class's own code if not given.
+        action: What to do, in place of the action of the code.
+    """
+
+    code: str = "failed"
     action: str = "Run the command again with --debug, and read the last lines of its log."
     exit_status: ClassVar[int] = 1
+    codes: ClassVar[Mapping[str, str]] = {
+        "restored_unpulled": "Run 'connector pull'. Push again when the resource is verified.",
+        # A pull that ends as partial has one of these codes and raises nothing.
+        "record_unreadable": (
+            "Open the record in the application, correct this value, and save the record. If the"
+            " error stays, send the id and the reason to the platform's support: another pull does"
+            " not help. The table sync.queue lists all unread records."
+        ),
+        "deletions_refused": (
+            f"Check the application. If the records were deleted on purpose, {_ACCEPT}."
+        ),
+        "list_shrank": (
+            f"Check the application. If the records were deleted on purpose, {_ACCEPT}. If not,"
+            " give the API key access to these records again: check its scopes and its user."
+        ),
+        "list_unfamiliar": (
+            "Check that CONNECTOR_BASE_URL and CONNECTOR_API_KEY belong to the workspace of this"
+            f" data folder. If they do, and its records were replaced on purpose, {_ACCEPT}."
+        ),
+        "details_gone": (
+            "Open one of these records in the application. If it exists, allow the key to read"
+            " single records. If not, contact the platform's support. The next pull reads them"
+            " again."
+        ),
+    }
 
     def __init_subclass__(cls) -> None:
         if "code" not in vars(cls):
             cls.code = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower().removesuffix("_error")
+        if "codes" not in vars(cls):
+            cls.codes = {}
 
-    def __init__(self, message: str, *, action: str | None = None) -> None:
+    def __init__(self, message: str, *, code: str | None = None, action: str | None = None) -> None:
         super().__init__(message)
+        if code is not None:
+            self.code, self.action = code, self.codes[code]
         if action is not None:
             self.action = action
 
@@ -119,17 +129,19 @@ class ConnectorError(Exception):
         return {"code": self.code, "message": str(self), "action": self.action}
 
 
-def kinds_of(base: type[ConnectorError]) -> Iterator[type[ConnectorError]]:
-    """Yield an error class and all its subclasses."""
-    yield base
+def codes_of(base: type[ConnectorError]) -> Iterator[tuple[str, type[ConnectorError], str]]:
+    """Yield each code of an error class and its subclasses, with its class and action."""
+    yield base.code, base, base.action
+    for code, action in base.codes.items():
+        yield code, base, action
     for each in base.__subclasses__():
-        yield from kinds_of(each)
+        yield from codes_of(each)
 
 
 class Misused(ConnectorError):
     """The command or its settings are wrong; repeating the command does not help."""
 
-    action = "Run the command with --help."
+    action = "Run the command with --help to see its options."
     exit_status = 2
 
 
@@ -137,12 +149,11 @@ class SettingsError(Misused):
     """A setting is missing, malformed or unsafe; the message says which."""
 
     action = "Correct this setting, then run 'connector doctor'."
-
-
-class OtherWorkspace(SettingsError):
-    """The data folder has the records of another workspace; nothing was read or written."""
-
-    action = "If base_url is wrong, correct it. Else set CONNECTOR_DATA_DIR to an empty folder."
+    codes: ClassVar = {
+        "other_workspace": (
+            "If base_url is wrong, correct it. If not, set CONNECTOR_DATA_DIR to an empty folder."
+        )
+    }
 
 
 class UnusableId(Misused):
@@ -174,6 +185,20 @@ class WarehouseError(ConnectorError):
     """The data folder or a file in it cannot be used."""
 
     action = "Set CONNECTOR_DATA_DIR to a folder that this user can write to."
+    codes: ClassVar = {
+        "work_lost": (
+            "Restore a backup with 'connector restore FILE --replace'. Without a backup, move "
+            "recruitment.duckdb to another folder and pull: the history starts again from today."
+        ),
+        "erasures_unknown": "Restore the file from a backup, then run the command again.",
+        "no_file_locks": (
+            "Set CONNECTOR_DATA_DIR to a folder on a local disk, or enable locks on the network"
+            " share (for NFS: start the lock service, and remove the mount option 'nolock')."
+        ),
+        "disk_full": (
+            "Free space on this disk, then run the command again. Committed data is not lost."
+        ),
+    }
 
 
 class NotAWarehouse(WarehouseError):
@@ -182,15 +207,6 @@ class NotAWarehouse(WarehouseError):
     action = (
         "Restore a backup with 'connector restore FILE --replace'. Without a backup, move the file "
         "away and pull: the pull recovers the records from recruitment.duckdb or the API."
-    )
-
-
-class WorkLost(WarehouseError):
-    """The work file is gone, and the published file cannot give its history back."""
-
-    action = (
-        "Restore a backup with 'connector restore FILE --replace'. Without a backup, move "
-        "recruitment.duckdb to another folder and pull: the history starts again from today."
     )
 
 
@@ -209,64 +225,32 @@ _NEW_LEDGER = (
 )
 
 
-class NotALedger(WarehouseError):
-    """The file is no SQLite database, or none that this version can use."""
+class LedgerError(WarehouseError):
+    """The ledger is damaged, lost or of another folder; loaded records are not affected."""
 
+    code = "ledger_damaged"
     action = _NEW_LEDGER
-
-
-class LedgerDamaged(WarehouseError):
-    """The ledger cannot be read any more; loaded records are not affected."""
-
-    action = _NEW_LEDGER
-
-
-class LedgerLost(WarehouseError):
-    """The ledger is gone or empty, and with it the journal of pushes and the month's count."""
-
-    action = _NEW_LEDGER
-
-
-class FolderMixed(WarehouseError):
-    """The work file and the ledger belong to different data folders."""
-
-    action = (
-        "Copy the right file to this folder, or restore a backup with 'connector restore FILE"
-        " --replace'. If the right ledger is lost, run 'connector doctor --new-ledger'."
-    )
-
-
-class ErasuresUnknown(WarehouseError):
-    """The list of erased people cannot be read, so that nothing is pulled or pushed."""
-
-    action = "Restore the file from a backup, then run the command again."
+    codes: ClassVar = {
+        "not_a_ledger": _NEW_LEDGER,
+        "ledger_lost": _NEW_LEDGER,
+        "folder_mixed": (
+            "Copy the missing file of this account to the folder, or restore a backup with"
+            " 'connector restore FILE --replace'. If the right ledger is lost, run 'connector"
+            " doctor --new-ledger'."
+        ),
+    }
 
 
 class WarehouseBusy(WarehouseError):
     """Another process held the file for longer than the deadline."""
 
-    action = "Wait until the other process ends. Analysts should open recruitment.duckdb instead."
-
-
-class NoFileLocks(WarehouseError):
-    """The file system has no locks, so that two processes could write at once."""
-
-    action = (
-        "Set CONNECTOR_DATA_DIR to a folder on a local disk, or enable locks on the network share"
-        " (for NFS: start the lock service, and remove the mount option 'nolock')."
-    )
-
-
-class DiskFull(WarehouseError):
-    """The disk is full; committed data stays readable."""
-
-    action = "Free space on this disk, then run the command again. Committed data is not lost."
+    action = "Wait until the other process ends. To query data, open recruitment.duckdb instead."
 
 
 def naming(path: Path, error: OSError) -> WarehouseError:
     """The error that stands for what the file system refused to do with `path`."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return DiskFull(f"the disk is full: {path} cannot be written")
+        return WarehouseError(f"the disk is full: {path} cannot be written", code="disk_full")
     return WarehouseError(f"{path} cannot be used: {error.strerror or error}")
 
 
@@ -292,17 +276,25 @@ class ModelError(ConnectorError):
 
     action = "Correct this file, then run 'connector models list'."
     exit_status = 2
+    codes: ClassVar = {
+        "model_invalid": action,
+        "model_twice": "Rename one of them.",
+        "models_circular": "Remove one of these ref() calls.",
+        "seed_invalid": "Correct this line of the csv file, then run 'connector models build'.",
+    }
 
     def __init__(
-        self, message: str, *, action: str | None = None, **place: Unpack[_Position]
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        action: str | None = None,
+        **place: Unpack[_Position],
     ) -> None:
         self.path, self.line = place.get("path"), place.get("line")
         places = [str(each) for each in (self.path, self.line) if each is not None]
-        super().__init__(f"{':'.join(places)}: {message}" if places else message, action=action)
-
-
-class ModelInvalid(ModelError):
-    """A file is not as models are written: its header, braces or declaration."""
+        text = f"{':'.join(places)}: {message}" if places else message
+        super().__init__(text, code=code, action=action)
 
 
 class ReferenceUnknown(ModelError):
@@ -316,29 +308,6 @@ class ReferenceUnknown(ModelError):
         self.what, self.received, self.allowed = what, received, tuple(allowed)
         hint = _hint(get_close_matches(received, self.allowed, n=3))
         super().__init__(f"there is no {what} {received!r}.{hint}", **place)
-
-
-class ModelsCircular(ModelError):
-    """Models refer to each other in a circle; `ring` has their names in order."""
-
-    action = "Remove one of these ref() calls."
-
-    def __init__(self, ring: Sequence[str], *, path: Path | None = None) -> None:
-        self.ring = tuple(ring)
-        told = " -> ".join((*self.ring, self.ring[0]))
-        super().__init__(f"models refer to each other in a circle: {told}", path=path)
-
-
-class ModelTwice(ModelError):
-    """Two files, or two declarations, have the same name."""
-
-    action = "Rename one of them."
-
-
-class SeedInvalid(ModelError):
-    """A seed cannot be read as its columns are declared; no value is shown."""
-
-    action = "Correct this line of the csv file, then run 'connector models build'."
 
 
 class ModelFailed(ModelError):
@@ -358,30 +327,26 @@ class SpreadsheetError(ConnectorError):
 
     action = "Check that the file exists, and that this user can read it and write to its folder."
     exit_status = 2
-
-
-class NotASpreadsheet(SpreadsheetError):
-    """There is no such file, or it is no csv, tsv, txt, xlsx, xls or ods."""
-
-    action = "Save the table as xlsx or as csv in UTF-8, and use that file."
-
-
-class PasswordProtected(NotASpreadsheet):
-    """The workbook opens only with a password."""
-
-    action = "Save the workbook without a password, or save the sheet as csv in UTF-8."
+    codes: ClassVar = {
+        "not_a_spreadsheet": "Save the table as xlsx or as csv in UTF-8, and use that file.",
+        "password_protected": (
+            "Save the workbook without a password, or save the sheet as csv in UTF-8."
+        ),
+        "unsafe_workbook": "Copy the table as values to a new workbook or csv, and use that file.",
+        "delimiter_unknown": (
+            "Give the column separator with --delimiter: comma, semicolon, tab or pipe."
+        ),
+        "headings_refused": (
+            "Give each column a different name in the first row, and save the file."
+        ),
+        "no_rows": "Add rows below the column names, and save the file.",
+    }
 
 
 class DamagedSpreadsheet(SpreadsheetError):
     """The file cannot be read to its end; the message says where."""
 
-    action = "Correct this place, or open the file in its program and save it again."
-
-
-class UnsafeWorkbook(SpreadsheetError):
-    """The workbook is too large when unpacked, or refers to other files."""
-
-    action = "Copy the table as values to a new workbook or csv, and use that file."
+    action = "Correct the named cell or row, or open the file in its program and save it again."
 
 
 class EncodingUnknown(SpreadsheetError):
@@ -402,24 +367,6 @@ class EncodingUnknown(SpreadsheetError):
                 "Otherwise save the file as csv in UTF-8."
             )
         super().__init__(f"{path}: {reason}", action=action)
-
-
-class DelimiterUnknown(SpreadsheetError):
-    """No delimiter, or more than one, fits the rows of the text."""
-
-    action = "Give the column separator with --delimiter: comma, semicolon, tab or pipe."
-
-
-class HeadingsRefused(SpreadsheetError):
-    """There are no headings, or a report's own columns are not its last."""
-
-    action = "Give each column a different name in the first row, and save the file."
-
-
-class NoRows(SpreadsheetError):
-    """There are headings and no row below them that holds anything."""
-
-    action = "Add rows below the column names, and save the file."
 
 
 class SheetUnknown(SpreadsheetError):
@@ -446,7 +393,9 @@ class SpreadsheetChanged(SpreadsheetError):
 class ReportRefused(SpreadsheetError):
     """A row of a report has no outcome, or two, by a mistake of ours."""
 
-    action = "Run 'connector status' to see which rows were sent, and report this message."
+    action = (
+        "Run 'connector resolve' to list rows whose result is unknown, and report this message."
+    )
     exit_status = 1
 
 
@@ -457,18 +406,11 @@ class BackupError(ConnectorError):
     action = (
         "Check that the folder exists, and that this user can write to it. Nothing was changed."
     )
-
-
-class BackupDamaged(BackupError):
-    """The file is no backup, or was cut off, changed or damaged."""
-
-    action = "Use another backup. 'connector restore FILE --check' shows if a backup is complete."
-
-
-class RestoredUnpulled(ConnectorError):
-    """The ledger was replaced and does not know what was pushed: creates could be repeated."""
-
-    action = "Run 'connector pull'. Push again when the resource is verified."
+    codes: ClassVar = {
+        "backup_damaged": (
+            "Use another backup. 'connector restore FILE --check' shows if a backup is complete."
+        )
+    }
 
 
 # -- Lakehouse -------------------------------------------------------------------------------------
@@ -479,34 +421,21 @@ class LakehouseError(ConnectorError):
         "Correct the lakehouse settings (docs/LAKEHOUSE.md), then run 'connector lakehouse "
         "publish'. recruitment.duckdb is published anyway."
     )
-
-
-class LakehouseOffline(LakehouseError):
-    """The lakehouse's database, or the place of its files, did not answer."""
-
-    action = (
-        "Check the connection to the lakehouse's database and to its files. The next publication, "
-        "or 'connector lakehouse publish', brings the lakehouse up to date."
-    )
-
-
-class LakehouseBusy(LakehouseError):
-    """Other processes changed the lakehouse at each attempt."""
-
-    action = (
-        "Wait until the other processes end, then run 'connector lakehouse publish'. The next "
-        "publication does the same."
-    )
-
-
-class LakehouseDiffers(LakehouseError):
-    """A column has one type in the lakehouse and another in the published file."""
-
-    action = (
-        "Publish every account with the same version of the connector and the same models. If the "
-        "new type is intended, drop the table in the lakehouse as docs/LAKEHOUSE.md shows, then "
-        "run 'connector lakehouse publish --all --force'."
-    )
+    codes: ClassVar = {
+        "lakehouse_offline": (
+            "Check the connection to the lakehouse's database and to its files. The next"
+            " publication, or 'connector lakehouse publish', brings the lakehouse up to date."
+        ),
+        "lakehouse_busy": (
+            "Wait until the other processes end, then run 'connector lakehouse publish'. Or wait:"
+            " the next publication tries again."
+        ),
+        "lakehouse_differs": (
+            "Publish every account with the same version of the connector and the same models. If"
+            " the new type is intended, drop the table in the lakehouse as docs/LAKEHOUSE.md shows,"
+            " then run 'connector lakehouse publish --all --force'."
+        ),
+    }
 
 
 class NotDelivered(ConnectorError):

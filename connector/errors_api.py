@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Required, TypedDict, Unpack
+from typing import ClassVar, Required, TypedDict, Unpack
 
 from connector.errors import ConnectorError
 
@@ -93,7 +93,7 @@ class ValidationFailed(Refused):
         self, where: str, *, errors: Mapping[str, tuple[str, ...]], **said: Unpack[_Said]
     ) -> None:
         self.errors = dict(errors)
-        fields = ", ".join(self.errors) or "the API names none"
+        fields = ", ".join(self.errors) or "the API does not name them"
         action = f"Correct these fields and send the record again: {fields}."
         super().__init__(where, action=action, **said)
 
@@ -108,6 +108,13 @@ class TryAgain(ConnectorError):
     """Nothing was applied; the same request may be repeated later."""
 
     action = "Run the command again later. Loaded records are kept."
+    codes: ClassVar = {
+        "deletions_waiting": (
+            "Run the same command again: it reads every list first, and then marks the records that"
+            " no list shows as deleted. If all of them were deleted on purpose, run 'connector pull"
+            " --accept-deletes'."
+        )
+    }
     retry_after_seconds: float | None = None
     """What the answer asked for; None where it did not say."""
 
@@ -120,7 +127,7 @@ class RateLimited(TryAgain):
         when = "" if reset_in_seconds is None else f"; the limit resets in {reset_in_seconds:.0f} s"
         what = "was answered 429: the rate limit is exceeded"
         if not is_sent:
-            what = "was not sent in time: the rate limit leaves no room"
+            what = "was not sent, because the wait for the rate limit is too long"
         super().__init__(f"{where} {what}{when}")
 
 
@@ -152,30 +159,33 @@ class NotTheApi(ConnectorError):
     action = "Check CONNECTOR_BASE_URL: it is the part of the address before '/api/v1'."
 
     def __init__(
-        self, where: str, answer: str, more: str = "", *, action: str | None = None
+        self,
+        where: str,
+        answer: str,
+        more: str = "",
+        *,
+        code: str | None = None,
+        action: str | None = None,
     ) -> None:
         self.where, self.answer, self.reason = where, answer, answer + more
-        super().__init__(f"{where} was {self.reason}", action=action)
+        super().__init__(f"{where} was {self.reason}", code=code, action=action)
 
 
 class Redirected(NotTheApi):
     """3xx: redirects are never followed, so the key stays with its address."""
 
     action = "If the target is correct, set CONNECTOR_BASE_URL to its part before '/api/v1'."
+    codes: ClassVar = {
+        "redirected_to_slash": (
+            "Ask the administrator of the web server or proxy to answer paths without a slash at"
+            " the end instead of redirecting them. CONNECTOR_BASE_URL is correct."
+        )
+    }
 
-    def __init__(self, where: str, *, status: int, target: str) -> None:
+    def __init__(self, where: str, *, status: int, target: str, code: str | None = None) -> None:
         self.target = target
         more = f" with a redirect to {target}, which is not followed"
-        super().__init__(where, f"answered {status}", more)
-
-
-class RedirectedToSlash(Redirected):
-    """3xx to the same address with a slash at its end: the address is right."""
-
-    action = (
-        "Ask the administrator of the web server or proxy to answer paths without a slash at the"
-        " end instead of redirecting them. CONNECTOR_BASE_URL is correct."
-    )
+        super().__init__(where, f"answered {status}", more, code=code)
 
 
 class UnreadableAnswer(NotTheApi):
@@ -191,20 +201,7 @@ class AnswerBroken(NotTheApi):
 
     action = (
         "Run the command again later: earlier answers of this address were readable. If the error"
-        " stays, send the request and the reason to the platform's support."
-    )
-
-
-class RecordUnreadable(ConnectorError):
-    """A record could not be read in two pulls in a row; everything else landed.
-
-    It is not raised: such a pull ends as partial, with the code.
-    """
-
-    action = (
-        "Open the record in the application, correct this value, and save the record. If the error"
-        " stays, send the id and the reason to the platform's support: another pull does not help."
-        " The table sync.queue lists all unread records."
+        " does not go away, send the request and the reason to the platform's support."
     )
 
 
@@ -252,59 +249,8 @@ class LeaseHeld(TryAgain):
 
     # No `Stopped`: a loop that repeats at the exit status 4 would not wait for anything.
 
-    action = "Wait for it ('connector status' shows its progress), or stop it."
+    action = "Wait until that run ends ('connector status' shows its progress), or stop it."
 
 
 class LeaseLost(Stopped):
     """The run was paused for so long that another run has started."""
-
-
-# -- Deletions -------------------------------------------------------------------------------------
-# Deletions that a pull did not believe; everything else of it landed.
-#
-# None of these is raised: a pull that kept deletions back ends as partial, with the code.
-
-
-_ACCEPT = "run 'connector pull --accept-deletes'"
-
-
-class DeletionsRefused(ConnectorError):
-    """Too many records are missing, so the deletions of this pull were not accepted."""
-
-    action = f"Check the application. If the records were deleted on purpose, {_ACCEPT}."
-
-
-class ListShrank(DeletionsRefused):
-    """The list is suddenly much shorter than it was, or empty."""
-
-    action = (
-        f"Check the application. If the records were deleted on purpose, {_ACCEPT}. If not, give"
-        " the key access to them again (check its scopes and its user)."
-    )
-
-
-class ListUnfamiliar(DeletionsRefused):
-    """The list shows hardly any of the records that are landed."""
-
-    action = (
-        "Check that CONNECTOR_BASE_URL and CONNECTOR_API_KEY belong to the workspace of this data"
-        f" folder. If they do, and its records were replaced on purpose, {_ACCEPT}."
-    )
-
-
-class DetailsGone(DeletionsRefused):
-    """Single records are said to be gone, and the lists still show them."""
-
-    action = (
-        "Open one of these records in the application. If it exists, allow the key to read single"
-        " records. If not, contact the platform's support. The next pull reads them again."
-    )
-
-
-class DeletionsWaiting(TryAgain):
-    """Many records are said to be gone, and the lists were not read since."""
-
-    action = (
-        "Run the same command again: it reads every list first, and then marks the records that no"
-        f" list shows as deleted. If all of them were deleted on purpose, {_ACCEPT}."
-    )

@@ -42,6 +42,7 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "": "outcome batch resource file rows requests requests_foreseen seconds merged missing"
         " unmapped notices questions warned changes report error unpublished " + _ROW_OUTCOMES,
         "several files": "files",
+        "--query without rows": "resource rows requests error",
     },
     "page": {"": "address link"},
     "resolve": {
@@ -58,7 +59,7 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     "models dbt": {"": "folder written kept"},
     "publish": {
         "": "outcome file true_of models checks failed_checks unfilled_seeds personal bytes seconds"
-        " lakehouse? parquet?"
+        " lakehouse? parquet? xlsx?"
     },
     "lakehouse publish": {"": "accounts"},
     "lakehouse status": {"": "data snapshots files bytes accounts"},

@@ -12,7 +12,6 @@ import re
 import shutil
 import sys
 import tempfile
-from itertools import pairwise
 from pathlib import Path
 
 from generate.files import ROOT
@@ -21,7 +20,6 @@ from generate.pictures import agency, told
 PAGES = ROOT / "dist" / "pages"
 DOCUMENTS = ROOT / "docs"
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
-_ARROW = re.compile(r" ?(?:-->>|->>|-->|-\. \w+ \.->) ?")
 _COPIED = ("pictures", "samples", "service")
 _TOP = {
     "README.md": "index.md",
@@ -69,29 +67,7 @@ def as_page(notebook: str) -> str:
     return "\n\n".join(cells) + "\n"
 
 
-def as_tables(text: str) -> str:
-    """The text with each Mermaid diagram as a table.
-
-    The site would load the program that draws diagrams from another server.
-    """
-    return re.sub(r"```mermaid\n(.*?)```\n", lambda found: _diagram(found[1]), text, flags=re.S)
-
-
-def _diagram(lines: str) -> str:
-    names = dict(re.findall(r"participant (\w+) as (.+)", lines)) | {"[*]": "(start or end)"}
-    table = "| From | To | What |\n| --- | --- | --- |\n"
-    for line in lines.splitlines():
-        if step := re.match(r"\s*loop (.+)", line):
-            table += f"| *loop* |  | {step[1]} |\n"
-        ends, _, about = line.partition(":")
-        places = [names.get(each, each) for each in _ARROW.split(ends.strip())]
-        for start, end in pairwise(places):
-            table += f"| {start} | {end} | {about.strip()} |\n"
-    return table
-
-
 def _write(name: str, text: str) -> None:
-    text = as_tables(text)
     text = re.sub(r"^( *<!--.*-->)\n(?=\S)", r"\1\n\n", text, flags=re.MULTILINE)
     text = re.sub(
         r"^(?![|\-*]|\d+\.|\s|$)(.*[^\s>])\n(?=[-*] |\d+\. |\|)",

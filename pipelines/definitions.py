@@ -17,7 +17,7 @@ from pipelines.graph import external_of
 from pipelines.landing import landing_of
 from pipelines.models import models_of
 from pipelines.publishing import published_of
-from pipelines.pushes import push_job_of
+from pipelines.pushes import push_from_query_of, push_job_of
 from pipelines.schedules import schedules_of
 from pipelines.sensors import alerts_sensor, failure_alerts_sensor, inbox_sensor_of
 
@@ -34,6 +34,7 @@ def define(account: Account, accounts: Accounts | None = None) -> dg.Definitions
             landing_of(accounts),
             models_of(accounts),
             published_of(accounts),
+            push_from_query_of(accounts),
         ],
         asset_checks=[freshness.data_is_fresh],
         jobs=[

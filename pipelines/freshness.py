@@ -37,7 +37,7 @@ def policy_of(accounts: Accounts) -> dg.FreshnessPolicy:
     asset=PUBLISHED,
     name=NAME,
     description="Every resource of every account was verified within the account's"
-    " `alert_max_age`. A successful run that could not verify a resource does not count.",
+    " `alert_max_age`. A run that succeeded without verifying a resource does not count.",
 )
 def data_is_fresh(
     context: dg.AssetCheckExecutionContext, account: dg.ResourceParam[Account]

@@ -33,6 +33,9 @@ INBOX_KEYS = {name: dg.AssetKey([INBOX, name]) for name in ORDER}
 PUBLISHED = dg.AssetKey(["published"])
 """The file that analysts open."""
 
+PUSH_FROM_QUERY = dg.AssetKey(["push_from_query"])
+"""The push of the rows of a query, which runs only when it is requested."""
+
 REPORT = dg.AssetKey(["report"])
 LAKEHOUSE = dg.AssetKey(["lakehouse"])
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dagster as dg
 
 from pipelines import freshness
-from pipelines.graph import KEYS, PUBLISHED
+from pipelines.graph import KEYS, PUBLISHED, PUSH_FROM_QUERY
 
 NIGHTLY = "nightly_pull"
 INTRADAY = "intraday_pull"
@@ -28,13 +28,14 @@ UNDER_WAY = [each for each in dg.DagsterRunStatus if each not in ENDED]
 _TAGS = {"dagster/retry_strategy": "FROM_ASSET_FAILURE"}
 # This check covers all accounts, so it is not part of the run of one account.
 _FRESH = dg.AssetSelection.checks(dg.AssetCheckKey(PUBLISHED, freshness.NAME))
+_ALL = dg.AssetSelection.all() - _FRESH - dg.AssetSelection.assets(PUSH_FROM_QUERY)
 
 CONFIG = {WEEKLY: {"ops": {"pull_landing": {"config": {"verify_unchanged": True}}}}}
 """Configuration of the jobs, by name."""
 
 nightly_pull_job = dg.define_asset_job(
     NIGHTLY,
-    selection=dg.AssetSelection.all() - _FRESH,
+    selection=_ALL,
     tags=_TAGS,
     description="Pull all resources, build and check the models, and publish the file that analysts"
     " open.",
@@ -49,7 +50,7 @@ intraday_pull_job = dg.define_asset_job(
 
 weekly_verification_job = dg.define_asset_job(
     WEEKLY,
-    selection=dg.AssetSelection.all() - _FRESH,
+    selection=_ALL,
     config=CONFIG[WEEKLY],
     tags=_TAGS,
     description="Do the same as nightly_pull, and also compare every page of the API's lists and"

@@ -127,7 +127,7 @@ class ProgressLog:
             self._log.info(f"{name}: started")
         else:
             self._progress.tell(
-                f"{name}: {progress.read} done, {progress.pending} pending,"
+                f"{name}: {progress.read} read, {progress.pending} pending,"
                 f" {progress.requests} requests"
             )
 

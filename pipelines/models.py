@@ -153,20 +153,20 @@ _OF_ALL = "any_value({}) filter (group_by = 'all')"
 
 FIGURES: Mapping[str, tuple[str, str]] = {
     "data_freshness": ("hours behind", "max(hours_behind)"),
-    "dim_candidates": ("candidates read whole", "count(*) filter (is_fully_read)"),
+    "dim_candidates": ("candidates read completely", "count(*) filter (is_fully_read)"),
     "dim_companies": ("placements", "sum(placements)"),
     "dim_days": ("holidays", "count(holiday_name)"),
     "dim_jobs": ("open jobs", "count(*) filter (is_open)"),
     "dim_leads": ("leads converted", "count(*) filter (is_converted)"),
     "dim_people": ("people without a name", "count(*) filter (not is_mapped)"),
     "dim_sources": ("sources without a group", "count(*) filter (not is_mapped)"),
-    "fct_bookings": ("bookings that count", "count(*) filter (counts_as <> 'not_counted')"),
+    "fct_bookings": ("bookings that are counted", "count(*) filter (counts_as <> 'not_counted')"),
     "fct_candidate_journey": (
         "median days from submission to interview",
         "median(days_submitted_to_interview)",
     ),
     "fct_candidate_stages": ("candidates with a stage", "count(*) filter (is_current)"),
-    "fct_company_counters": ("counters that differ", "count(*) filter (difference <> 0)"),
+    "fct_company_counters": ("counters with differences", "count(*) filter (difference <> 0)"),
     "fct_contract_months": ("working days", "sum(working_days)"),
     "fct_contractors_ending": ("ending in 30 days", "count(*) filter (ends_within_30_days)"),
     "fct_interviews": ("interviews held", "count(*) filter (outcome = 'held')"),
@@ -198,7 +198,7 @@ FIGURES: Mapping[str, tuple[str, str]] = {
     "sum_offer_acceptance": ("acceptance rate", _OF_ALL.format("acceptance_rate")),
     "sum_source_effectiveness": ("candidates placed", "sum(candidates_placed)"),
     "sum_stage_conversion": ("lowest conversion", "min(conversion_rate) filter (group_by = 'all')"),
-    "sum_stage_survival": ("visits at risk", "max(at_risk)"),
+    "sum_stage_survival": ("stage visits in the estimate", "max(at_risk)"),
     "sum_time_in_stage": ("longest median in days", "max(p50_days)"),
     "sum_time_to_fill": ("median days to fill", _OF_ALL.format("p50_days")),
     "sum_time_to_hire": ("median days to hire", _OF_ALL.format("p50_days")),
@@ -231,7 +231,7 @@ class BuildLog:
 
     def on_plan(self, models: int, checks: int) -> None:
         """Log the number of models and checks."""
-        self._log.info(f"{models} seeds and models to build, {checks} checks to make")
+        self._log.info(f"{models} seeds and models to build, {checks} checks to run")
 
     def on_model_start(self, name: str) -> None:
         """Log nothing."""

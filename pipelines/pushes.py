@@ -1,4 +1,6 @@
-"""The job that pushes one spreadsheet. The inbox sensor starts it for each file.
+"""The job that pushes one spreadsheet, and the asset that pushes the rows of a query.
+
+The inbox sensor starts the job for each file.
 
 Cell values are never logged or recorded here: a problem is shown by its row, column and code, and
 the report has the rest.
@@ -7,6 +9,7 @@ the report has the rest.
 # Dagster reads the annotations of an op at import, so they are not postponed here.
 import asyncio
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +20,7 @@ from connector import (
     ORDER,
     PROBLEMS,
     PUSH_OPTIONS,
+    Asked,
     ConnectorError,
     DeliveryResult,
     Manner,
@@ -25,9 +29,18 @@ from connector import (
     TryAgain,
     deliver,
     explain,
+    file_from_query,
 )
-from pipelines.accounts import Account, Accounts, account_of, failure_of, is_last_try
-from pipelines.graph import API_KEYS, INBOX_KEYS
+from pipelines.accounts import Account, Accounts, Context, account_of, failure_of, is_last_try
+from pipelines.graph import (
+    API_KEYS,
+    DATA_TEAM,
+    INBOX_KEYS,
+    PUBLISHED,
+    PUBLISHING,
+    PUSH_FROM_QUERY,
+    code_in,
+)
 from pipelines.landing import RETRIES, ProgressLog
 
 NAME = "push_spreadsheet"
@@ -39,7 +52,7 @@ OP = "push_file"
 PROBLEMS_SHOWN_MAX = 100
 """Maximum number of problems in the run's table; the report has all of them."""
 
-_IN_THE_REPORT = "Unknown problem: See this row in the report."
+_IN_THE_REPORT = "Unknown problem: see this row in the report."
 _COLUMNS = (("row", "int"), *((name, "string") for name in ("code", "column", "message", "fix")))
 _SCHEMA = dg.TableSchema([dg.TableColumn(name, kind) for name, kind in _COLUMNS])
 
@@ -49,26 +62,16 @@ def _option(name: str, default: Any = None) -> Any:
     return Field(default=default, description=PUSH_OPTIONS[name])
 
 
-class PushConfig(dg.Config):
-    """Options of `connector push`, under the same names."""
+class RowConfig(dg.Config):
+    """Options of `connector push` for files and queries, under the same names."""
 
     resource: str = Field(description=f"One of: {', '.join(ORDER)}.")
-    file: str = Field(
-        description="Path of the csv, tsv, txt or xlsx file, relative to the project folder."
-    )
     mode: Literal["create", "update", "upsert", "convert"] = _option("mode", ...)
     match: list[str] = _option("match", [])
     apply: bool = Field(default=False, description="Send the rows. Default: preview only.")
     mapping_file: str | None = _option("mapping_file")
     ignore: list[str] = _option("ignore", [])
     content_type: str | None = _option("content_type")
-    sheet: str | None = _option("sheet")
-    encoding: str | None = _option("encoding")
-    delimiter: str | None = _option("delimiter")
-    header_row: int | None = _option("header_row")
-    date_format: str | None = _option("date_format")
-    century: int | None = _option("century")
-    decimal: str | None = _option("decimal")
     region: str | None = _option("region")
     clear: str | None = _option("clear")
     accept_warnings: bool = _option("accept_warnings", False)  # a default, and no switch
@@ -87,16 +90,13 @@ class PushConfig(dg.Config):
     max_requests: int | None = Field(
         default=None, description="Maximum number of API requests, including retries."
     )
-    inbox_digest: str | None = Field(
-        default=None, description="SHA-256 of the file in the inbox. Set by inbox_sensor."
-    )
 
     def options(self, folder: Path) -> PushOptions:
         """Return the options of the command; file names are relative to the folder."""
-        options = {name: getattr(self, name) for name in PUSH_OPTIONS}
-        options |= {"match": tuple(self.match), "ignore": tuple(self.ignore)}
-        options["mapping_file"] = None if self.mapping_file is None else folder / self.mapping_file
-        return PushOptions(**options)
+        given = {name: getattr(self, name) for name in PUSH_OPTIONS if hasattr(self, name)}
+        given |= {"match": tuple(self.match), "ignore": tuple(self.ignore)}
+        given["mapping_file"] = None if self.mapping_file is None else folder / self.mapping_file
+        return PushOptions(**given)
 
     def manner(self, options: PushOptions) -> Manner:
         """Return the options of the push that are not about the file."""
@@ -108,6 +108,36 @@ class PushConfig(dg.Config):
             report=self.report,
             terms=options.policy(),
         )
+
+
+class PushConfig(RowConfig):
+    """Options of `connector push` with a file."""
+
+    file: str = Field(
+        description="Path of the csv, tsv, txt or xlsx file, relative to the project folder."
+    )
+    sheet: str | None = _option("sheet")
+    encoding: str | None = _option("encoding")
+    delimiter: str | None = _option("delimiter")
+    header_row: int | None = _option("header_row")
+    date_format: str | None = _option("date_format")
+    century: int | None = _option("century")
+    decimal: str | None = _option("decimal")
+    inbox_digest: str | None = Field(
+        default=None, description="SHA-256 of the file in the inbox. Set by inbox_sensor."
+    )
+
+
+class QueryConfig(RowConfig):
+    """Options of `connector push` with `--query`."""
+
+    query: str = Field(
+        description="SELECT on the published file, or the path of a .sql or .parquet file, relative"
+        " to the project folder."
+    )
+    clear_nulls: bool = Field(
+        default=False, description="Empty the fields that are null. Default: they do not change."
+    )
 
 
 def push_job_of(accounts: Accounts) -> dg.JobDefinition:
@@ -126,27 +156,10 @@ def push_job_of(accounts: Accounts) -> dg.JobDefinition:
 
         Raises `dagster.Failure` with the reason if the push was stopped or failed.
         """
-        settings, folder = account.settings(account_of(context)), account.folder
-        try:
-            options = config.options(folder)
-            pushing = deliver(
-                settings,
-                options.push_file(config.resource, folder / config.file),
-                config.manner(options),
-                digest=config.inbox_digest,
-                budget=config.max_requests,
-                watch=account.watch or ProgressLog(context.log),
-            )
-            result = asyncio.run(pushing)
-        except ConnectorError as error:
-            raise failure_of(error, context) from None
-        metadata = push_metadata(result)
-        for event in _observed(config, metadata, account_of(context)):
-            context.log_event(event)
-        _refuse(context, result.report, metadata)
-        for warning in _warnings(result):
-            context.log.warning(warning)
-        return dg.Output(None, metadata=metadata)
+        path = account.folder / config.file
+        with _naming_failures(context):
+            file = config.options(account.folder).push_file(config.resource, path)
+            return dg.Output(None, metadata=_push(context, account, config, file))
 
     @dg.job(
         name=NAME,
@@ -160,18 +173,87 @@ def push_job_of(accounts: Accounts) -> dg.JobDefinition:
     return push_job
 
 
+def push_from_query_of(accounts: Accounts) -> dg.AssetsDefinition:
+    """Return the asset that pushes the rows of a query. The nightly job does not include it."""
+
+    @dg.asset(
+        key=PUSH_FROM_QUERY,
+        group_name=PUBLISHING,
+        deps=[PUBLISHED],
+        kinds={"duckdb", "api"},
+        owners=DATA_TEAM,
+        metadata=code_in(__file__),
+        description="Check the rows of a query on the published file and preview the changes. If"
+        " `apply` is true, send them. A query without rows sends nothing.",
+        partitions_def=accounts.partitions,
+        pool=accounts.pool,
+        retry_policy=RETRIES,
+    )
+    def push_from_query(
+        context: dg.AssetExecutionContext, config: QueryConfig, account: dg.ResourceParam[Account]
+    ) -> dg.MaterializeResult[None]:
+        """Push the rows of the query, and log warnings for refused rows.
+
+        Raises `dagster.Failure` with the reason if the query or the push fails.
+        """
+        folder = account.folder
+        is_file = (folder / config.query).suffix.lower() in (".sql", ".parquet")
+        with _naming_failures(context):
+            file = file_from_query(
+                account.settings(account_of(context)),
+                config.resource,
+                str(folder / config.query) if is_file else config.query,
+                config.options(folder),
+                clears_nulls=config.clear_nulls,
+            )
+            if file is None:
+                return dg.MaterializeResult(metadata={"rows": 0})
+            return dg.MaterializeResult(metadata=_push(context, account, config, file))
+
+    return push_from_query
+
+
+@contextmanager
+def _naming_failures(context: Context) -> Iterator[None]:
+    """Raise errors of the connector as `dagster.Failure`."""
+    try:
+        yield
+    except ConnectorError as error:
+        raise failure_of(error, context) from None
+
+
+def _push(context: Context, account: Account, config: RowConfig, file: Asked) -> dict[str, Any]:
+    """Push the file, log what a user has to check, and return the metadata of the result."""
+    pushing = deliver(
+        account.settings(account_of(context)),
+        file,
+        config.manner(config.options(account.folder)),
+        digest=config.inbox_digest if isinstance(config, PushConfig) else None,
+        budget=config.max_requests,
+        watch=account.watch or ProgressLog(context.log),
+    )
+    done = asyncio.run(pushing)
+    metadata = push_metadata(done)
+    for event in _observed(config, metadata, account_of(context)):
+        context.log_event(event)
+    _refuse(context, done.report, metadata)
+    for warning in _warnings(done):
+        context.log.warning(warning)
+    return metadata
+
+
 def _observed(
-    config: PushConfig, metadata: dict[str, Any], account: str | None
+    config: RowConfig, metadata: dict[str, Any], account: str | None
 ) -> Iterator[dg.AssetObservation]:
     """Yield observations of the inbox that the file was in, and of the resource that it changed."""
     counts = {name: value for name, value in metadata.items() if name != "problems_table"}
-    if config.inbox_digest is not None:
+    if isinstance(config, PushConfig) and config.inbox_digest is not None:
         yield dg.AssetObservation(INBOX_KEYS[config.resource], metadata=counts, partition=account)
     if config.apply:
         yield dg.AssetObservation(API_KEYS[config.resource], metadata=counts, partition=account)
 
 
-def _refuse(context: dg.OpExecutionContext, report: PushReport, metadata: dict[str, Any]) -> None:
+def _refuse(context: Context, report: PushReport, metadata: dict[str, Any]) -> None:
     """Raise `dagster.Failure` if the push was stopped or failed."""
     if report.outcome not in ("stopped", "failed"):
         return
@@ -189,7 +271,9 @@ def _warnings(result: DeliveryResult) -> Iterator[str]:
     if merged := report.preview.table.merged:
         yield f"Merged cells {', '.join(merged)}: only the first cell of each has a value."
     for question in report.preview.stopping:
-        yield f"The push needs an answer first ({question.code}). {question.repair}"
+        yield (
+            f"Nothing was sent. The push has an open question ({question.code}). {question.repair}"
+        )
     if report.exit_status == 3:
         counts = ", ".join(f"{count:,} {name}" for name, count in sorted(report.counts.items()))
         yield f"Some rows need corrections: {counts}. Correct the report {report.file} and push it."
@@ -228,5 +312,5 @@ def push_metadata(result: DeliveryResult) -> dict[str, Any]:
 def _problem(number: int, code: str, column: str | None) -> dg.TableRecord:
     """Return a row of the table. It has the general text of the code, without cell values."""
     message, _, fix = PROBLEMS.get(code, _IN_THE_REPORT).partition(": ")
-    row = {"code": code, "column": column or "", "message": message}
-    return dg.TableRecord({"row": number, **row, "fix": fix[:1].upper() + fix[1:]})
+    values = {"code": code, "column": column or "", "message": message}
+    return dg.TableRecord({"row": number, **values, "fix": fix[:1].upper() + fix[1:]})

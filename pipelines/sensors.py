@@ -133,8 +133,8 @@ def _next_request(
             resting += 1
             continue
         return _request(each, len(before), name)
-    failed_files = f" Files that wait after a failed run: {resting}." if resting else ""
-    return f"No new files.{failed_files}"
+    failed_files = f" Files that wait for another attempt after a failed run: {resting}."
+    return f"No new files.{failed_files if resting else ''}"
 
 
 def _request(file: WaitingFile, attempt: int, name: str | None) -> dg.RunRequest:

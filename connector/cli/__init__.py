@@ -37,18 +37,18 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "undo": "Undo a push, except for records that changed since.",
     },
     "Analytics": {
-        "models": "List, build and test models, fill in seeds, and add own models.",
+        "models": "List, build and test the models, write seed files, and add your own models.",
         "publish": "Build the models, check them, and publish recruitment.duckdb.",
         "report": "Write a report for an agency's director from the published file.",
         "lakehouse": "Publish to the shared lakehouse, and show its status.",
     },
     "Privacy": {
-        "whereis": "List the records, rows and texts that contain data of a person.",
+        "whereis": "List every place in the account's folder that contains data of a person.",
         "erase": "Erase a person's data and keep anonymous rows for statistics.",
         "retention": "Erase people whose retention period has expired.",
     },
     "Operations": {
-        "status": "Show loaded records, their verification, recent runs and requests.",
+        "status": "Show how recent the copy is, the last runs, and the requests of this month.",
         "alerts": "Show, send or test alerts.",
         "metrics": "Print an account's metrics for Prometheus.",
         "backup": "Back up an account's folder to one file.",
@@ -133,8 +133,8 @@ class _Commands(click.Group):
             with interrupt_on_signals():
                 return super().invoke(ctx)
         except KeyboardInterrupt:
-            said, status = describe_interrupt()
-            click.echo(said, err=True)
+            message, status = describe_interrupt()
+            click.echo(message, err=True)
             raise SystemExit(status) from None
         finally:
             sys.meta_path.remove(without)

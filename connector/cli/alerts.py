@@ -34,7 +34,10 @@ Trial = dict[str, str | None]
     if_interrupted="The next check sends the remaining messages.",
 )
 @click.option(
-    "--send", "sends", is_flag=True, help="Check, and send all due and undelivered alerts."
+    "--send",
+    "sends",
+    is_flag=True,
+    help="Check all alerts. Send new alerts, and alerts that were not delivered.",
 )
 @click.option(
     "--test", "tests", is_flag=True, help="Send a test message to the webhook and by email."
@@ -105,7 +108,7 @@ def _print_trials(terminal: Terminal, trials: list[Trial]) -> int:
     for each in trials:
         name = each["account"] or UNNAMED
         if each["failure"] is None:
-            terminal.say(f"{name}: the test message was delivered by {each['to']}.")
+            terminal.say(f"{name}: test message sent by {each['to']}.")
         else:
             terminal.warn(
                 f"{name}: {each['failure']}. Check the alert_* settings: 'connector "
@@ -122,8 +125,8 @@ def _print(terminal: Terminal, checks: list[AlertCheck], *, sends: bool) -> None
         terminal.print_table(COLUMNS, rows)
     for check in checks:
         for alert in check.open:
-            said = f"{alert.title}. {alert.happened}".rstrip()
-            terminal.print_line(f"{alert.code}: {said} What to do: {alert.action}")
+            text = f"{alert.title}. {alert.happened}".rstrip()
+            terminal.print_line(f"{alert.code}: {text} What to do: {alert.action}")
     for check in checks:
         name = check.account or UNNAMED
         for failure in check.failures:
@@ -156,11 +159,11 @@ def _alert_rows(check: AlertCheck) -> Iterator[tuple[object, ...]]:
 
 def alert_lines(what: AlertCheck) -> Iterator[str]:
     """Yield a line for each open alert; alerts with the same cause share a line."""
-    told = (replace(each, change="opened", sent_at=None) for each in what.open)
-    for message, _ in messages_of(told, what.account):
+    opened = (replace(each, change="opened", sent_at=None) for each in what.open)
+    for message, _ in messages_of(opened, what.account):
         about = f"{', '.join(message.about)}: " if message.about else ""
-        said = f"{message.title}. {message.happened}".rstrip()
-        yield f"Alert since {format_moment(message.since)}: {about}{said} [{message.code}]"
+        text = f"{message.title}. {message.happened}".rstrip()
+        yield f"Alert since {format_moment(message.since)}: {about}{text} [{message.code}]"
 
 
 def alerts_json(proof: Proof | None, what: AlertCheck) -> dict[str, object]:
@@ -175,7 +178,7 @@ def warn_and_judge(terminal: Terminal, proof: Proof | None, what: AlertCheck) ->
     With a maximum age, undelivered alerts make it 1 too: their absence would prove nothing.
     """
     for failure in what.failures:
-        terminal.warn(f"{failure}. 'connector alerts --test' tries again.")
+        terminal.warn(f"{failure}. Run 'connector alerts --test' to see the error.")
     if proof is None:
         return 0
     if proof.sentence is not None:

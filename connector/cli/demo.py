@@ -92,7 +92,7 @@ group by stage, stage_order
 order by stage_order nulls last, candidates desc""",
     ),
     Question(
-        "Which jobs have been open longest, and how far are their candidates?",
+        "Which jobs have been open longest, and which stages have their candidates reached?",
         """\
 select job_title, company_name, age_days, bookings, days_since_last_booking
 from marts.fct_job_ageing
@@ -127,7 +127,7 @@ def make_folder(folder: Path) -> None:
                 action="Move the folder away, or choose another one with --data-dir.",
             )
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        (folder / MARKER).write_text("This folder is replaced by the next 'connector demo'.\n")
+        (folder / MARKER).write_text("The next 'connector demo' replaces this folder.\n")
     except OSError as error:
         raise SettingsError(
             f"{folder} cannot be replaced: {error.strerror or error}",
@@ -255,7 +255,7 @@ class Demonstration:
     show_default=True,
     help="Folder to create. The folder of an earlier demo is replaced; other folders are refused.",
 )
-@click.option("--keep", is_flag=True, help="Leave the sandbox running until Ctrl-C.")
+@click.option("--keep", is_flag=True, help="Keep the sandbox running until you press Ctrl-C.")
 def demo(session: Session, *, data_dir: Path, keep: bool) -> int:
     """Run the whole pipeline on a sample agency.
 
@@ -384,12 +384,12 @@ def _program_path(name: str) -> str:
 
 def _wait(terminal: Terminal, base_url: str) -> None:
     """Wait for Ctrl-C."""
-    said = (
+    message = (
         f"The sandbox is running at {base_url} with the API key {KEY_DEFAULT}. Press Ctrl-C "
         "to stop it."
     )
     try:
-        terminal.say(said)
+        terminal.say(message)
         Event().wait()
     except KeyboardInterrupt:
         terminal.say("The sandbox is stopped.")

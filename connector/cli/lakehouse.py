@@ -39,7 +39,11 @@ def lakehouse() -> None:
     if_interrupted="The lakehouse is unchanged.",
 )
 @options.all_accounts
-@click.option("--force", is_flag=True, help="Publish even if the lakehouse already has this file.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Publish again, even if the lakehouse already contains this version of the file.",
+)
 def publish(session: Session, *, is_for_all: bool, force: bool) -> int:
     """Replace the account's rows in the lakehouse by its published file, in one transaction.
 
@@ -109,7 +113,9 @@ def status(session: Session) -> int:
     examples=("connector lakehouse remove --account acme --apply",),
     if_interrupted="Run the command again to continue.",
 )
-@options.apply_option("Remove the account. Default: show the number of its rows.")
+@options.apply_option(
+    "Remove the account's rows from the lakehouse. Default: only show their number."
+)
 def remove(session: Session, *, applies: bool) -> int:
     """Remove the account from the lakehouse, with everything that it ever published.
 

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import click
 
 from connector.cli import options
 from connector.cli.session import Command, RunProgress, Session
 from connector.cli.terminal import Terminal
-from connector.errors import ConnectorError, NothingPublished, count_noun
+from connector.errors import ConnectorError, Misused, NothingPublished, count_noun
 from connector.ledger.quota import format_moment
 from connector.publishing.build import check
 from connector.publishing.dictionary import ModelDescription, inventory_of
@@ -28,9 +28,12 @@ from connector.publishing.seeds import SeedCopy, UnmappedValues, find_unmapped, 
 from connector.publishing.starter import WrittenFiles, write_dbt_project, write_own_models
 from connector.report.page import REPORT_FILE, as_json, write_report
 from connector.report.period import PERIOD_DEFAULT
-from connector.settings.layers import CONFIG_NAME, SEEDS_FOLDER, Setting
-from connector.settings.model import SCHEMAS, Settings, Treatment
+from connector.settings.layers import CONFIG_NAME, SEEDS_FOLDER, RawValue, Setting
+from connector.settings.model import RULES, Settings, Treatment
 from connector.warehouse.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from connector.publishing.excel import Sheet
 
 LISTED = ("name", "schema", "kind", "columns", "tests", "rows are")
 BUILT = ("name", "schema", "kind", "rows", "seconds", "copied")
@@ -46,7 +49,7 @@ selection = click.argument("select", nargs=-1, metavar="[SELECT]...")
 
 @click.group()
 def models() -> None:
-    """List, build and test models, fill in seeds, and add own models.
+    """List, build and test the models, write seed files, and add your own models.
 
     A SELECT is a model, a seed or a folder: 'marts', 'fct_placements', '+fct_placements' with
     everything that it reads, 'stg_jobs+' with everything that reads it. Without SELECT, the command
@@ -76,42 +79,43 @@ def build_models(session: Session, *, select: tuple[str, ...]) -> int:
     project.selected(select)
     if settings.models.value == "off":
         terminal.warn(
-            f"models are off (from {settings.models.origin}): the file is published without models."
+            f"models are off (set in {settings.models.origin}), so the file is published without "
+            f"marts."
         )
     with terminal.progress("build") as meter:
-        seen = RunProgress(meter)
+        progress = RunProgress(meter)
         try:
-            done = run_publish(settings, select=select, watch=seen)
+            done = run_publish(settings, select=select, watch=progress)
         except ConnectorError as error:
             # A refused build has results too.
-            _print_built(terminal, seen)
+            _print_built(terminal, progress)
             return terminal.fail(error)
-    built = [dict(zip(BUILT, _built_row(each), strict=True)) for each in seen.models]
+    built = [dict(zip(BUILT, _built_row(each), strict=True)) for each in progress.models]
     missing = find_undeclared(project)
     terminal.print_object(
         {
             "models": built,
-            "checks": _checks_json(seen.checks),
+            "checks": _checks_json(progress.checks),
             "undeclared": _undeclared_json(missing),
         }
     )
-    _print_built(terminal, seen)
+    _print_built(terminal, progress)
     _warn_undeclared(terminal, missing)
     terminal.end(None, unshared=done.unshared)
-    made = f"{count_noun(len(built), 'model')}, {count_noun(len(seen.checks), 'check')}"
+    made = f"{count_noun(len(built), 'model')}, {count_noun(len(progress.checks), 'check')}"
     terminal.say(f"Published {done.file} ({made}).")
     return 0 if done.unshared is None else 3
 
 
-def _print_built(terminal: Terminal, seen: RunProgress) -> None:
+def _print_built(terminal: Terminal, progress: RunProgress) -> None:
     """Print the table of models, and a line for each failed check."""
-    terminal.print_table(BUILT, [_built_row(each) for each in seen.models])
-    for each in seen.checks:
+    terminal.print_table(BUILT, [_built_row(each) for each in progress.models])
+    for each in progress.checks:
         if not each.passed:
             ids = f" ({', '.join(each.examples)})" if each.examples else ""
             blocks = "blocks the publication: " if each.severity == "error" else ""
-            told = f"{blocks}{count_noun(each.failing, 'row')} in {each.model}{ids}"
-            terminal.warn(f"{each.name}: {told}. {each.about}")
+            text = f"{blocks}{count_noun(each.failing, 'row')} in {each.model}{ids}"
+            terminal.warn(f"{each.name}: {text}. {each.about}")
 
 
 def _built_row(model: ModelBuilt) -> tuple[object, ...]:
@@ -247,9 +251,8 @@ def _published(settings: Settings) -> Path:
     "--write",
     "writes",
     is_flag=True,
-    help="Write the seeds to the data folder's seeds/, with a row to fill in for each of"
-    " these values."
-    " Existing files are kept and extended.",
+    help="Write the seed files to the folder 'seeds' of the data folder, with a row to fill in for "
+    "each missing value. Existing rows are kept.",
 )
 def show_seeds(session: Session, *, seeds: tuple[str, ...], writes: bool) -> int:
     """List values in the data that are missing in the seeds.
@@ -289,17 +292,17 @@ def show_seeds(session: Session, *, seeds: tuple[str, ...], writes: bool) -> int
 
 def _print_written(terminal: Terminal, written: SeedCopy) -> None:
     rows = count_noun(len(written.appended), "row")
-    verb = (
-        f"was created with {rows} to fill in" if written.is_new else f"has {rows} more to fill in"
-    )
+    verb = f"has {rows} more for you to fill in"
+    if written.is_new:
+        verb = f"was created with {rows} for you to fill in"
     if not written.is_new and not written.appended:
         verb = "already has these values and was not changed"
     terminal.say(f"{written.path} {verb}.")
     if written.left_out:
         values = count_noun(len(written.left_out), "value")
         terminal.warn(
-            f"not written to {written.path}: {values}. A spreadsheet program could run it "
-            "as a formula. Add it with a text editor if it is correct."
+            f"{written.path} does not contain {values} that a spreadsheet program could run as a "
+            f"formula. Add correct values with a text editor."
         )
 
 
@@ -307,7 +310,7 @@ def _print_unwritten(terminal: Terminal, found: Sequence[UnmappedValues]) -> Non
     if any(each.values for each in found):
         terminal.say("Run the command with --write to add a row for each value to the seed files.")
     else:
-        terminal.say("The seeds contain all values.")
+        terminal.say("No value is missing in the seed files.")
 
 
 # -- Own models ------------------------------------------------------------------------------------
@@ -367,6 +370,7 @@ def _print_started(terminal: Terminal, written: WrittenFiles) -> None:
     examples=(
         "connector publish",
         "connector publish --parquet lake --schema marts",
+        "connector publish --xlsx placements.xlsx --table marts.fct_placements",
         "connector publish --personal drop --without push",
     ),
     if_interrupted="The published file is unchanged.",
@@ -382,7 +386,17 @@ def _print_started(terminal: Terminal, written: WrittenFiles) -> None:
     "schemas",
     multiple=True,
     metavar="NAME",
-    help="Schema to export. Repeatable. [default: all]",
+    help="Schema to export with --parquet. Repeatable. [default: all]",
+)
+@options.file_option(
+    "--xlsx", about="Also export each --table to a sheet of this workbook. Replaces the file."
+)
+@click.option(
+    "--table",
+    "tables",
+    multiple=True,
+    metavar="SCHEMA.TABLE",
+    help="Table to export with --xlsx, for example marts.fct_placements. Repeatable.",
 )
 @click.option(
     "--personal",
@@ -393,15 +407,17 @@ def _print_started(terminal: Terminal, written: WrittenFiles) -> None:
 @click.option(
     "--without",
     multiple=True,
-    type=click.Choice(SCHEMAS),
-    help="Schema to leave out of the published file. Repeatable. [default: setting"
-    " publish_without]",
+    metavar="NAME",
+    help="Schema, RESOURCE.FIELD or SCHEMA.TABLE.COLUMN to leave out of the published file."
+    " Repeatable. [default: setting publish_without]",
 )
 def publish(
     session: Session,
     *,
     parquet: Path | None,
     schemas: tuple[str, ...],
+    xlsx: Path | None,
+    tables: tuple[str, ...],
     personal: Treatment | None,
     without: tuple[str, ...],
 ) -> int:
@@ -412,28 +428,66 @@ def publish(
     status is 3 if the file was published but the lakehouse could not be updated. A pull and a push
     also publish, depending on the settings.
     """
+    _check_workbook(xlsx, tables)
     settings, terminal = session.load(), session.terminal
     if personal is not None:
         settings = replace(settings, publish_personal=Setting(personal, "--personal"))
     if without:
-        settings = replace(settings, publish_without=Setting(without, "--without"))
+        rule = RULES["publish_without"]
+        names = RawValue("publish_without", ",".join(without), "--without", rule).read()
+        settings = replace(settings, publish_without=Setting(names, "--without"))
     # Raises before anything is built if values are to be hashed and no key is set.
     settings.hash_key()
     with terminal.progress("publish") as meter:
         done = run_publish(settings, watch=RunProgress(meter))
     exported = None if parquet is None else export(done.file, parquet, schemas)
+    sheets = () if xlsx is None else _write_workbook(done.file, xlsx, tables, terminal)
     terminal.end(None, unshared=done.unshared)
     for each in () if done.built is None else done.built.warnings:
         rows = count_noun(each.failing, "row")
         terminal.warn(f"{each.name} found {rows} in {each.model}. {each.about}".rstrip())
     if settings.models.value == "on":
         _warn_undeclared(terminal, find_undeclared(project_of(settings)))
-    told = done.as_json()
+    values = done.as_json()
     if exported is not None:
-        told["parquet"] = {"folder": exported.folder, "tables": exported.tables}
-    terminal.print_object(told)
+        values["parquet"] = {"folder": exported.folder, "tables": exported.tables}
+    if xlsx is not None:
+        values["xlsx"] = {"file": xlsx, "sheets": sheets}
+    terminal.print_object(values)
     terminal.say(_closing_sentence(done, exported))
+    if xlsx is not None:
+        rows = ", ".join(f"{each.name} ({count_noun(each.rows, 'row')})" for each in sheets)
+        terminal.say(f"Wrote {xlsx}: {rows}.")
     return 0 if done.unshared is None else 3
+
+
+def _check_workbook(path: Path | None, tables: tuple[str, ...]) -> None:
+    """Raise `Misused` before anything is published for options that do not fit."""
+    if (path is None) != (not tables):
+        raise Misused(
+            "--xlsx and --table must be given together",
+            action="For example: --xlsx placements.xlsx --table marts.fct_placements.",
+        )
+    if path is not None and (path.suffix.lower() != ".xlsx" or not path.parent.is_dir()):
+        raise Misused(
+            f"--xlsx is {path}: it must be the name of an .xlsx file in a folder that exists",
+            action="For example: --xlsx placements.xlsx.",
+        )
+
+
+def _write_workbook(
+    file: Path, path: Path, tables: tuple[str, ...], terminal: Terminal
+) -> tuple[Sheet, ...]:
+    from connector.publishing.excel import write_workbook  # noqa: PLC0415 # its import is slow
+
+    sheets = write_workbook(file, path, tables)
+    for each in sheets:
+        for column, number in each.cut.items():
+            terminal.warn(
+                f"{count_noun(number, 'text')} of {each.table}.{column} had too many characters for"
+                " a cell. They are shortened, and end with their full length."
+            )
+    return sheets
 
 
 def _closing_sentence(done: PublishResult, exported: ExportResult | None) -> str:
@@ -442,10 +496,10 @@ def _closing_sentence(done: PublishResult, exported: ExportResult | None) -> str
     size = f"{(row.bytes or 0) / _MEGABYTE:,.1f} MB in {row.seconds or 0:,.1f} s"
     if row.models:
         size = f"{count_noun(row.models, 'model')}, {count_noun(row.checks, 'check')}, {size}"
-    said = f"Published {done.file}{moment} ({size})."
+    text = f"Published {done.file}{moment} ({size})."
     if exported is not None:
-        said += f" {count_noun(len(exported.tables), 'table')} exported to {exported.folder}."
-    return said
+        text += f" {count_noun(len(exported.tables), 'table')} exported to {exported.folder}."
+    return text
 
 
 # -- Report ----------------------------------------------------------------------------------------
@@ -500,5 +554,5 @@ def report(
     terminal.print_object({"file": path, "as_of": page.as_of, **as_json(page)})
     terminal.print_line(str(path))
     if opens and not webbrowser.open(path.as_uri()):
-        terminal.warn("no browser could be started. Open the file yourself")
+        terminal.warn("no browser could be started. Open the report by hand")
     return 0

@@ -40,13 +40,14 @@ from connector.settings.model import Settings
     "--repair",
     "repairs",
     is_flag=True,
-    help="Move a damaged log of the work file aside, and write lost receipts of erasures again.",
+    help="Move a damaged log of the work file to another file, and write lost receipts of erasures "
+    "again.",
 )
 @click.option(
     "--new-ledger",
     "renews_ledger",
     is_flag=True,
-    help="Replace a lost or damaged ledger, and list what is lost with it.",
+    help="Replace a lost or damaged ledger, and list the information that is lost.",
 )
 @click.option(
     "--moved-to",
@@ -69,9 +70,9 @@ def doctor(
     """Check settings, data folder, API key, limits and alerts.
 
     Also checks the age of the last backup, file permissions, disk space and interrupted erasures.
-    Sends one request per scope, and one to three to find a known record in the workspace. Shows the
-    API key only as "set". Changes nothing without --repair, --new-ledger or --moved-to. With --all,
-    it prints one line per account, and one per problem.
+    Sends one request per scope, and up to three more to find a loaded record in the workspace.
+    Shows the API key only as "set". Changes nothing without --repair, --new-ledger or --moved-to.
+    With --all, it prints one line per account, and one per problem.
     """
 
     def examined(settings: Settings) -> Examination:
@@ -82,7 +83,8 @@ def doctor(
 
     if is_for_all and (renews_ledger or moved_to is not None):
         raise Misused(
-            "--new-ledger and --moved-to are for one account", action="Choose it with --account."
+            "--new-ledger and --moved-to cannot be combined with --all",
+            action="Choose one account with --account.",
         )
 
     if is_for_all:
@@ -116,15 +118,15 @@ def _print_all(
     terminal: Terminal, examined: Iterable[tuple[ConfiguredAccount, Examination | ConnectorError]]
 ) -> int:
     """Print a line for each problem, and return the highest exit status."""
-    rows, told, status = list[tuple[str, str, str, str]](), list[dict[str, object]](), 0
+    rows, objects, status = list[tuple[str, str, str, str]](), list[dict[str, object]](), 0
     shared = list[DoctorCheck]()
     for account, found in examined:
         name, status = account.title, max(status, found.exit_status)
         if isinstance(found, ConnectorError):
             rows.append((name, "settings", "failed", explain(found)))
-            told.append({"account": account.name, "error": found.as_json()})
+            objects.append({"account": account.name, "error": found.as_json()})
             continue
-        told.append({"account": account.name, **found.as_json()})
+        objects.append({"account": account.name, **found.as_json()})
         wrong = [check for check in found.checks if check.state != "ok"]
         # A problem of the shared data folder is printed once.
         wrong = [check for check in wrong if check not in shared]
@@ -135,7 +137,7 @@ def _print_all(
         for each in wrong:
             if each.action is not None:
                 terminal.say(f"{name}, {each.name}: {each.action}")
-    terminal.print_object({"accounts": told, "exit_status": status})
+    terminal.print_object({"accounts": objects, "exit_status": status})
     terminal.print_table(("account", "check", "state", "found"), rows)
     return status
 
@@ -168,7 +170,7 @@ def backup(session: Session, *, to: Path, keep: int | None, is_for_all: bool) ->
     read again and checked before it gets its name. Only its owner can read it. It contains personal
     data, also of people who are erased later.
     """
-    terminal, status, told = session.terminal, 0, list[dict[str, Any]]()
+    terminal, status, objects = session.terminal, 0, list[dict[str, Any]]()
 
     def back_up(settings: Settings) -> dict[str, Any]:
         with terminal.progress("back up"):
@@ -185,11 +187,11 @@ def backup(session: Session, *, to: Path, keep: int | None, is_for_all: bool) ->
     for account, made in session.for_each(back_up, is_for_all=is_for_all):
         if isinstance(made, ConnectorError):
             terminal.warn(f"{account.title}: {explain(made)}")
-            told.append({"account": account.name, "error": made.as_json()})
+            objects.append({"account": account.name, "error": made.as_json()})
             status = max(status, made.exit_status)
         else:
-            told.append({**made, "error": None} if is_for_all else made)
-    terminal.print_object({"accounts": told} if is_for_all else told[0])
+            objects.append({**made, "error": None} if is_for_all else made)
+    terminal.print_object({"accounts": objects} if is_for_all else objects[0])
     return status
 
 
@@ -214,7 +216,7 @@ def backup(session: Session, *, to: Path, keep: int | None, is_for_all: bool) ->
     "--replace",
     "replaces",
     is_flag=True,
-    help="Replace existing files. They are moved aside, not deleted.",
+    help="Replace existing files. The old files are moved to another folder, not deleted.",
 )
 @click.option(
     "--with-ledger",
@@ -226,7 +228,7 @@ def backup(session: Session, *, to: Path, keep: int | None, is_for_all: bool) ->
     "--receipts",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     metavar="FOLDER",
-    help="Folder with receipts of erasures kept elsewhere. These people are erased again.",
+    help="Additional folder with receipts of erasures. These erasures are repeated.",
 )
 def restore(
     session: Session,
@@ -254,7 +256,7 @@ def restore(
         terminal.print_object({"whole": True, **found.as_json()})
         whose = found.account or "the unnamed account"
         terminal.print_line(
-            f"The backup is complete: {len(found.entries)} files of {whose}, made at "
+            f"The backup of {whose} is complete: {len(found.entries)} files, made at "
             f"{format_moment(found.made_at)} by version {found.version}."
         )
         return 0
@@ -277,12 +279,13 @@ def _print_restored(terminal: Terminal, done: RestoreResult) -> None:
         terminal.warn(sentence)
     if done.receipts:
         terminal.say(
-            "The backup contained people who were erased later. They were erased again "
+            "The backup contained people who were erased after it was made. They were erased again "
             f"({len(done.receipts)} receipts in receipts/)."
         )
     for path in done.waiting:
         terminal.warn(
-            f"{path} was in the inbox at that time. Put it back if it should still be pushed"
+            f"{path} was in the inbox when the backup was made. To push it, copy it to the inbox "
+            f"again"
         )
     if done.aside is not None:
         terminal.say(
@@ -291,7 +294,9 @@ def _print_restored(terminal: Terminal, done: RestoreResult) -> None:
     if done.error is None:
         terminal.say("Run 'connector pull' to bring the copy up to date.")
         return
-    terminal.warn(f"the erasures of the backup are incomplete: {done.error} [{done.error.code}]")
+    terminal.warn(
+        f"not all erasures were repeated in the restored files: {done.error} [{done.error.code}]"
+    )
     terminal.say(
         f"  {done.error.action} Then run 'connector erase --apply' to complete them, and "
         "'connector publish'."

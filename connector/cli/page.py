@@ -49,14 +49,14 @@ _PASSWORD_CHARACTERS_MIN = 12
     "--passwords",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="File of the users and their argon2 password hashes.",
+    help="File with the users and their argon2 password hashes.",
 )
 @click.option(
     "--add-person",
     metavar="NAME",
     help="Add a user to the file of --passwords. The command asks for the password.",
 )
-@click.option("--proxy", metavar="IP", help="Address of the reverse proxy that signs users in.")
+@click.option("--proxy", metavar="IP", help="IP address of the reverse proxy that signs users in.")
 @click.option(
     "--proxy-header", metavar="NAME", help="Header in which the proxy sends the user's name."
 )
@@ -106,7 +106,9 @@ def page(
         session.terminal.print_object({"address": rules.address, "link": link})
         session.terminal.say(f"Open {link}")
         if is_open:
-            session.terminal.say("The link signs in one user, once. Press Ctrl-C to stop the page.")
+            session.terminal.say(
+                "The link can be used once, by one user. Press Ctrl-C to stop the page."
+            )
         uvicorn.Server(config).run([listener])
     return 0
 

@@ -29,7 +29,7 @@ from connector.privacy.retention import apply_retention
 )
 @click.argument("person", metavar="NAME_OR_EMAIL")
 def whereis(session: Session, *, person: str) -> int:
-    """List the records, rows and texts that contain data of a person.
+    """List every place in the account's folder that contains data of a person.
 
     Accepts an email address, an id of a candidate, a lead, a company or a booking, or a name. Lists
     records, rows of files, and texts of other records that mention the person, with record and
@@ -60,13 +60,13 @@ def _print_found(terminal: Terminal, found: PersonLocations) -> None:
         terminal.warn(f"{name} contains rows of the person. An erasure deletes the whole workbook")
     if found.shared:
         terminal.warn(
-            f"{count_noun(found.shared, 'identifier')} of this person also in the record "
-            "of another person. An erasure keeps it there"
+            f"found in the record of another person, too: {count_noun(found.shared, 'identifier')} "
+            f"of this person. An erasure does not change the other record"
         )
     if found.in_doubt:
         terminal.warn(
-            f"{count_noun(found.in_doubt, 'row')} of pushes for this person unconfirmed. "
-            "Resolve them with 'connector resolve' first"
+            f"this person has {count_noun(found.in_doubt, 'unconfirmed row')} in pushes. Resolve "
+            f"them with 'connector resolve' first"
         )
     for each in found.by_hand:
         terminal.warn(each)
@@ -92,8 +92,8 @@ def _print_found(terminal: Terminal, found: PersonLocations) -> None:
     "--release",
     metavar="EMAIL_OR_ID",
     help=(
-        "Remove an erased person from the list of erasures. New data of the person is "
-        "then loaded and pushed again."
+        "Remove an erased person from the list of erasures. Pulls and pushes then process new data "
+        "of this person again."
     ),
 )
 def erase(session: Session, *, person: str | None, applies: bool, release: str | None) -> int:
@@ -164,7 +164,9 @@ def _print_erased(terminal: Terminal, done: ErasureResult) -> None:
     examples=("connector retention", "connector retention --apply --limit 100"),
     if_interrupted="Run 'connector erase --apply' to complete the interrupted erasure.",
 )
-@options.apply_option("Erase the people who are due. Default: count them.")
+@options.apply_option(
+    "Erase the people whose retention period has expired. Default: only count them."
+)
 @click.option(
     "--limit",
     type=click.IntRange(min=1),

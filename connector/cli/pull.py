@@ -24,6 +24,7 @@ from connector.cli.session import Command, RunProgress, Session
 from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError, Misused, closed, count_noun
 from connector.errors_api import Stopped
+from connector.ledger.journal import has_open_rows
 from connector.ledger.quota import MonthUse
 from connector.log import shortened
 from connector.operations.findings import ALERTS
@@ -43,7 +44,6 @@ from connector.pulls.error_hints import (
 from connector.pulls.outcome import WAIT_TOLD_SECONDS_MIN, PullReport
 from connector.pulls.resource_pull import PullOptions
 from connector.pulls.run import pull as run_pull
-from connector.pushes.batch import settle
 from connector.settings.accounts import ConfiguredAccount, refuse_one_for_all
 from connector.settings.model import ENVIRONMENT, Settings
 from connector.warehouse.landing import SUPPRESSED
@@ -84,8 +84,8 @@ HEADINGS = tuple({"proven": "verified", "total": "API total"}.get(name, name) fo
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
-    help="Additional requests for re-verifying the records that were verified longest ago. Records"
-    " that differ are read again.",
+    help="Number of additional requests. They re-verify the records that were verified longest "
+    "ago. Records that differ are read again.",
 )
 @click.option(
     "--ids",
@@ -173,24 +173,27 @@ def sweep(
 
 
 def _pull(
-    session: Session, resources: tuple[str, ...], *, command: str = "pull", **asked: Any
+    session: Session, resources: tuple[str, ...], *, command: str = "pull", **run_options: Any
 ) -> int:
     """Pull with these options, print the result, and return the exit status."""
     settings = session.load()
     with session.terminal.progress(command) as meter:
         watch = RunProgress(meter)
         pulling = run_pull(
-            settings, resources, command=command, watch=watch, building=watch, **asked
+            settings, resources, command=command, watch=watch, building=watch, **run_options
         )
         report = asyncio.run(pulling)
     _print(session.terminal, report)
     if report.published is not None and not report.published.is_unchanged:
         _warn_undeclared(session.terminal, settings)
     if report.outcome in ("done", "partial"):
-        budget = asked.get("budget")
+        budget = run_options.get("budget")
         left = None if budget is None else budget - report.requests
-        if left != 0 and (told := asyncio.run(settle(settings, budget=left))):
-            session.terminal.say(closed(told))
+        if left != 0 and has_open_rows(settings.folder):
+            from connector.pushes.batch import settle  # noqa: PLC0415 # only after a push
+
+            if settled := asyncio.run(settle(settings, budget=left)):
+                session.terminal.say(closed(settled))
     return report.exit_status
 
 
@@ -204,8 +207,8 @@ def _print(terminal: Terminal, report: PullReport) -> None:
         terminal.warn(line)
     if terminal.form == "json":
         for done in started:
-            said = f"{done.resource} {done.outcome}"
-            terminal.say(said, resource=done.resource, requests=done.requests)
+            text = f"{done.resource} {done.outcome}"
+            terminal.say(text, resource=done.resource, requests=done.requests)
     # The closing sentence contains the reason of a stopped pull.
     terminal.end(
         None if isinstance(report.error, Stopped) else report.error,
@@ -262,7 +265,7 @@ def failure_lines(report: PullReport) -> Iterator[str]:
             yield f"{describe_anomalies(name, odd)} {ALERTS['anomalies'].action}"
     not_started = [n for n, each in report.resources.items() if each.outcome == "not_started"]
     if not_started:
-        yield f"not started: {', '.join(not_started)}"
+        yield f"not pulled, because the run ended before: {', '.join(not_started)}"
 
 
 def _closing_sentence(report: PullReport) -> str:
@@ -332,12 +335,12 @@ def _pull_all(session: Session, words: Sequence[str], parallel: int) -> int:
         try:
             for done in as_completed(waiting):
                 title = waiting[done].title
-                pulls[title], said = done.result()
+                pulls[title], lines = done.result()
                 # With --json the error of a report is printed only in the report.
                 error = pulls[title].get("error", {})
                 if "outcome" in pulls[title] and "message" in error:
-                    said.insert(0, f"Error: {error['message']} [{error['code']}]")
-                for line in said:
+                    lines.insert(0, f"Error: {error['message']} [{error['code']}]")
+                for line in lines:
                     session.terminal.relay(title, line)
                 meter.show(title, steps=1)
         except KeyboardInterrupt:
@@ -377,12 +380,12 @@ def _pull_in_process(
         command, stdout=PIPE, stderr=PIPE, text=True, env=environ
     ) as process:
         running.add(process)
-        out, said = process.communicate()
+        out, messages = process.communicate()
         running.discard(process)
     if process.returncode < 0:
         # A signal killed the process, so the report may be incomplete.
-        return {"error": {"code": "killed"}, "exit_status": 1}, said.splitlines()
-    return {**json.loads(out), "exit_status": process.returncode}, said.splitlines()
+        return {"error": {"code": "killed"}, "exit_status": 1}, messages.splitlines()
+    return {**json.loads(out), "exit_status": process.returncode}, messages.splitlines()
 
 
 def _account_row(title: str, pull: Mapping[str, Any]) -> list[Any]:
@@ -445,7 +448,7 @@ def _print_plan(terminal: Terminal, report: CostEstimate) -> None:
     ]
     terminal.print_table(PLAN_HEADINGS, rows)
     for name in report.skipped:
-        terminal.warn(f"{name} is skipped: the key's scopes do not cover it")
+        terminal.warn(f"{name}: skipped, because the API key does not have the scope")
     first = [name for name, each in report.prices.items() if each.is_first]
     if first:
         terminal.say(f"Never loaded before: {', '.join(first)}.")

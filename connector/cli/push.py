@@ -17,11 +17,12 @@ from connector.cli.session import Command, RunProgress, Session
 from connector.cli.terminal import Terminal, shorten
 from connector.errors import EncodingUnknown, Misused, closed, count_noun
 from connector.ledger.push_states import Mode
-from connector.pushes.dry_run import ADD_COLUMNS, Preview
+from connector.pushes.dry_run import ADD_COLUMNS, Preview, PushFile
 from connector.pushes.dry_run import template as write_template
 from connector.pushes.options import OPTIONS, PUSH_OPTIONS, PushOptions
 from connector.pushes.push import PushReport, PushRunOptions, ReportRows
 from connector.pushes.push import push as run_push
+from connector.pushes.query_file import file_from_query
 from connector.spreadsheet.mapping import to_saved_map
 from connector.spreadsheet.mapping_file import save_map
 from connector.spreadsheet.problems import COLUMN_MISSING
@@ -60,7 +61,7 @@ _TYPES: Mapping[str, Any] = {
 """Types of options whose values are not text, switches or choices."""
 
 
-def push_options(*names: str, **more: Any) -> Callable[[F], F]:
+def add_push_options(*names: str, **more: Any) -> Callable[[F], F]:
     """Return options of a push as `OPTIONS` declares them; `more` replaces settings of click."""
     defaults = {each.name: each.default for each in fields(PushOptions)}
 
@@ -97,24 +98,37 @@ def push_options(*names: str, **more: Any) -> Callable[[F], F]:
         "connector push candidates people.csv --mode upsert --match email --apply",
         "connector push companies firms.csv jobs jobs.csv --mode create --apply",
         "connector push leads won.csv --mode convert --apply",
+        'connector push candidates --query "from own.candidates_to_update" --mode update',
     ),
     if_interrupted="No row is lost or sent twice. Run the same command again to continue.",
 )
 @click.argument("files", nargs=-1, required=True, metavar="RESOURCE FILE...")
-@push_options("mode", "match")
+@add_push_options("mode", "match")
 @options.apply_option("Send the rows. Default: preview only.")
-@push_options("mapping_file")
+@click.option(
+    "--query",
+    metavar="SQL",
+    help="Take the rows from a query of the published file instead of FILE: SQL, or the path of a"
+    " .sql or .parquet file.",
+)
+@click.option(
+    "--clear-nulls",
+    "clears_nulls",
+    is_flag=True,
+    help="Empty the fields that are null in the result of --query. Default: nulls change nothing.",
+)
+@add_push_options("mapping_file")
 @options.file_option(
     "--save-mapping", about="Write the column mapping to a file, for editing and for --mapping."
 )
-@push_options("ignore", "accept_warnings", "content_type", "sheet", "header_row", "encoding")
-@push_options("delimiter", "date_format", "century", "decimal", "region", "clear")
-@push_options("overwrite", "resend", "unconfirmed", "marker_field")
+@add_push_options("ignore", "accept_warnings", "content_type", "sheet", "header_row", "encoding")
+@add_push_options("delimiter", "date_format", "century", "decimal", "region", "clear")
+@add_push_options("overwrite", "resend", "unconfirmed", "marker_field")
 @click.option("--no-pull", is_flag=True, help="Compare with the local copy without pulling first.")
 @click.option(
     "--no-wait",
     is_flag=True,
-    help="Do not wait for the records of lost answers; leave the rows unconfirmed.",
+    help="If the answer to a row is lost, do not wait for its record. The row stays unconfirmed.",
 )
 @click.option(
     "--report",
@@ -127,7 +141,13 @@ def push_options(*names: str, **more: Any) -> Callable[[F], F]:
 @options.budget
 @options.ask_anyway
 def push(
-    session: Session, *, files: tuple[str, ...], save_mapping: Path | None, **given: Any
+    session: Session,
+    *,
+    files: tuple[str, ...],
+    query: str | None,
+    clears_nulls: bool,
+    save_mapping: Path | None,
+    **given: Any,
 ) -> int:
     """Check a spreadsheet and send its rows to the API.
 
@@ -136,23 +156,43 @@ def push(
     columns and the result of each row. Correct the rows in the report and push it: rows that were
     already applied are not sent again. Several files are pushed in the order in which they refer to
     each other. A conversion of a lead cannot be undone.
+
+    With --query, the columns of the result are fields. The result is written to the folder pushes/
+    of the data folder, and pushed like a file.
     """
     settings, terminal = session.load(), session.terminal
-    said = PushOptions(**{name: given[name] for name in PUSH_OPTIONS})
-    asked = [said.push_file(resource, path) for resource, path in _resource_and_file(files)]
-    manner = PushRunOptions(
+    push_options = PushOptions(**{name: given[name] for name in PUSH_OPTIONS})
+    if query is None:
+        push_files = _files(files, push_options, clears_nulls=clears_nulls)
+    else:
+        if len(files) > 1:
+            raise Misused(
+                f"FILE and --query are both given: {files[1]}", action="Give one of them."
+            )
+        found = file_from_query(settings, files[0], query, push_options, clears_nulls=clears_nulls)
+        if found is None:
+            terminal.print_object({"resource": files[0], "rows": 0, "requests": 0, "error": None})
+            terminal.say("The query returned no rows. Nothing was sent.")
+            return 0
+        terminal.say(f"Rows of the query: {found.path}")
+        push_files = [found]
+    run_options = PushRunOptions(
         applies=given["applies"],
         pulls=not given["no_pull"],
         settles=not given["no_wait"],
         output=given["output"],
         report=given["report"],
-        terms=said.policy(),
+        terms=push_options.policy(),
         asks_anyway=given["asks_anyway"],
     )
     with terminal.progress("push") as meter:
-        follower, budget = RunProgress(meter), given["budget"]
         pushing = run_push(
-            settings, asked, manner, budget=budget, watch=follower, waits=terminal.say
+            settings,
+            push_files,
+            run_options,
+            budget=given["budget"],
+            watch=RunProgress(meter),
+            waits=terminal.say,
         )
         try:
             reports = asyncio.run(pushing)
@@ -161,7 +201,8 @@ def push(
             for sample in error.samples:
                 terminal.warn(f'read as {error.offered}: "{sample}"')
             raise
-    maps = _write_maps(save_mapping, reports, has_map=said.mapping_file is not None)
+    has_map = query is not None or push_options.mapping_file is not None
+    maps = _write_maps(save_mapping, reports, has_map=has_map)
     for each in reports:
         for notice in each.pulled.notices if each.pulled is not None else ():
             terminal.warn(f"{notice}. Run 'connector doctor' to find the cause")
@@ -169,19 +210,27 @@ def push(
         _print(terminal, each)
         if (written := maps.get(each.preview.asked.path)) is not None:
             terminal.say(f"Column mapping (edit it and give it with --mapping): {written}")
-    told = [each.as_json() for each in reports]
-    terminal.print_object(told[0] if len(told) == 1 else {"files": told})
+    objects = [each.as_json() for each in reports]
+    terminal.print_object(objects[0] if len(objects) == 1 else {"files": objects})
     return max(each.exit_status for each in reports)
 
 
-def _resource_and_file(files: tuple[str, ...]) -> list[tuple[str, Path]]:
-    """Return the resource and the path of each file."""
+def _files(
+    files: tuple[str, ...], push_options: PushOptions, *, clears_nulls: bool
+) -> list[PushFile]:
+    """Return the files of RESOURCE FILE pairs."""
+    if clears_nulls:
+        raise Misused(
+            "--clear-nulls needs --query",
+            action="For a file, use --clear TOKEN and write the token in the cells.",
+        )
     if len(files) % 2:
         raise Misused(
             f"each resource needs a file, but {len(files)} values were given: {' '.join(files)}",
             action="Example: connector push candidates people.csv --mode create",
         )
-    return [(resource, Path(name)) for resource, name in zip(files[::2], files[1::2], strict=True)]
+    pairs = zip(files[::2], files[1::2], strict=True)
+    return [push_options.push_file(resource, Path(name)) for resource, name in pairs]
 
 
 def _write_maps(
@@ -213,12 +262,12 @@ def _print_reading(terminal: Terminal, report: PushReport) -> None:
         terminal.say(notice)
     aliases = [each for each in columns.columns if each.match_kind == "alias"]
     if aliases:
-        told = ", ".join(f"{each.heading!r} is {each.target.name}" for each in aliases)
-        terminal.say(f"Recognised columns: {told}.")
+        names = ", ".join(f"{each.heading!r} is {each.target.name}" for each in aliases)
+        terminal.say(f"Recognised columns: {names}.")
     has_no_headings = any(each.code == "headings" for each in preview.questions)
     for left in () if has_no_headings else columns.unmapped:
         likely = "; ".join(f"{name} ({why})" for name, why in left.suggestions)
-        hint = f" Perhaps it is {likely}." if likely else ""
+        hint = f" It may be the field {likely}." if likely else ""
         terminal.warn(f"column {left.heading!r} is not imported: {left.reason}.{hint}")
     if columns.missing:
         resource, missing = preview.asked.resource, ", ".join(columns.missing)
@@ -227,7 +276,8 @@ def _print_reading(terminal: Terminal, report: PushReport) -> None:
         terminal.warn(f"the file has no column for {missing}{rows}. {ADD_COLUMNS}")
     if merged := preview.table.merged:
         terminal.warn(
-            f"merged cells: {', '.join(merged)}. Only the first cell of each range has a value."
+            f"the file has merged cells: {', '.join(merged)}. Only the first cell of each range "
+            f"has a value."
             " Unmerge the cells and fill in the others if they need the value."
         )
 
@@ -240,7 +290,7 @@ def _print(terminal: Terminal, report: PushReport) -> None:
     summary = report.summary
     previewed = report.preview.summary
     if summary.troubled:
-        have = "row has a problem and is" if summary.troubled == 1 else "rows have problems and are"
+        have = "row has an error and is" if summary.troubled == 1 else "rows have errors and are"
         refused = f"{summary.troubled:,} {have} not sent:"
         _print_groups(terminal, summary.problems, refused)
     if previewed.warned:
@@ -310,7 +360,7 @@ _HINTS: Mapping[str, str] = {
     "unknown_value": "A column mapping (--mapping) can translate values.",
     "value_not_accepted": "A column mapping (--mapping) can translate values.",
     "says_nothing": "To import the word itself, keep it in a column mapping (--mapping).",
-    "number_in_text": "If no digit is lost, add whole_numbers = true to a column mapping.",
+    "number_in_text": "If no digit is missing, add whole_numbers = true to a column mapping.",
     "no_time_zone": "A column mapping (--mapping) can set the time zone of a column.",
     "record_unknown": "If the record is new, run 'connector pull' first.",
     "record_not_read": "Run 'connector pull' first.",
@@ -326,7 +376,7 @@ def _closing_sentence(report: PushReport) -> Iterator[str]:
     if report.file is not None:
         yield f"Report: {report.file}"
     if leads := report.counts.get("convert", 0) + report.counts.get("converted", 0):
-        yield f"{count_noun(leads, 'conversion')}: a converted lead cannot be restored."
+        yield f"{count_noun(leads, 'conversion')}: a conversion cannot be undone."
     if report.is_held_back:
         questions = "question" if len(report.preview.stopping) == 1 else "questions"
         yield f"Nothing was sent. Answer the {questions} above first."
@@ -336,7 +386,7 @@ def _closing_sentence(report: PushReport) -> Iterator[str]:
         return
     sent = describe_cost(report.requests, report.seconds)
     if batch is None:
-        yield f"Nothing was sent, because the pull before it did not finish ({sent})."
+        yield f"Nothing was sent, because the pull before the push did not finish ({sent})."
         return
     held = report.counts.get("held", 0)
     if held:
@@ -356,7 +406,7 @@ def _preview_text(preview: Preview) -> str:
     if preview.month_share:
         cost += f", {preview.month_share:.1%} of the month's quota"
     if preview.minutes is not None and preview.minutes >= 1:
-        cost += f", {preview.minutes:,.0f} minutes at the last known limit"
+        cost += f", {preview.minutes:,.0f} minutes at the last known rate limit"
     compared = "the local copy is empty"
     if preview.pulled_at:
         compared = f"compared with the copy of {preview.pulled_at:.16}"
@@ -386,8 +436,8 @@ def _preview_text(preview: Preview) -> str:
 )
 @click.argument("resource")
 @options.file_option("--out", about="File to write, .csv or .xlsx. [default: RESOURCE.xlsx]")
-@push_options("mode", required=False, default="create", show_default=True)
-@push_options("match", "content_type")
+@add_push_options("mode", required=False, default="create", show_default=True)
+@add_push_options("match", "content_type")
 def template(
     session: Session,
     *,

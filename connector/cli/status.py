@@ -185,7 +185,7 @@ def _parse_age(text: str) -> Age:
 )
 @options.all_accounts
 def status(session: Session, *, check: bool, max_age: Age | None, is_for_all: bool) -> int:
-    """Show loaded records, their verification, recent runs and requests.
+    """Show how recent the copy is, the last runs, and the requests of this month.
 
     Also shows the records still to be read, the time and requests that they need, a running pull,
     and open alerts. Makes no API requests, and works during a pull.
@@ -205,12 +205,12 @@ def status(session: Session, *, check: bool, max_age: Age | None, is_for_all: bo
     proven_at = {} if found is None else {e.resource: e.proven_at for e in found.resources}
     proof = proof_of(proven_at, now, max_age) if max_age is not None else None
     nothing = {"folder": settings.folder, "resources": {}, "runs": [], "is_lost": warehouse.is_lost}
-    told = nothing if found is None else _as_json(found)
-    terminal.print_object(told | alerting.alerts_json(proof, watched))
+    values = nothing if found is None else _as_json(found)
+    terminal.print_object(values | alerting.alerts_json(proof, watched))
     if found is None and warehouse.is_lost:
         terminal.warn(f"{LOST}. {LOST_ACTION}")
     elif found is None:
-        terminal.say(f"No records are loaded in {settings.folder}. {_first_step(settings)}")
+        terminal.say(f"{settings.folder} contains no records yet. {_first_step(settings)}")
     elif not terminal.is_json:
         _print(terminal, found)
     return alerting.warn_and_judge(terminal, proof, watched)
@@ -249,8 +249,10 @@ def _changed_at(warehouse: Warehouse) -> datetime | None:
 def _print(terminal: Terminal, found: AccountStatus) -> None:
     rows = [_resource_row(each, found) for each in found.resources]
     terminal.print_table(RESOURCE_COLUMNS, rows)
-    told = [each.last for each in found.resources if each.last is not None and each.last.message]
-    warnings = tuple(explain_together(told))
+    troubled = [
+        each.last for each in found.resources if each.last is not None and each.last.message
+    ]
+    warnings = tuple(explain_together(troubled))
     for line in warnings:
         terminal.warn(line)
     terminal.print_line()
@@ -294,10 +296,10 @@ def _print_publications(terminal: Terminal, found: AccountStatus) -> None:
         )
     else:
         since = describe_age(found.now - found.published_at)
-        said = _describe_published(found.published)
+        text = _describe_published(found.published)
         if found.unchanged_at is not None:
-            said += f"; no changes until {format_moment(found.unchanged_at)}"
-        terminal.print_line(f"Published {since} ago: {found.warehouse.published}{said}")
+            text += f"; no changes found since, last pull at {format_moment(found.unchanged_at)}"
+        terminal.print_line(f"Published {since} ago: {found.warehouse.published}{text}")
         if found.published is not None and found.published.unfilled_seeds:
             terminal.print_line(_describe_seeds(found.published, found.warehouse.folder))
     row = found.unpublished
@@ -320,20 +322,20 @@ def _print_publications(terminal: Terminal, found: AccountStatus) -> None:
         )
     else:
         snapshot = "" if shared.snapshot is None else f", snapshot {shared.snapshot}"
-        terminal.print_line(f"In the lakehouse since {since} ago{snapshot}.")
+        terminal.print_line(f"Published to the lakehouse {since} ago{snapshot}.")
 
 
 def _describe_published(row: Publication | None) -> str:
     """Return sentences on the published file."""
     if row is None or row.true_of is None:
         return ""
-    said = f", data as of {format_moment(row.true_of)}"
+    text = f", data as of {format_moment(row.true_of)}"
     if row.models:
         failed = f", {len(row.failed_checks)} of them with a warning" if row.failed_checks else ""
-        said += f", {row.models} models, {row.checks} checks{failed}"
+        text += f", {row.models} models, {row.checks} checks{failed}"
     if row.personal != "keep":
-        said += f", personal fields {'left out' if row.personal == 'drop' else 'hashed'}"
-    return said
+        text += f", personal fields {'left out' if row.personal == 'drop' else 'hashed'}"
+    return text
 
 
 def _describe_seeds(row: Publication, folder: Path) -> str:
@@ -341,8 +343,8 @@ def _describe_seeds(row: Publication, folder: Path) -> str:
     pairs = zip(row.unfilled_seeds, row.unfilled_rows, strict=True)
     seeds = ", ".join(f"{seed}.csv ({count_noun(rows, 'row')})" for seed, rows in pairs)
     return (
-        f"Optional names to fill in: {seeds}. Run 'connector models seeds --write', then edit the"
-        f" files in {folder / SEEDS_FOLDER}."
+        f"Seed files with missing values (optional): {seeds}. Run 'connector models seeds "
+        f"--write', then edit the files in {folder / SEEDS_FOLDER}."
     )
 
 
@@ -359,16 +361,16 @@ def _month_lines(found: AccountStatus) -> Iterator[str]:
             "so far."
         )
     month = standing.month
-    said = f"Billing cycle {month.period.begins} to {month.period.ends}: {month.used:,} "
+    text = f"Billing cycle {month.period.begins} to {month.period.ends}: {month.used:,} "
     if month.limit is None:
-        said += "requests (monthly_requests is not set)"
+        text += "requests (monthly_requests is not set)"
     else:
-        said += f"of {month.limit:,} requests ({month.used / month.limit:.1%})"
+        text += f"of {month.limit:,} requests ({month.used / month.limit:.1%})"
         if month.reserve:
-            said += f", {month.reserve:,} reserved for manual work"
+            text += f", {month.reserve:,} reserved for manual work"
     if standing.forecast is not None:
-        said += f"; forecast for the cycle: {standing.forecast:,}, at {standing.usual_day:,} a day"
-    yield f"{said}."
+        text += f"; forecast for the cycle: {standing.forecast:,}, at {standing.usual_day:,} a day"
+    yield f"{text}."
     if standing.exhaustion is not None:
         yield (
             f"The API reported at {format_moment(standing.exhaustion.noted_at)} that the monthly "
@@ -416,7 +418,7 @@ def _next_steps(found: AccountStatus) -> Iterator[str]:
 
 def _as_json(found: AccountStatus) -> dict[str, object]:
     at, unread = found.published_at, found.unread
-    told: dict[str, object] = {
+    values: dict[str, object] = {
         "folder": found.warehouse.folder,
         "published": {
             "path": found.warehouse.published,
@@ -431,7 +433,7 @@ def _as_json(found: AccountStatus) -> dict[str, object]:
         "runs": [{**asdict(run), "outcome": found.outcome_of(run)} for run in found.runs],
         "left": None if unread is None else {**asdict(unread), "minutes": unread.minutes},
     }
-    return told if found.standing is None else told | _month_as_json(found.standing, found.now)
+    return values if found.standing is None else values | _month_as_json(found.standing, found.now)
 
 
 def _month_as_json(standing: LedgerStatus, now: datetime) -> dict[str, object]:
@@ -574,7 +576,7 @@ def _problems(account: ConfiguredAccount, now: datetime, max_age: Age | None) ->
 
 
 def _missing_receipts(settings: Settings) -> list[MissingReceipt]:
-    """Return the receipts that are missing. Raises `ErasuresUnknown` if the key is lost."""
+    """Return the receipts that are missing. Raises `WarehouseError` if the key is lost."""
     with Ledger(settings.folder) as ledger:
         if not ledger.exists:
             return []

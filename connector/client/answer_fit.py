@@ -56,7 +56,7 @@ def misfit_of_create(
     """
     created_at, _ = resource.field("created_at").read(record.get("created_at"))
     if not isinstance(created_at, datetime):
-        return "a record without a readable created_at, which may be an older record"
+        return "a record without a readable created_at, so it may be an older record"
     if sent_at is not None and created_at < sent_at - timedelta(seconds=EARLIER_SECONDS):
         return "a record that was created before the request"
     others = contradicting_fields(resource, sent, record)

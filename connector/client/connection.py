@@ -94,7 +94,7 @@ class HttpSession:
         except (httpx.HTTPError, TimeoutError) as error:
             if not departure.has_begun:
                 raise self._unreachable(self._reason(error, "no connection")) from None
-            raise _lost(request, self._reason(error, "no whole answer")) from None
+            raise _lost(request, self._reason(error, "no complete answer")) from None
         except NotTheApi as error:
             if request.is_read:
                 raise

@@ -182,7 +182,7 @@ def _segment(value: object, what: str) -> str:
         fault = f"is longer than {_SEGMENT_CHARACTERS_MAX} characters"
     elif not _SEGMENT.fullmatch(value) or ".." in value:
         odd = next((each for each in value if not re.match(r"[A-Za-z0-9._-]", each)), None)
-        fault = "begins with a dot or holds two in a row" if odd is None else f"holds {odd!r}"
+        fault = "begins with a dot or has two dots in a row" if odd is None else f"contains {odd!r}"
     else:
         return value
     raise UnusableId(f"the {what} {fault}")

@@ -111,7 +111,7 @@ def as_body(fields: Mapping[str, Any]) -> bytes:
     except UnicodeEncodeError:
         reason = "a text that is not Unicode"
     except (ValueError, RecursionError):
-        reason = "a number that is not finite, or values without end"
+        reason = "a number that is not finite, or values nested in a circle"
     else:
         _check_whole(fields, text)
         return body
@@ -160,7 +160,7 @@ def parse(body: bytes) -> Any:
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
     except ValueError:
-        raise ValueError("something that is not JSON" if body else "an empty body") from None
+        raise ValueError("text that is not JSON" if body else "an empty body") from None
     if not _is_shallow(document):
         raise ValueError(_TOO_DEEP)
     if odd:
@@ -230,7 +230,7 @@ class BodyDecoder:
 
     def __init__(self, encoding: str, bytes_max: int) -> None:
         if encoding not in ("", "identity", "gzip"):
-            raise ValueError("a body packed in a way that was not asked for")
+            raise ValueError("a body with an unknown compression")
         self._packed = zlib.decompressobj(_GZIP) if encoding == "gzip" else None
         self._bytes_max = bytes_max
         self._parts: list[bytes] = []
@@ -243,7 +243,7 @@ class BodyDecoder:
                 # One byte more than may be held is enough to know: a bomb is never unpacked.
                 part = self._packed.decompress(part, self._bytes_max - self._size + 1)
             except zlib.error:
-                raise ValueError("a broken gzip") from None
+                raise ValueError("damaged gzip data") from None
         self._size += len(part)
         if self._size > self._bytes_max:
             raise OverflowError
@@ -252,5 +252,5 @@ class BodyDecoder:
     def whole(self) -> bytes:
         """The body. Raises `ValueError` where a gzip ended too early."""
         if self._packed is not None and self._parts and not self._packed.eof:
-            raise ValueError("half a gzip")
+            raise ValueError("incomplete gzip data")
         return b"".join(self._parts)

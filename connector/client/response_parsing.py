@@ -30,7 +30,6 @@ from connector.errors_api import (
     NotTheApi,
     RateLimited,
     Redirected,
-    RedirectedToSlash,
     ServerFailed,
     Unauthorized,
     UnexpectedStatus,
@@ -94,9 +93,9 @@ def _error_of(
     where, status = request.path_of, answer.status
     if 300 <= status < 400:
         target, here = _target(answer), base_url + request.path
-        if urljoin(here, target) == f"{here}/":
-            return RedirectedToSlash(where, status=status, target=target)
-        return Redirected(where, status=status, target=target)
+        is_slash = urljoin(here, target) == f"{here}/"
+        slash = "redirected_to_slash" if is_slash else None
+        return Redirected(where, status=status, target=target, code=slash)
     code, message = (_text(said.get(name)) for name in ("error", "message"))
     texts = {"api_code": code, "api_message": message or code}
     errors: Mapping[int, Callable[[], Answered]] = {

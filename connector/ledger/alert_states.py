@@ -1,4 +1,4 @@
-"""Open alerts in a ledger, and ended ones whose end was not delivered yet."""
+"""Open alerts in a ledger, and ended ones whose end is not delivered yet."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Change = Literal["opened", "changed", "ended"]
 
 @dataclass(frozen=True, slots=True)
 class AlertRecord:
-    """An alert about a resource, a job, or (where `about` is empty) the account.
+    """Alert about a resource, a job, or (if `about` is empty) the account.
 
     `since` is when the problem started, `opened_at` when it was noticed, and `changed_at` the time
-    of the latest change. `sent_at` is None until that change is delivered.
+    of the latest change. `sent_at` is set when that change is delivered.
     """
 
     code: str

@@ -1,14 +1,13 @@
-"""What is to be erased, and who was: the notes by which an erasure that was cut
-off goes on, and the list of those who must not come back unnoticed.
+"""Erasures and backups in the ledger.
 
-One method, one transaction. The note of whom an erasure is about is wiped when it has ended, and
-`compact` takes the bytes away as well.
+An erasure that was cut off continues from its entry here, and the list of erased people keeps them
+from coming back. One method is one transaction. An entry forgets its people when the erasure has
+ended, and `compact` removes the bytes as well.
 """
 
 from __future__ import annotations
 
 import json
-import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,8 +17,7 @@ from typing import Any
 
 from connector.errors import WarehouseBusy
 from connector.ledger.journal_persons import JournalMatches, reduce_journal
-from connector.ledger.journal_reads import parse_moment
-from connector.ledger.journal_writes import JournalChange
+from connector.ledger.journal_writer import JournalWriter
 from connector.ledger.ledger import Ledger
 from connector.ledger.person import Person
 from connector.ledger.receipts import (
@@ -39,7 +37,7 @@ _text = reader_of(str)
 
 @dataclass(frozen=True, slots=True)
 class OpenErasure:
-    """An erasure that has not ended: its persons, and what was found of them."""
+    """Erasure that has not ended: its people, and what was found of them."""
 
     erasure: str
     begun_at: datetime
@@ -66,9 +64,16 @@ class Erasures:
         found: Mapping[str, Any],
         at: datetime,
     ) -> None:
-        """Note what is begun, list the persons, each with the hashes of the same place in
-        `tokens`, and take them out of the journal: all of it or nothing. From here on
-        neither a pull nor a push brings them back.
+        """Record the erasure, put its people on the list, and remove them from the journal.
+
+        From now on neither a pull nor a push brings them back.
+
+        Args:
+            erasure: Name of the erasure.
+            persons: The people.
+            tokens: Hashes of each person, in the same order.
+            found: What was found of them.
+            at: Time.
         """
         with self._ledger.writing() as connection:
             connection.execute("PRAGMA secure_delete = ON")
@@ -86,24 +91,22 @@ class Erasures:
                     for each in theirs
                 ],
             )
-            self._remove_persons(connection, persons, at)
+            self._remove_persons(persons, at)
 
     def remove_persons(self, persons: Sequence[Person], at: datetime) -> None:
-        """Take persons out of the journal again: something may have come in since."""
+        """Remove people from the journal again, since rows about them may have come in."""
         with self._ledger.writing() as connection:
             connection.execute("PRAGMA secure_delete = ON")
-            self._remove_persons(connection, persons, at)
+            self._remove_persons(persons, at)
 
-    @staticmethod
-    def _remove_persons(
-        connection: sqlite3.Connection, persons: Sequence[Person], at: datetime
-    ) -> None:
-        change = JournalChange(connection, at)
-        for person in persons:
-            reduce_journal(connection, person, change)
+    def _remove_persons(self, persons: Sequence[Person], at: datetime) -> None:
+        journal = JournalWriter(self._ledger, None, now=lambda: at)
+        with journal.writing() as change:
+            for person in persons:
+                reduce_journal(change.connection, person, journal)
 
     def open_erasures(self) -> tuple[OpenErasure, ...]:
-        """The erasures that were begun and have not ended, the oldest first."""
+        """Return the erasures that have not ended, the oldest first."""
         query = (
             "SELECT erasure, begun_at, who AS persons, found FROM erasures WHERE ended_at IS NULL"
             " ORDER BY begun_at, erasure"
@@ -116,7 +119,7 @@ class Erasures:
             return tuple(read_records(connection, OpenErasure, query, (), {"persons": persons}))
 
     def end(self, erasure: str, at: datetime) -> None:
-        """Note that the erasure has ended, and forget whom it was about."""
+        """Record that the erasure has ended, and forget its people."""
         with self._ledger.writing() as connection:
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute(
@@ -125,13 +128,13 @@ class Erasures:
             )
 
     def listed(self) -> dict[str, str]:
-        """Every hash on the list, with the name under which its person's are listed."""
+        """Return every hash on the list, with the name of its person."""
         with self._ledger.reading() as connection:
             rows = connection.execute("SELECT token, person FROM suppressed")
             return {_text(token): _text(person) for token, person in rows}
 
     def all_listed(self) -> Iterator[tuple[ListedHash, str]]:
-        """Every hash on the list as it is listed, with the name of its person."""
+        """Return every entry of the list."""
         with self._ledger.reading() as connection:
             rows = [
                 tuple(map(_text, row))
@@ -140,7 +143,7 @@ class Erasures:
         return ((ListedHash(kind, token), person) for kind, token, person in rows)
 
     def relist_hashes(self, hashes: Iterable[tuple[ListedHash, str]], at: datetime) -> int:
-        """Put missing hashes of persons back on the list; returns how many those were."""
+        """Add missing hashes to the list again, and return their number."""
         added = 0
         with self._ledger.writing() as connection:
             for each, person in hashes:
@@ -152,34 +155,35 @@ class Erasures:
         return added
 
     def relist_receipts(self, *others: Path) -> int:
-        """Put back on the list what the receipts of the account's folder, and of `others`,
-        have and it has not; returns how many hashes that were. Raises `ErasuresUnknown`.
+        """Add hashes to the list that receipts have and the list lacks, and return their number.
+
+        Reads the receipts of the account's folder and of `others`. Raises `WarehouseError`.
         """
         with self._ledger.writing() as connection:
             return list_receipted(connection, self._ledger.path.parent, *others)
 
     def unlisted(self) -> int:
-        """Count the hashes of receipts that the list lacks. Raises `ErasuresUnknown`."""
+        """Count the hashes of receipts that the list lacks. Raises `WarehouseError`."""
         with self._ledger.reading() as connection:
             return len(unlisted(connection, self._ledger.path.parent))
 
     def missing_receipts(self) -> list[MissingReceipt]:
-        """Return the receipts that are missing by the list. Raises `ErasuresUnknown`."""
+        """Return the receipts that are missing by the list. Raises `WarehouseError`."""
         with self._ledger.reading() as connection:
             return missing_receipts(connection, self._ledger.path.parent)
 
     def relisted(self) -> tuple[tuple[datetime, int], ...]:
-        """Times when the list lacked hashes of receipts, and how many hashes."""
+        """Return when hashes of receipts were missing on the list, and how many."""
         with self._ledger.reading() as connection:
             rows = connection.execute("SELECT at, hashes FROM relisted ORDER BY at").fetchall()
             whole = reader_of(int)
             return tuple((datetime.fromisoformat(at), whole(hashes)) for at, hashes in rows)
 
     def release(self, tokens: Iterable[str]) -> int:
-        """Take the persons of these hashes off the list, with all of their hashes; returns
-        how many hashes those were. The release is noted next to the receipts as well, before
-        it counts here: a list that is made again from the receipts does not have these
-        persons.
+        """Remove the people with these hashes from the list, and return the number of their hashes.
+
+        The release is first recorded next to the receipts, so that a list that is restored from the
+        receipts does not contain these people.
         """
         folder = self._ledger.path.parent
         with self._ledger.writing() as connection:
@@ -201,9 +205,9 @@ class Erasures:
         return len(released)
 
     def compact(self) -> None:
-        """Write the file again without what was deleted, and empty the log next to it.
+        """Rewrite the file without deleted data, and empty its log.
 
-        Raises `WarehouseBusy` where another process keeps reading the log for too long.
+        Raises `WarehouseBusy` if another process reads the log for too long.
         """
         until = time.monotonic() + _CHECKPOINT_SECONDS
         with self._ledger.reading() as connection:
@@ -215,7 +219,8 @@ class Erasures:
                     return
                 if time.monotonic() >= until:
                     raise WarehouseBusy(
-                        f"another process is reading {self._ledger.path}",
+                        f"another process is reading {self._ledger.path}, so deleted data cannot "
+                        f"be removed from it",
                         action=(
                             "Stop that process, then run 'connector erase --apply' again to "
                             "continue."
@@ -232,7 +237,7 @@ class Erasures:
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """A backup as it was written; it may be gone by now."""
+    """Backup file as it was written. It may have been removed since."""
 
     made_at: datetime
     file: Path
@@ -241,9 +246,12 @@ class Backup:
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """A time when the folder was restored. `is_ledger_older` says that the ledger is
-    the backup's, which knows nothing of what was pushed, erased or spent since `made_at`;
-    `proven` is up to which server time each resource was proven in what was restored.
+    """Restore of the folder.
+
+    Attributes:
+        is_ledger_older: Whether the ledger is that of the backup, without the pushes, erasures and
+            requests since `made_at`.
+        proven: Server time up to which each resource was verified in the restored files.
     """
 
     restored_at: datetime
@@ -253,13 +261,13 @@ class Restore:
 
 
 class Backups:
-    """The notes on backups of one account's folder."""
+    """Backups and restores of one account's folder."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
 
     def note(self, backup: Backup) -> None:
-        """Note that a backup was made; one that is written over counts once."""
+        """Record a backup. A file that is overwritten has one entry."""
         with self._ledger.writing() as connection:
             connection.execute("DELETE FROM backups WHERE file = ?", (str(backup.file),))
             insert(connection, "backups", values_of(backup))
@@ -270,18 +278,18 @@ class Backups:
             connection.executemany("DELETE FROM backups WHERE file = ?", [(str(f),) for f in files])
 
     def last(self) -> Backup | None:
-        """The latest backup that was made; None where none was."""
+        """Return the latest backup; None if there is none."""
         query = "SELECT made_at, file, bytes FROM backups ORDER BY made_at DESC LIMIT 1"
         with self._ledger.reading() as connection:
             return next(iter(read_records(connection, Backup, query)), None)
 
     def note_restore(self, restore: Restore) -> None:
-        """Note that the folder was restored."""
+        """Record a restore."""
         with self._ledger.writing() as connection:
             insert(connection, "restores", values_of(restore))
 
     def last_restore(self, *, is_ledger_older: bool | None = None) -> Restore | None:
-        """The last restore, of all or of those that took the backup's ledger."""
+        """Return the last restore: of all, or of those with or without the backup's ledger."""
         query = (
             f"SELECT {columns_of(Restore)} FROM restores WHERE is_ledger_older = ?1 OR ?1 IS NULL"
             " ORDER BY restored_at DESC LIMIT 1"
@@ -294,4 +302,7 @@ class Backups:
 
 
 def _proven(text: str) -> dict[str, datetime | None]:
-    return {name: parse_moment(each) for name, each in json.loads(text).items()}
+    return {
+        name: None if each is None else datetime.fromisoformat(each)
+        for name, each in json.loads(text).items()
+    }

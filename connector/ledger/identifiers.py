@@ -1,7 +1,7 @@
 """Identifiers of people: ids, email addresses, telephone numbers and profile addresses.
 
-Each is compared in one form, so that letter case, blanks and the ways of writing a number make no
-difference.
+They are compared in one form, without differences of letter case, blanks and ways to write a
+number.
 """
 
 from __future__ import annotations
@@ -15,15 +15,13 @@ from pathlib import Path
 from typing import Literal
 
 from connector.atomic_files import replacing
-from connector.errors import ErasuresUnknown, naming_file_errors
+from connector.errors import WarehouseError, naming_file_errors
 from connector.settings.layers import RECEIPTS_FOLDER
 
 Kind = Literal["id", "email", "phone", "profile"]
 
 PHONE_DIGITS = 9
-"""Number of digits that are compared, from the end: a number is the same with and without the
-country's code.
-"""
+"""Number of digits that are compared, from the end: with or without the country code."""
 
 PHONE_DIGITS_MIN = 7
 """A number with fewer digits identifies no one."""
@@ -36,13 +34,13 @@ EMAIL = re.compile(
 PHONE = re.compile(r"(?<!\w)(?<!\w[-/_#])\+?\(?\d[\d ().\-/\u00a0]{5,}\d(?!\w)(?![-/_]\w)")
 
 _DIGITS_MAX = 15
-"""No telephone number has more digits: a longer one is a code or an account."""
+"""Maximum number of digits of a telephone number. A longer one is a code or an account."""
 
 _BEFORE = re.compile(r"0?\d{0,3}|(?:\+|00)\d{0,5}")
-"""Digits before those that are compared: a country, an area. Anything longer is a code."""
+"""Maximum number of digits before the compared ones: country and area."""
 
 _WORDS_MAX = 8
-"""Number of groups of digits, at most, in which people write a number."""
+"""Maximum number of groups of digits in a written number."""
 
 _SCHEME = re.compile(r"^(?:https?://)?(?:www\.)?")
 
@@ -70,7 +68,7 @@ def is_in_text(text: str, knows: Callable[[Kind, str], bool]) -> bool:
 
 
 def _numbers(run: str) -> Iterator[str]:
-    """Each part of a run of digits and signs that may be a telephone number."""
+    """Yield the parts of a run of digits and signs that may be a telephone number."""
     words = run.split()
     for first in range(len(words)):
         for end in range(first + 1, min(first + _WORDS_MAX, len(words)) + 1):
@@ -103,9 +101,9 @@ KEY_LOST = (
 
 
 def read_key(folder: Path) -> bytes | None:
-    """The key; None where no one was ever erased here.
+    """Return the key; None if no one was ever erased here.
 
-    Raises `ErasuresUnknown` for a file that holds no whole key, and other `WarehouseError`s.
+    Raises a `WarehouseError`, also for a file without a complete key.
     """
     path = folder / KEY_FILE
     with naming_file_errors(path):
@@ -114,10 +112,11 @@ def read_key(folder: Path) -> bytes | None:
         except FileNotFoundError:
             return None
     if not _KEY.fullmatch(text):
-        raise ErasuresUnknown(
+        raise WarehouseError(
             f"{path} is not a key of {2 * _KEY_BYTES} hexadecimal digits, so erased "
             "people would not be recognized",
             action=KEY_LOST,
+            code="erasures_unknown",
         )
     return bytes.fromhex(text.decode("ascii"))
 
@@ -128,7 +127,7 @@ def fingerprint_of(key: bytes) -> str:
 
 
 def make_key(folder: Path) -> bytes:
-    """The key, made durably if there is none. Raises a `WarehouseError`."""
+    """Return the key, and create it if there is none. Raises a `WarehouseError`."""
     key = read_key(folder)
     if key is not None:
         return key
@@ -141,6 +140,6 @@ def make_key(folder: Path) -> bytes:
 
 
 def identifier_hash(key: bytes, kind: Kind, value: str) -> str:
-    """HMAC with SHA-256 of a kind and an identifier; empty if it identifies no one."""
+    """Return the HMAC with SHA-256 of an identifier and its kind; empty if it identifies no one."""
     text = normalize(kind, value)
     return hmac.new(key, f"{kind}\0{text}".encode(), hashlib.sha256).hexdigest() if text else ""

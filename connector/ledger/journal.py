@@ -1,286 +1,218 @@
-"""Journal of pushes: one method, one transaction.
+"""Journal of pushes, to read: every batch, row and attempt, in the ledger's file.
 
-It lives in the ledger's file, where a commit is on the disk when it returns. Whoever writes to it
-has the lease of pushes, and every transaction makes sure of that first: a push that was held up
-and lost its lease can neither record nor intend anything any more.
+The outcome of a row is computed from what is stored, so that a report can be made again at any
+time. A file may have a million rows, so that long answers are read in portions, by row number: what
+is written between two portions moves no row from one to the other.
 """
 
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from datetime import UTC, datetime
-from itertools import islice
+from dataclasses import asdict, fields
+from datetime import datetime
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
-from connector.client.request import Request
-from connector.errors import LedgerDamaged, UnknownName
-from connector.errors_api import LeaseLost
-from connector.ledger import journal_reads as reads
-from connector.ledger.journal_reads import (
+from connector.errors import LedgerError, UnknownName
+from connector.ledger.journal_records import (
+    REFUSED,
     UNFINISHED,
-    UNFINISHED_ROWS,
-    WITHIN,
+    Attempt,
     AttemptRecord,
     BatchAction,
     BatchRecord,
     BeforeImage,
     Changes,
+    EarlierWrite,
     PendingCount,
     PendingRow,
+    PushHealth,
+    PushRun,
     RowKey,
     RowRecord,
-    sql_list,
+    RowStatus,
+    UnknownRows,
 )
-from connector.ledger.journal_records import Attempt, Transition
-from connector.ledger.journal_writes import VALUES_AT_ONCE, JournalChange
 from connector.ledger.ledger import Ledger
 from connector.ledger.ledger_schema import OPEN
-from connector.ledger.push_plan import PushPlan, PushPolicy
-from connector.ledger.push_states import IN_DOUBT, State
-from connector.ledger.sqlite_file import reader_of
+from connector.ledger.push_plan import Problem, PushPolicy, from_json
+from connector.ledger.push_states import (
+    FOR_A_PERSON,
+    IN_DOUBT,
+    Operation,
+    RowEvent,
+    RowOutcome,
+    State,
+    outcome_of,
+    outcome_of_follower,
+)
+from connector.ledger.sqlite_file import columns_of, read_records, reader_of
 
 PUSH_LEASE = "push"
 """Name of the lease for what writes to the API: one run of each account at a time."""
 
-_NOBODY: Mapping[BatchAction, str] = MappingProxyType({})
-_OF_BATCH = "batch = ?"
-_OF_ROW = "mine.batch = ? AND mine.number = ?"
+ROWS_AT_ONCE = 1_000
+"""Rows of a portion."""
 
-R = TypeVar("R")
+VALUES_AT_ONCE = 500
+"""Rows that are compared with earlier pushes together."""
+
+BATCHES_READ = 20
+"""Batches of each resource that `Journal.push_health` reads."""
+
+_NOBODY: Mapping[BatchAction, str] = MappingProxyType({})
+_VERDICTS: Mapping[str, RowEvent] = {
+    "invalid": "refused_here",
+    "duplicate": "repeated",
+    "unchanged": "up_to_date",
+}
+_DOUBTS: Mapping[RowEvent, bool] = {
+    "lost": True,
+    "refused_in_doubt": True,
+    "unapplied": False,
+    "begun": False,
+}
+
+T = TypeVar("T")
+
+
+def sql_list(values: Iterable[str]) -> str:
+    """Return values of our own as a list in SQL."""
+    return ", ".join(f"'{value}'" for value in sorted(values))
+
+
+_whole, _text = reader_of(int), reader_of(str)
+
+_MAY_EXIST = frozenset(("push_rows", "push_before"))
+_UNSENT = "(state = 'planned' AND is_begun = 0 AND is_in_doubt = 0)"
+_UNFINISHED_ROWS = f"(task IS NOT NULL AND state IN ({sql_list(UNFINISHED)}))"
+_FOLLOWED_ROWS = """
+    batch <> ? AND (batch, number) IN
+        (SELECT same_batch, same_number FROM push_rows WHERE batch = ? AND state = 'follows')
+"""
+_ONE_ROW = "mine.batch = ? AND mine.number = ?"
+_PORTION = "mine.batch = ? AND mine.number > ? AND mine.number <= ?"
+_CHANGED = "mine.change > ?"
+_CHANGED_ROWS = """
+    (mine.change > ? OR (mine.state = 'follows' AND EXISTS (
+        SELECT 1 FROM push_rows AS followed WHERE followed.batch = mine.same_batch
+        AND followed.number = mine.same_number AND followed.change > ?)))
+"""
+_BATCHES = "(SELECT *{}, rowid AS rowid FROM push_batches AS begun)".format(
+    "".join(
+        f", (SELECT person FROM push_people WHERE batch = begun.batch AND deed = '{action}')"
+        f" AS {action}_by"
+        for action in get_args(BatchAction)
+    )
+)
+_PROBLEM_COLUMNS = tuple(f'"{each.name}"' for each in fields(Problem))
+_PROBLEM_JSON = ", ".join(f"'{each.name}', \"{each.name}\"" for each in fields(Problem))
+_ROW_COLUMNS = ", ".join(
+    f"mine.{each.name}"
+    for each in fields(RowRecord)
+    if each.name not in ("outcome", "record_id", "problems")
+)
 
 
 class Journal:
-    """Journal in a ledger; to write, give the run that has the lease of pushes.
+    """Journal in a ledger, to read. `JournalWriter` also writes.
 
-    Every method raises a `WarehouseError` that names the file and says what to do; one that writes
-    raises `LeaseLost` where the run has not the lease any more, and then nothing is written.
+    Every method raises a `WarehouseError` that names the file and says what to do.
     """
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        run_id: str | None = None,
-        *,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        self._ledger, self._run_id, self._now = ledger, run_id, now
-
-    # -- Writing ----------------------------------------------------------------------------------
-
-    def create_batch(
-        self,
-        plan: PushPlan,
-        terms: PushPolicy,
-        landed_before: Iterable[str] = (),
-        people: Mapping[BatchAction, str] = _NOBODY,
-    ) -> str:
-        """Write a file down with all of its rows, and return the batch that it is.
-
-        A file that was pushed on these terms and not brought to an end goes on in its batch: rows
-        that were tried stay as they are, and those that were not are as the plan has them now.
-        """
-        assert self._run_id is not None, "whoever writes to the journal has a run"
-        with self._writing() as change:
-            batch = _unfinished(change.connection, plan, terms)
-            if batch is None:
-                batch = self._run_id
-                change.begin(batch, plan, terms, landed_before)
-            else:
-                change.remove_unsent(batch)
-            change.add_rows(batch, plan)
-            self._attach_run(change, batch, terms)
-            change.note_people(batch, people)
-            return batch
-
-    def resume(self, batch: str) -> BatchRecord:
-        """Go on with a batch. Raises `UnknownName`."""
-        with self._writing() as change:
-            found = _batch(change.connection, batch)
-            self._attach_run(change, batch, found.terms)
-            return found
-
-    def mark_interrupted_rows(self) -> int:
-        """Put rows in doubt that were under way when a push ended; returns how many."""
-        with self._writing() as change:
-            return change.mark_interrupted_rows()
-
-    def end(
-        self,
-        batch: str,
-        outcome: str,
-        *,
-        requests: int,
-        seconds: float,
-        error_code: str | None = None,
-        message: str | None = None,
-    ) -> None:
-        """Write down how a run has ended that worked at the batch, and what it took."""
-        with self._writing() as change:
-            change.connection.execute(
-                "UPDATE push_batches SET ended_at = ?, outcome = ?, error_code = ?, message = ?,"
-                " requests = requests + ?, seconds = seconds + ?, change = ? WHERE batch = ?",
-                (
-                    *(change.moment, outcome, error_code, message, requests, seconds),
-                    *(change.number, batch),
-                ),
-            )
-
-    def record_attempt(
-        self,
-        key: RowKey,
-        request: Request,
-        *,
-        before: Mapping[str, Any] | None,
-        sent_after: datetime,
-    ) -> Attempt:
-        """Write an attempt down, before a byte of it leaves."""
-        with self._writing() as change:
-            return change.record_attempt(key, request, before, sent_after)
-
-    def record_transition(self, key: RowKey, what: Transition) -> State:
-        """Write a transition down; returns the new state."""
-        with self._writing() as change:
-            return change.record_transition(key, what)
-
-    def mark_blocked(self, key: RowKey, what: Transition, same: RowKey) -> None:
-        """Note on a planned row that another one about the same thing is open."""
-        with self._writing() as change:
-            change.update_row(key, code=what.code, same_batch=same[0], same_number=same[1])
-            change.set_problems(key, what.problems)
-
-    def note_people(self, batch: str, people: Mapping[BatchAction, str]) -> None:
-        """Note who did what with a batch."""
-        with self._writing() as change:
-            change.note_people(batch, people)
-
-    def mark_undone(self, rows: Mapping[RowKey, str | None]) -> None:
-        """Note that what these rows did was put back: the same rows may then be pushed
-        again. With each goes the record's `updated_at` since, where it is known that no one
-        else changed it between the row and its undo.
-        """
-        with self._writing() as change:
-            for key, left_at in rows.items():
-                known = {} if left_at is None else {"updated_at": left_at}
-                change.update_row(key, undone_at=change.moment, **known)
-
-    def _attach_run(self, change: JournalChange, batch: str, terms: PushPolicy) -> None:
-        change.connection.execute(
-            "UPDATE push_batches SET run_id = ?, ended_at = NULL, outcome = NULL,"
-            " error_code = NULL, message = NULL, change = ? WHERE batch = ?",
-            (self._run_id, change.number, batch),
-        )
-        change.end_answered_rows(batch, terms)
-
-    @contextmanager
-    def _writing(self) -> Iterator[JournalChange]:
-        with self._ledger.writing() as connection:
-            held = connection.execute(
-                "SELECT 1 FROM leases WHERE name = ? AND run_id = ?", (PUSH_LEASE, self._run_id)
-            ).fetchone()
-            if held is None:
-                raise LeaseLost(
-                    f"this push (run {self._run_id}) was stopped, because another push "
-                    "may have started"
-                )
-            yield JournalChange(connection, self._now())
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
 
     # -- Reading ----------------------------------------------------------------------------------
 
-    def rows_to_push(self, batch: str) -> Iterator[PendingRow]:
-        """The rows at which a push of the batch works: those of earlier batches that it
-        follows, and its own that have not ended, as each stands when its turn comes to be
-        read.
-        """
-        with self._ledger.reading() as connection:
-            followed = reads.followed_rows(connection, batch)
-        yield from followed
-        yield from self._in_portions(batch, UNFINISHED_ROWS, reads.pending_rows)
-
-    def rows(self, batch: str) -> Iterator[RowRecord]:
-        """The rows of a batch with their outcomes and problems, by number."""
-        return self._in_portions(batch, "1", reads.row_records)
-
-    def _in_portions(
-        self,
-        batch: str,
-        where: str,
-        read: Callable[[sqlite3.Connection, str, tuple[Any, ...]], Iterable[R]],
-    ) -> Iterator[R]:
-        """Rows of a batch, read a portion at a time: others write between two."""
-        number: int | None = -1
-        while number is not None:
-            with self._ledger.reading() as connection:
-                last = reads.portion_end(connection, (batch, number), where)
-                within = (batch, number, last)
-                found = () if last is None else read(connection, f"{where} AND {WITHIN}", within)
-            yield from found
-            number = last
-
-    def count_pending(self, batch: str) -> PendingCount:
-        """Count the rows that a push of the batch works on, and the open ones."""
-        with self._ledger.reading() as connection:
-            return reads.pending(connection, batch)
-
-    def row(self, key: RowKey) -> PendingRow | None:
-        """One row with its task and state; None where nothing was undertaken for it."""
-        with self._ledger.reading() as connection:
-            return next(iter(reads.pending_rows(connection, _OF_ROW, key)), None)
-
-    def row_record(self, key: RowKey) -> RowRecord | None:
-        """One row with its outcome; None where there is no such row."""
-        with self._ledger.reading() as connection:
-            return next(iter(reads.row_records(connection, _OF_ROW, key)), None)
-
     def batch(self, batch: str) -> BatchRecord:
         """One batch. Raises `UnknownName`."""
-        with self._ledger.reading() as connection:
-            return _batch(connection, batch)
+        found = self._batches("batch = ?", (batch,))
+        if not found:
+            raise UnknownName("batch", batch, [each.batch for each in self.batches()])
+        return found[0]
 
     def batches(self) -> tuple[BatchRecord, ...]:
         """All batches, the latest first."""
+        return self._batches("1")
+
+    def rows_to_push(self, batch: str) -> Iterator[PendingRow]:
+        """Unfinished rows of the batch, and of earlier batches that its rows follow."""
+        yield from self._pending_rows(f"{_UNFINISHED_ROWS} AND {_FOLLOWED_ROWS}", (batch, batch))
+        for portion in self._portions("push_rows", _UNFINISHED_ROWS, batch=batch):
+            yield from self._pending_rows(f"{_UNFINISHED_ROWS} AND {_PORTION}", portion)
+
+    def rows(self, batch: str) -> Iterator[RowRecord]:
+        """The rows of a batch with their outcomes and problems, by number."""
+        for portion in self._portions("push_rows", "1", batch=batch):
+            yield from self._rows(_PORTION, portion)
+
+    def count_pending(self, batch: str) -> PendingCount:
+        """Count the rows that `rows_to_push` gives, and name the open ones."""
+        where = f"{_UNFINISHED_ROWS} AND (batch = ? OR {_FOLLOWED_ROWS})"
+        given = (batch, batch, batch)
         with self._ledger.reading() as connection:
-            return reads.batch_records(connection)
+            ((rows,),) = connection.execute(f"SELECT count(*) FROM push_rows WHERE {where}", given)
+            keys = connection.execute(
+                f"SELECT batch, number FROM push_rows WHERE {where} AND {OPEN}", given
+            ).fetchall()
+            return PendingCount(rows, frozenset(keys))
+
+    def row(self, key: RowKey) -> PendingRow | None:
+        """One row with its task and state; None if it has no task."""
+        return next(iter(self._pending_rows(_ONE_ROW, key)), None)
+
+    def row_record(self, key: RowKey) -> RowRecord | None:
+        """One row with its outcome; None if there is no such row."""
+        return next(iter(self._rows(_ONE_ROW, key)), None)
 
     def in_doubt(self) -> tuple[RowRecord, ...]:
-        """The rows of all batches whose fate is not known, those just sent left out."""
-        states = sql_list(IN_DOUBT - {"intent"})
-        with self._ledger.reading() as connection:
-            return reads.row_records(connection, f"mine.state IN ({states})")
+        """Unconfirmed rows of all batches, without those that are being sent."""
+        return self._rows(f"mine.state IN ({sql_list(IN_DOUBT - {'intent'})})")
 
     def attempts(self, batch: str) -> tuple[AttemptRecord, ...]:
         """The attempts of a batch's rows."""
-        with self._ledger.reading() as connection:
-            return reads.attempt_records(connection, _OF_BATCH, (batch,))
+        return self._attempts("batch = ?", (batch,))
 
     def before_images(self, batch: str) -> tuple[BeforeImage, ...]:
         """The records that a batch's rows changed, as they were before."""
-        with self._ledger.reading() as connection:
-            return reads.before_images(connection, _OF_BATCH, (batch,))
+        return self._before_images("batch = ?", (batch,))
 
     def changes_since(self, change: int) -> Generator[Changes]:
-        """Everything that changed since a number, 0 for all, as of one time and in
-        parts; all there is, where this journal never came as far. The ledger is held until
-        they are read.
+        """Everything that changed since a number, 0 for all, in parts, batches first.
+
+        All is of one moment: the ledger is locked until the parts are read. A number that this
+        journal has not reached is of another journal, and then everything is given.
         """
         with self._ledger.reading() as connection:
             connection.execute("BEGIN")
             try:
-                yield from reads.changes(connection, change)
+                ((last,),) = connection.execute("SELECT last FROM push_changes").fetchall()
+                since = change if change <= _whole(last) else 0
+                yield Changes(last, batches=self._batches("change > ?", (since,)))
+                for portion in self._portions("push_rows", _CHANGED_ROWS, (since, since)):
+                    where, given = f"{_CHANGED_ROWS} AND {_PORTION}", (since, since, *portion)
+                    yield Changes(last, rows=self._rows(where, given))
+                where = f"{_CHANGED} AND {_PORTION}"
+                for portion in self._portions("push_attempts", _CHANGED, (since,)):
+                    attempts = self._attempts(where, (since, *portion))
+                    yield Changes(last, attempts=attempts)
+                for portion in self._portions("push_before", _CHANGED, (since,)):
+                    images = self._before_images(where, (since, *portion))
+                    yield Changes(last, before_images=images)
             finally:
                 connection.execute("COMMIT")
 
-    def damage_error(self, told: str) -> LedgerDamaged:
-        """Error for rows that do not fit each other: no one wrote them so."""
-        return LedgerDamaged(f"{self._ledger.path} is damaged: {told}")
+    def damage_error(self, reason: str) -> LedgerError:
+        """Return the error for rows that contradict each other."""
+        return LedgerError(f"{self._ledger.path} is damaged: {reason}")
 
-    # -- Questions of a push ----------------------------------------------------------------------
+    # -- Comparing with other rows ----------------------------------------------------------------
 
     def has_rows_of(self, resource: str, digest: str | None = None) -> bool:
-        """Whether any row of the resource, or of that file, was ever undertaken."""
+        """Whether any row of the resource, or of that file, was ever planned."""
         with self._ledger.reading() as connection:
             found = connection.execute(
                 "SELECT 1 FROM push_batches WHERE resource = ?1 AND digest = coalesce(?2, digest)"
@@ -290,7 +222,7 @@ class Journal:
         return found is not None
 
     def note_preview(self, digest: str, resource: str, at: datetime) -> None:
-        """Record that a person sees what the file would change at this time."""
+        """Record that a person saw at this time what the file would change."""
         with self._ledger.writing() as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO previews VALUES (?, ?, ?)",
@@ -303,14 +235,14 @@ class Journal:
             found = connection.execute(
                 "SELECT at FROM previews WHERE digest = ? AND resource = ?", (digest, resource)
             ).fetchone()
-            return None if found is None else reads.parse_moment(found[0])
+            return None if found is None else datetime.fromisoformat(found[0])
 
     def earlier_pushes(self, fingerprints: Iterable[str]) -> dict[str, RowRecord]:
         """Rows that have applied these writes, or have them open, by fingerprint."""
         found: dict[str, RowRecord] = {}
-        with self._ledger.reading() as connection:
-            for print_, row in reads.earlier_writes(connection, fingerprints).items():
-                (found[print_],) = reads.row_records(connection, _OF_ROW, row.key)
+        with self._ledger.reading():
+            for print_, row in self.earlier_writes(fingerprints).items():
+                (found[print_],) = self._rows(_ONE_ROW, row.key)
         return found
 
     def undone_updates(self, record_id: str) -> tuple[tuple[str, str], ...]:
@@ -323,8 +255,7 @@ class Journal:
                 " AND step = 'first'",
                 (record_id,),
             ).fetchall()
-            text = reader_of(str)
-            return tuple((text(before), text(after)) for before, after in rows if before)
+            return tuple((_text(before), _text(after)) for before, after in rows if before)
 
     def open_subjects(self) -> dict[str, RowKey]:
         """Return the subjects with an open or unconfirmed write."""
@@ -332,8 +263,9 @@ class Journal:
             rows = connection.execute(
                 f"SELECT subject, batch, number FROM push_rows WHERE subject IS NOT NULL AND {OPEN}"
             ).fetchall()
-            text, whole = reader_of(str), reader_of(int)
-            return {text(what): (text(batch), whole(number)) for what, batch, number in rows}
+            return {
+                _text(subject): (_text(batch), _whole(number)) for subject, batch, number in rows
+            }
 
     def claimed_records(self, key: RowKey, ids: tuple[str, ...]) -> frozenset[str]:
         """Records that were landed before the row's batch, or that another row made."""
@@ -341,50 +273,254 @@ class Journal:
             ((landed,),) = connection.execute(
                 "SELECT landed_before FROM push_batches WHERE batch = ?", key[:1]
             ).fetchall()
-            return reads.claimed_ids(connection, ids, key) | (
-                frozenset(json.loads(landed)) & set(ids)
+            made = connection.execute(
+                "SELECT record_id FROM push_rows"
+                " WHERE record_id IN (SELECT value FROM json_each(?))"
+                " AND operation = 'create' AND NOT (batch = ? AND number = ?)"
+                " AND (is_begun = 1 OR state IN ('applied', 'not_applied'))",
+                (json.dumps(list(ids)), *key),
             )
+            return frozenset(id for (id,) in made) | (frozenset(json.loads(landed)) & set(ids))
 
     def open_creates(self, key: RowKey) -> tuple[Mapping[str, Any], ...]:
         """Return the bodies of other open creates of the row's resource and parent."""
         with self._ledger.reading() as connection:
-            return reads.open_creates(connection, key)
+            rows = connection.execute(
+                "SELECT batch, number, task FROM push_rows WHERE operation = 'create'"
+                f" AND (batch = ? AND number = ? OR {OPEN})",
+                key,
+            ).fetchall()
+            tasks = {(batch, number): from_json(task) for batch, number, task in rows}
+            mine = tasks.pop(key)
+            return tuple(
+                task.fields
+                for task in tasks.values()
+                if (task.resource, task.parent) == (mine.resource, mine.parent)
+            )
 
+    def earlier_writes(
+        self, fingerprints: Iterable[str], *, outside: str | None = None
+    ) -> dict[str, EarlierWrite]:
+        """The rows that applied these writes last, or have them open, by fingerprint.
 
-def _batch(connection: sqlite3.Connection, batch: str) -> BatchRecord:
-    found = reads.batch_records(connection, _OF_BATCH, (batch,))
-    if not found:
-        known = [each.batch for each in reads.batch_records(connection)]
-        raise UnknownName("batch", batch, known)
-    return found[0]
-
-
-def _unfinished(connection: sqlite3.Connection, plan: PushPlan, terms: PushPolicy) -> str | None:
-    """The batch of this very file on these terms that was not brought to an end: rows
-    are left, or the run that worked at it was cut off before it could say so.
-    """
-    rows = connection.execute(
-        "SELECT batch FROM push_batches AS begun WHERE digest = ? AND resource = ? AND mode = ?"
-        " AND terms = ? AND (ended_at IS NULL OR EXISTS (SELECT 1 FROM push_rows"
-        f" WHERE batch = begun.batch AND state IN ({sql_list(UNFINISHED)})))"
-        " ORDER BY begun_at DESC, rowid DESC",
-        (plan.digest, plan.resource, plan.mode, reads.policy_text(terms)),
-    ).fetchall()
-    return next((batch for (batch,) in rows if _has_rows_of(connection, batch, plan)), None)
-
-
-def _has_rows_of(connection: sqlite3.Connection, batch: str, plan: PushPlan) -> bool:
-    """Whether the batch has just the rows that the plan has, by their numbers."""
-    ((rows,),) = connection.execute("SELECT count(*) FROM push_rows WHERE batch = ?", (batch,))
-    if rows != plan.rows:
-        return False
-    numbers = iter(plan.numbers)
-    while some := list(islice(numbers, VALUES_AT_ONCE)):
-        ((found,),) = connection.execute(
-            "SELECT count(*) FROM push_rows WHERE batch = ?"
-            " AND number IN (SELECT value FROM json_each(?))",
-            (batch, json.dumps(some)),
+        Rows of the batch `outside` are left out, and so are undone rows. An update that did not
+        turn out as sent, or whose record another row has changed since, is worth sending again.
+        """
+        found: dict[str, EarlierWrite] = {}
+        rows = self._select(
+            EarlierWrite,
+            "SELECT fingerprint, json_array(batch, number) AS key, operation, state, record_id,"
+            f" {OPEN} AS is_open, change FROM push_rows"
+            " WHERE fingerprint IN (SELECT value FROM json_each(?))"
+            f" AND undone_at IS NULL AND batch IS NOT ?"
+            f" AND (state IN ('applied', 'not_applied') OR {OPEN})"
+            " ORDER BY state IN ('applied', 'not_applied'), change DESC",
+            (json.dumps(list(fingerprints)), outside),
+            {"key": _parse_key},
         )
-        if found != len(some):
-            return False
-    return True
+        for row in rows:
+            is_update = row.operation == "update" and not row.is_open
+            if is_update and (row.state != "applied" or self._is_outdated(row)):
+                continue
+            found.setdefault(row.fingerprint, row)
+        return found
+
+    def _is_outdated(self, row: EarlierWrite) -> bool:
+        """Whether another row has changed the record after that."""
+        with self._ledger.reading() as connection:
+            later = connection.execute(
+                "SELECT 1 FROM push_rows WHERE record_id = ? AND change > ?"
+                " AND operation = 'update' AND state IN ('applied', 'not_applied') LIMIT 1",
+                (row.record_id, row.change),
+            ).fetchone()
+            return later is not None
+
+    # -- Health -----------------------------------------------------------------------------------
+
+    def push_health(self) -> PushHealth:
+        """The last pushes and the unconfirmed rows, without contents and names of files."""
+        with self._ledger.reading():
+            runs = self._select(
+                PushRun,
+                "SELECT batch, resource, begun_at, ended_at, outcome, error_code, message,"
+                " (SELECT count(*) FROM push_rows WHERE push_rows.batch = latest.batch"
+                f" AND undone_at IS NULL AND state IN ({sql_list(REFUSED)})) AS refused"
+                " FROM (SELECT *, coalesce(ended_at, begun_at) AS last_at, row_number() OVER"
+                " (PARTITION BY resource ORDER BY coalesce(ended_at, begun_at) DESC, rowid DESC)"
+                " AS place FROM push_batches) AS latest"
+                " WHERE place <= ? ORDER BY last_at DESC, batch DESC",
+                (BATCHES_READ,),
+            )
+            held, open = map(self._unknown_rows, (FOR_A_PERSON, IN_DOUBT - FOR_A_PERSON))
+            return PushHealth(runs, held, open)
+
+    def _unknown_rows(self, states: frozenset[State]) -> UnknownRows | None:
+        with self._ledger.reading() as connection:
+            ((rows, since),) = connection.execute(
+                f"SELECT count(*), min(moved_at) FROM push_rows WHERE state IN ({sql_list(states)})"
+            ).fetchall()
+            return UnknownRows(int(rows), datetime.fromisoformat(since)) if rows else None
+
+    # -- Queries ----------------------------------------------------------------------------------
+    # Each reads those rows of its table, called `mine`, that a condition selects.
+
+    def _select(
+        self,
+        kind: type[T],
+        query: str,
+        parameters: Iterable[Any] = (),
+        readers: Mapping[str, Callable[[Any], Any]] | None = None,
+    ) -> tuple[T, ...]:
+        with self._ledger.reading() as connection:
+            return tuple(read_records(connection, kind, query, parameters, readers))
+
+    def _batches(self, where: str, parameters: Iterable[Any] = ()) -> tuple[BatchRecord, ...]:
+        query = (
+            f"SELECT {columns_of(BatchRecord)} FROM {_BATCHES} WHERE {where}"
+            " ORDER BY begun_at DESC, batch DESC"
+        )
+        return self._select(BatchRecord, query, parameters, {"terms": _parse_policy})
+
+    def _rows(self, where: str, parameters: Iterable[Any] = ()) -> tuple[RowRecord, ...]:
+        """The rows with their problems. A row that follows has those of the other one."""
+        return self._select(
+            RowRecord,
+            f"SELECT {_ROW_COLUMNS}, CASE mine.state WHEN 'follows' THEN other.record_id"
+            " ELSE mine.record_id END AS record_id, CASE mine.state WHEN 'follows'"
+            " THEN json_array(1, other.state, other.operation, other.is_begun, other.is_in_doubt)"
+            " ELSE json_array(0, mine.state, mine.operation, mine.is_begun, mine.is_in_doubt)"
+            " END AS outcome, (SELECT json_group_array(json_object("
+            f"{_PROBLEM_JSON}))"
+            " FROM (SELECT * FROM push_problems AS told WHERE told.batch = CASE mine.state"
+            " WHEN 'follows' THEN mine.same_batch ELSE mine.batch END AND told.number ="
+            " CASE mine.state WHEN 'follows' THEN mine.same_number ELSE mine.number END"
+            " ORDER BY told.place)) AS problems"
+            " FROM push_rows AS mine LEFT JOIN push_rows AS other"
+            " ON mine.state = 'follows' AND other.batch = mine.same_batch"
+            " AND other.number = mine.same_number"
+            f" WHERE {where} ORDER BY mine.batch, mine.number",
+            parameters,
+            {"outcome": _parse_outcome, "problems": _parse_problems},
+        )
+
+    def _attempts(self, where: str, parameters: Iterable[Any]) -> tuple[AttemptRecord, ...]:
+        query = (
+            f"SELECT {columns_of(AttemptRecord)} FROM push_attempts AS mine WHERE {where}"
+            " ORDER BY batch, number, attempt"
+        )
+        return self._select(AttemptRecord, query, parameters, {"body": _parse_body})
+
+    def _before_images(self, where: str, parameters: Iterable[Any]) -> tuple[BeforeImage, ...]:
+        query = (
+            f"SELECT {columns_of(BeforeImage)} FROM push_before AS mine WHERE {where}"
+            " ORDER BY batch, number, step"
+        )
+        return self._select(BeforeImage, query, parameters)
+
+    def _pending_rows(self, where: str, parameters: Iterable[Any]) -> tuple[PendingRow, ...]:
+        """Rows with a task, with the attempts and the record before of their present step."""
+        step = "step = CASE mine.is_begun WHEN 0 THEN 'first' ELSE 'afterwards' END"
+        of_row = f"batch = mine.batch AND number = mine.number AND {step}"
+        return self._select(
+            PendingRow,
+            "SELECT json_array(batch, number) AS key, task, subject, code, json_object("
+            "'state', state, 'is_begun', is_begun, 'is_in_doubt', is_in_doubt,"
+            " 'is_altered', is_altered, 'record_id', record_id,"
+            f" 'before', json((SELECT record FROM push_before WHERE {of_row})),"
+            " 'attempts', json((SELECT json_group_array(json_array("
+            "attempt, step, intended_at, sent_after, fate, reason, answer)) FROM"
+            f" (SELECT * FROM push_attempts WHERE {of_row} ORDER BY attempt)))) AS status"
+            f" FROM push_rows AS mine WHERE task IS NOT NULL AND {where} ORDER BY batch, number",
+            parameters,
+            {"key": _parse_key, "task": from_json, "status": _parse_status},
+        )
+
+    def _portions(
+        self, table: str, where: str, parameters: tuple[Any, ...] = (), *, batch: str | None = None
+    ) -> Iterator[tuple[str, int, int]]:
+        """Portions of a table, or of one batch in it.
+
+        Yields:
+            Batch, number after which the portion begins, and its last number.
+        """
+        with self._ledger.reading() as connection:
+            batches = (
+                [(batch,)]
+                if batch is not None
+                else connection.execute(
+                    f"SELECT DISTINCT batch FROM {table} AS mine WHERE {where} ORDER BY batch",
+                    parameters,
+                ).fetchall()
+            )
+        for (name,) in batches:
+            number = -1
+            while (last := self._portion_end(table, (name, number), where, parameters)) is not None:
+                yield name, number, last
+                number = last
+
+    def _portion_end(
+        self, table: str, after: RowKey, where: str, parameters: tuple[Any, ...]
+    ) -> int | None:
+        """The last number of the portion after a number; None at the end."""
+        with self._ledger.reading() as connection:
+            ((last,),) = connection.execute(
+                f"SELECT max(number) FROM (SELECT DISTINCT number FROM {table} AS mine"
+                f" WHERE batch = ? AND number > ? AND {where} ORDER BY number LIMIT ?)",
+                (*after, *parameters, ROWS_AT_ONCE),
+            ).fetchall()
+            # A number that is not whole would be the last of the next portion again, for ever.
+            return None if last is None else _whole(last)
+
+
+def policy_text(terms: PushPolicy) -> str:
+    """Return the policy as it is stored."""
+    return json.dumps(asdict(terms), sort_keys=True)
+
+
+def _parse_policy(text: str) -> PushPolicy:
+    return PushPolicy(**json.loads(text))
+
+
+def _parse_outcome(text: str) -> RowOutcome:
+    is_follower, state, operation, is_begun, is_in_doubt = json.loads(text)
+    is_known = state in get_args(State) and state != "follows"
+    if not is_known or (state == "applied" and operation not in get_args(Operation)):
+        raise ValueError("a row is in no such state")
+    outcome = outcome_of(state, operation, is_begun=is_begun, is_in_doubt=is_in_doubt)
+    return outcome_of_follower(outcome) if is_follower else outcome
+
+
+def _parse_problems(text: str) -> tuple[Problem, ...]:
+    return tuple(Problem(**each) for each in json.loads(text))
+
+
+def _parse_body(body: bytes) -> str:
+    json.loads(body)
+    return body.decode("utf-8")
+
+
+def _parse_key(text: str) -> RowKey:
+    batch, number = json.loads(text)
+    return _text(batch), _whole(number)
+
+
+def _parse_status(text: str) -> RowStatus:
+    found = json.loads(text)
+    flags: dict[str, Any] = {
+        name: bool(found.pop(name)) for name in ("is_begun", "is_in_doubt", "is_altered")
+    }
+    read = datetime.fromisoformat
+    attempts = tuple(
+        Attempt(_whole(number), step, read(intended_at), read(sent_after), *ended)
+        for number, step, intended_at, sent_after, *ended in found.pop("attempts")
+    )
+    return RowStatus(**found, **flags, attempts=attempts)
+
+
+def has_open_rows(folder: Path) -> bool:
+    """Return True if the folder's ledger has rows that a run can still settle.
+
+    Raises a `WarehouseError`.
+    """
+    with Ledger(folder) as ledger:
+        return ledger.exists and Journal(ledger).push_health().open is not None

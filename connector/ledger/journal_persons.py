@@ -1,10 +1,11 @@
-"""Persons in the journal of pushes: where they are, and what remains without.
+"""People in the journal of pushes: find them, and remove them.
 
-They use an open connection; the caller begins and ends the transaction. A row stays, with its
-outcome, its record's id and its request counts; the sent body and the former record lose the values
-that describe the person. A mark stays in the place of each value: without it, a removed value could
-not be distinguished from an empty one, and an undo would empty the field. Texts of other people's
-rows stay, and are listed; messages and file names that name the person are replaced as a whole.
+The functions use an open connection; the caller begins and ends the transaction. A row stays, with
+its outcome, its record's id and its number of requests. The body that was sent and the former
+record lose the values that describe the person. A mark replaces each value: else a removed value
+could not be distinguished from an empty one, and an undo would empty the field. Texts in other
+people's rows stay, and are listed. Messages and file names with the name of the person are replaced
+as a whole.
 """
 
 from __future__ import annotations
@@ -20,9 +21,8 @@ from connector.catalog import CATALOG
 from connector.catalog.field import DataSubject
 from connector.catalog.resource import Declaration
 from connector.catalog.value import MARK
-from connector.ledger.journal_reads import RowKey
-from connector.ledger.journal_records import Transition
-from connector.ledger.journal_writes import JournalChange
+from connector.ledger.journal_records import RowKey, Transition
+from connector.ledger.journal_writer import JournalWriter
 from connector.ledger.ledger_schema import OPEN
 from connector.ledger.person import Mention, Person, find_mentions, owned_groups, with_marks
 from connector.ledger.push_plan import Problem
@@ -34,22 +34,25 @@ _TEXTS: Mapping[str, tuple[str, ...]] = {
     "push_attempts": ("reason", "answer"),
     "push_problems": ("message", "received", "found", "allowed", "fix"),
 }
-"""By table, text columns in which a person may be named."""
+"""Text columns that may name a person, by table."""
 
 ERASED = Problem(
     "person_erased",
     "The row is about a person who was erased.",
     fix="Remove the row. To import the person again, run 'connector erase --release' first.",
 )
-"""Problem of a row that was planned when a person in it was erased."""
+"""Problem of a planned row whose person was erased."""
 
 
 @dataclass(slots=True)
 class JournalMatches:
-    """Rows of the journal that hold a person.
+    """Rows of the journal with data of a person.
 
-    `counts` are rows by table, `files` the file of each of the `batches`, `in_doubt` the rows that
-    may have been applied or not, and `mentions` the texts of other rows that name the person.
+    Attributes:
+        counts: Number of rows by table.
+        files: File of each of the `batches`.
+        in_doubt: Rows that may have been applied.
+        mentions: Texts in other rows that name the person.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -60,12 +63,12 @@ class JournalMatches:
 
 
 Part = tuple[str, str | int]
-"""Where a record or body of a row is kept: its table, and which of the row's it is there."""
+"""Place of a record or body of a row: its table, and its key there."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One row with every record and body that is kept of it."""
+    """One row with all of its records and bodies."""
 
     key: RowKey
     declaration: Declaration
@@ -77,7 +80,7 @@ class _Row:
     parts: Mapping[Part, Any]
 
     def mappings(self) -> Iterator[Mapping[str, Any]]:
-        """Every record and body that is kept of the row."""
+        """Yield every record and body of the row."""
         if self.task is not None:
             joined: dict[str, Any] = {}
             for name in reversed(_TASK_MAPPINGS):
@@ -89,7 +92,7 @@ class _Row:
                 yield values
 
     def groups(self, person: Person) -> tuple[DataSubject, ...]:
-        """The groups of fields that tell of the person in any of it."""
+        """Return the groups of fields that describe the person."""
         found: dict[DataSubject, None] = {}
         for values in self.mappings():
             asked = {"id": self.record_id, **values}
@@ -97,7 +100,7 @@ class _Row:
         return tuple(found)
 
     def reduced(self, groups: tuple[DataSubject, ...], person: Person) -> dict[Part, Any]:
-        """The parts that an erasure changes, as they are afterwards."""
+        """Return the parts that an erasure changes, as they are after it."""
         left = {
             part: with_marks(self.declaration, values, person, groups)
             for part, values in self.parts.items()
@@ -107,22 +110,23 @@ class _Row:
 
 
 def reduce_journal(
-    connection: sqlite3.Connection, person: Person, change: JournalChange | None
+    connection: sqlite3.Connection, person: Person, journal: JournalWriter | None
 ) -> JournalMatches:
-    """Find the person in the journal; with a `change`, remove the person."""
+    """Find the person in the journal, and with a `journal` to write to also remove the person."""
     found = JournalMatches()
     for row in _rows(connection):
-        _reduce_row(row, person, change, found)
+        _reduce_row(row, person, journal, found)
     names = dict(connection.execute("SELECT batch, file FROM push_batches").fetchall())
     for table in _TEXTS:
-        _remove_texts(connection, table, person, change, found)
+        _remove_texts(connection, table, person, journal, found)
     found.files = {batch: names[batch] for batch in found.batches}
     return found
 
 
 def journal_contents(connection: sqlite3.Connection) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every record and body that the journal holds, with its resource and the record's
-    id; without values that were removed, and without nulls, which tell nothing of anybody.
+    """Yield every record and body of the journal, with its resource and the record's id.
+
+    Removed values and nulls are left out.
     """
     for row in _rows(connection):
         for values in row.mappings():
@@ -152,7 +156,7 @@ def _rows(connection: sqlite3.Connection) -> Iterator[_Row]:
 
 
 def _reduce_row(
-    row: _Row, person: Person, change: JournalChange | None, found: JournalMatches
+    row: _Row, person: Person, journal: JournalWriter | None, found: JournalMatches
 ) -> None:
     groups = row.groups(person)
     left = row.reduced(groups, person)
@@ -170,25 +174,32 @@ def _reduce_row(
         found.batches.add(row.key[0])
         if row.is_open:
             found.in_doubt.append(row.key)
-    if change is None:
-        return
-    if row.is_planned and not row.is_open and (groups or left):
-        # Never sent, and never to be.
-        change.record_transition(row.key, Transition("refused_here", ERASED.code, (ERASED,)))
-    elif groups:
-        is_own = any(group.ids == ("id",) for group in groups)
-        gone = [name for group in groups for name in group.fields]
-        change.connection.execute(
-            "UPDATE push_problems SET received = NULL, found = NULL, change = ?"
-            " WHERE batch = ? AND number = ? AND (?"
-            " OR field IN (SELECT value FROM json_each(?)))",
-            (change.number, *row.key, is_own, json.dumps(gone)),
-        )
-    if left:
-        _write(row, left, change, is_about=bool(groups))
+    if journal is not None and (groups or left):
+        _remove_person(row, groups, left, journal)
 
 
-def _write(row: _Row, left: Mapping[Part, Any], change: JournalChange, *, is_about: bool) -> None:
+def _remove_person(
+    row: _Row, groups: tuple[DataSubject, ...], left: Mapping[Part, Any], journal: JournalWriter
+) -> None:
+    with journal.writing() as change:
+        if row.is_planned and not row.is_open:
+            # Never sent, and never to be.
+            ended = Transition("refused_here", ERASED.code, (ERASED,))
+            journal.record_transition(row.key, ended)
+        elif groups:
+            is_own = any(group.ids == ("id",) for group in groups)
+            gone = [name for group in groups for name in group.fields]
+            change.connection.execute(
+                "UPDATE push_problems SET received = NULL, found = NULL, change = ?"
+                " WHERE batch = ? AND number = ? AND (?"
+                " OR field IN (SELECT value FROM json_each(?)))",
+                (change.number, *row.key, is_own, json.dumps(gone)),
+            )
+        if left:
+            _write(row, left, journal, is_about=bool(groups))
+
+
+def _write(row: _Row, left: Mapping[Part, Any], journal: JournalWriter, *, is_about: bool) -> None:
     values: dict[str, Any] = {}
     if row.task is not None:
         mappings = {which: each for (table, which), each in left.items() if table == "push_rows"}
@@ -200,22 +211,23 @@ def _write(row: _Row, left: Mapping[Part, Any], change: JournalChange, *, is_abo
         values["fingerprint"] = None
     if is_about and (row.record_id is None or row.operation == "create"):
         values["subject"] = None
-    change.update_row(row.key, **values)
-    for (table, which), each in left.items():
-        if table in _KEPT_AS:
-            name, column, kind = _KEPT_AS[table]
-            change.connection.execute(
-                f"UPDATE {table} SET {column} = CAST(? AS {kind}), change = ?"
-                f" WHERE batch = ? AND number = ? AND {name} = ?",
-                (json.dumps(each), change.number, *row.key, which),
-            )
+    with journal.writing() as change:
+        journal.update_row(row.key, **values)
+        for (table, which), each in left.items():
+            if table in _KEPT_AS:
+                name, column, kind = _KEPT_AS[table]
+                change.connection.execute(
+                    f"UPDATE {table} SET {column} = CAST(? AS {kind}), change = ?"
+                    f" WHERE batch = ? AND number = ? AND {name} = ?",
+                    (json.dumps(each), change.number, *row.key, which),
+                )
 
 
 def _remove_texts(
     connection: sqlite3.Connection,
     table: str,
     person: Person,
-    change: JournalChange | None,
+    journal: JournalWriter | None,
     found: JournalMatches,
 ) -> None:
     """Remove the texts of a table that name the person."""
@@ -227,8 +239,10 @@ def _remove_texts(
             continue
         found.counts[table] += 1
         found.batches.add(batch)
-        if change is not None:
-            sets = ", ".join(f"{name} = ?" for name in columns)
+        if journal is None:
+            continue
+        sets = ", ".join(f"{name} = ?" for name in columns)
+        with journal.writing() as change:
             connection.execute(
                 f"UPDATE {table} SET {sets}, change = ? WHERE rowid = ?",
                 (*left, change.number, rowid),

@@ -1,7 +1,7 @@
-"""Leases: one run of a name at a time, among all processes that share the folder.
+"""Leases: only one run of each kind at a time, among all processes that share the folder.
 
-A lease runs out unless it is renewed. It is taken over at once where its owner is dead for
-certain, and otherwise when it has run out.
+A lease expires unless it is renewed. Another run takes it immediately if its owner is certainly
+dead, and otherwise when it has expired.
 """
 
 from __future__ import annotations
@@ -24,17 +24,20 @@ from connector.ledger.sqlite_file import columns_of, read_records
 
 _PROC = Path("/proc")
 _BORN_FIELD = 19
-"""Of the fields of `/proc/N/stat` after the command's name: when the process began."""
+"""Index of the start time in `/proc/N/stat`, after the command's name."""
 
 _ENDED = frozenset(("Z", "X"))
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseOwner:
-    """A run and the process that it runs in.
+    """Run and its process.
 
-    `born` is when the process began, `boot` names the start of its machine's system and `space`
-    the container's own numbering of processes; each is None where the system does not tell.
+    Attributes:
+        born: Start of the process.
+        boot: Identifies the start of the machine.
+        space: Identifies the container's numbers of processes. Each is None if the system does not
+            tell.
     """
 
     run_id: str
@@ -47,7 +50,7 @@ class LeaseOwner:
 
     @classmethod
     def of_this_process(cls, run_id: str, command: str) -> LeaseOwner:
-        """The owner that a run of this very process is."""
+        """Return the owner for a run of this process."""
         pid = os.getpid()
         return cls(
             run_id,
@@ -61,7 +64,7 @@ class LeaseOwner:
 
     @property
     def is_dead(self) -> bool:
-        """Whether the process is certainly gone; false where no one can tell."""
+        """Whether the process has certainly ended. False if that is unknown."""
         if os.name != "posix" or self.host != socket.gethostname():
             return False
         if self.boot != _boot_id():
@@ -106,14 +109,12 @@ def _process_namespace() -> str | None:
 
 
 LEASE_SECONDS = 120.0
-"""How long a lease lasts that no one renews: what counts where an owner's death cannot be seen."""
+"""Duration of a lease that is not renewed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A run's turn, `since` a time and until `expires_at` unless it is renewed;
-    `requests` are those that it has spent, as last written down.
-    """
+    """Lease of a run; `requests` is the number of requests that it has spent, as last recorded."""
 
     name: str
     owner: LeaseOwner
@@ -122,12 +123,12 @@ class Lease:
     requests: int
 
     def is_over(self, now: datetime) -> bool:
-        """Whether another run may take it."""
+        """Whether another run may take the lease."""
         return now >= self.expires_at or self.owner.is_dead
 
 
 def held_leases(connection: sqlite3.Connection) -> tuple[Lease, ...]:
-    """Every lease that was not given back, those that are over as well."""
+    """Return every lease that was not released, including expired ones."""
 
     def owner(name: str) -> LeaseOwner:
         query = f"SELECT {columns_of(LeaseOwner)} FROM leases WHERE name = ?"
@@ -139,5 +140,5 @@ def held_leases(connection: sqlite3.Connection) -> tuple[Lease, ...]:
 
 
 def describe_owner(owner: LeaseOwner) -> str:
-    """The owner in words: process, command, machine and run."""
+    """Describe the owner in words: process, command, machine and run."""
     return f"process {owner.pid} ({owner.command}) on {owner.host}, run {owner.run_id}"

@@ -1,7 +1,6 @@
-"""Ledger of one account: requests counted before they leave, and leases.
+"""Ledger of one account: counts of requests, and leases. One method is one transaction.
 
-One method is one transaction. Nothing is decided here: what a cycle is, and what is left of it, is
-`ledger/quota.py`.
+The rules of the monthly quota are in `ledger/quota.py`.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ LEDGER_FILE = "ledger.sqlite"
 
 
 def allowance_of(settings: Settings) -> Allowance:
-    """Return the settings about the month's requests."""
+    """Return the settings of the monthly quota."""
     return Allowance(
         settings.monthly_requests.value, settings.monthly_reserve, settings.billing_day.value
     )
@@ -78,7 +77,7 @@ def allowance_of(settings: Settings) -> Allowance:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Requests written down before they leave; `day` is the server's, in UTC."""
+    """Requests that are counted before they are sent; `day` is the server's, in UTC."""
 
     id: int
     day: date
@@ -96,7 +95,7 @@ class QuotaExhaustion:
 
 @dataclass(frozen=True, slots=True)
 class ServerState:
-    """The server's clock compared with ours, and the limit per minute."""
+    """Difference between the server's clock and ours, and the rate limit per minute."""
 
     offset_seconds: float = 0.0
     limit_per_minute: int | None = None
@@ -104,7 +103,7 @@ class ServerState:
 
 @dataclass(frozen=True, slots=True)
 class RequestSpender:
-    """Spender of requests, and its allowance; `asks_anyway` though the month is spent."""
+    """Run that spends requests. `asks_anyway`: even if the month is reported as used up."""
 
     run_id: str
     command: str
@@ -115,8 +114,13 @@ class RequestSpender:
 
 @dataclass(frozen=True, slots=True)
 class RunSettlement:
-    """The use of a run's block of requests, by
-    kind; what the server told; what it said of the month, if it said something.
+    """Use of a block of requests by a run.
+
+    Attributes:
+        used: Number of requests by kind.
+        server: What the server's answers said of its clock and limit.
+        exhaustion: What the API said of a used-up month.
+        is_month_open: Whether the API answered a request, so that the month is not used up.
     """
 
     block: Block | None = None
@@ -128,9 +132,13 @@ class RunSettlement:
 
 @dataclass(frozen=True, slots=True)
 class LedgerStatus:
-    """Requests of an account: its month, the requests of a usual day and what
-    that makes of the month (None: not known yet), what the API said if it still holds, and
-    whose turn it is.
+    """Requests of an account.
+
+    Attributes:
+        usual_day: Requests of a usual day; None if unknown.
+        forecast: Expected requests of the month; None if unknown.
+        exhaustion: What the API said of a used-up month, if it still applies.
+        leases: Leases of running and interrupted runs.
     """
 
     month: MonthUse
@@ -142,16 +150,15 @@ class LedgerStatus:
 
 
 class Ledger:
-    """The ledger in `folder`, which must be there.
-    It is opened when it is first needed, and may be used from any thread; whoever made it
-    closes it.
+    """Ledger in the data folder `folder`, which must exist.
 
-    Every method raises a `WarehouseError` that names the file and says what to do.
+    The file is opened when it is first needed, and may be used from any thread. Every method raises
+    a `WarehouseError` that names the file and says what to do.
     """
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / LEDGER_FILE
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
 
     def __enter__(self) -> Self:
@@ -162,7 +169,7 @@ class Ledger:
 
     @property
     def exists(self) -> bool:
-        """Whether anything was ever written down here."""
+        """Whether the file exists."""
         return self.path.exists()
 
     def close(self) -> None:
@@ -189,14 +196,14 @@ class Ledger:
             insert(connection, "identity", {"only": 1, **values_of(identity)})
 
     def continue_changes(self, last: int) -> None:
-        """Count the journal's changes from `last` on, the last number of an earlier ledger."""
+        """Continue the numbers of the journal's changes after `last`, that of an earlier ledger."""
         with self.writing() as connection:
             connection.execute("UPDATE push_changes SET last = max(last, ?)", (last,))
 
     # -- leases -----------------------------------------------------------------------------------
 
     def take_lease(self, name: str, owner: LeaseOwner, now: datetime) -> Lease:
-        """Give the owner the lease. Raises `LeaseHeld`, which says who has it."""
+        """Give the owner the lease. Raises `LeaseHeld`, with the present owner."""
         lease = Lease(name, owner, now, now + timedelta(seconds=LEASE_SECONDS), 0)
         with self.writing() as connection:
             for held in held_leases(connection):
@@ -221,17 +228,18 @@ class Ledger:
             ).rowcount
         if not renewed:
             raise LeaseLost(
-                f"this {name} (run {run_id}) did not respond in time, and another one has started"
+                f"this {name} (run {run_id}) was paused for too long, and another {name} has "
+                f"started"
             )
         return until
 
     def release_lease(self, name: str, run_id: str) -> None:
-        """Give the lease back; nothing happens where another run has it now."""
+        """Release the lease, unless another run has it."""
         with self.writing() as connection:
             connection.execute("DELETE FROM leases WHERE name = ? AND run_id = ?", (name, run_id))
 
     def leases(self) -> tuple[Lease, ...]:
-        """Every lease that was not given back, those of runs that were cut off as well."""
+        """Return every lease that was not released, including those of interrupted runs."""
         with self.reading() as connection:
             return held_leases(connection)
 
@@ -246,9 +254,10 @@ class Ledger:
         requests_max: int | None,
         before: RunSettlement,
     ) -> Block:
-        """Settle a run's block and write down the next, of at most `requests_max`.
+        """Record the use of a run's last block, and count the next, of at most `requests_max`
+        requests.
 
-        Raises `QuotaSpent` where the month has none left for it, with the end of the cycle.
+        Raises `QuotaSpent`, with the end of the billing cycle, if the month has none left.
         """
         with self.writing() as connection:
             if not spender.asks_anyway:
@@ -264,27 +273,27 @@ class Ledger:
             return Block(number, today, size)
 
     def settle(self, spender: RequestSpender, what: RunSettlement) -> None:
-        """Write down what a run has used, and return the rest of its block."""
+        """Record the use of a run's block, and return the rest of it."""
         with self.writing() as connection:
             _settle(connection, spender, what)
 
     def read_month(self, allowance: Allowance, today: date) -> MonthUse:
-        """The billing cycle of a day, and what was spent in it."""
+        """Return the billing cycle of a day, with its requests."""
         with self.reading() as connection:
             return _month(connection, allowance, today)
 
     def read_uses(self, since: date | None = None) -> tuple[RequestUse, ...]:
-        """The requests by day, command and kind, oldest first; from a day on, or all."""
+        """Return the requests by day, command and kind, oldest first; all, or those since a day."""
         with self.reading() as connection:
             return _uses(connection, since)
 
     def count_uses(self, uses: Iterable[RequestUse]) -> None:
-        """Count requests that another ledger has counted until now."""
+        """Add requests that another ledger has counted."""
         with self.writing() as connection:
             _count(connection, uses)
 
     def read_exhaustion(self) -> QuotaExhaustion | None:
-        """Return the API's word on a used-up month; None if there is none."""
+        """Return what the API said of a used-up month; None if it said nothing."""
         with self.reading() as connection:
             return _exhaustion(connection)
 
@@ -294,7 +303,7 @@ class Ledger:
             return _server(connection)
 
     def status(self, allowance: Allowance, now: datetime) -> LedgerStatus:
-        """Everything that a person may want to know, at one time."""
+        """Return all of this for one moment."""
         with self.reading() as connection, transaction(connection):
             server = _server(connection)
             today = day_of(now + timedelta(seconds=server.offset_seconds))
@@ -316,7 +325,7 @@ class Ledger:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """The open file, for whoever keeps something else in it: the journal of pushes."""
+        """Return the open file, also for the journal of pushes."""
         with self._lock, naming_errors(self.path):
             if self._connection is None:
                 self._connection = connect(self.path)
@@ -324,7 +333,10 @@ class Ledger:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction, on the disk when this is left; all of it is undone by an error."""
+        """Begin a transaction, or join the open one of this thread.
+
+        It is committed to the disk at the end, or rolled back by an error.
+        """
         with self.reading() as connection, transaction(connection):
             yield connection
 
@@ -366,7 +378,7 @@ def _count(connection: sqlite3.Connection, uses: Iterable[RequestUse]) -> None:
 
 
 def _month(connection: sqlite3.Connection, allowance: Allowance, today: date) -> MonthUse:
-    """The cycle with its requests, blocks of runs under way included."""
+    """Return the cycle with its requests, including blocks of running commands."""
     period = period_of(today, allowance.billing_day)
     ((used,),) = connection.execute(
         "SELECT (SELECT coalesce(sum(requests), 0) FROM spent WHERE day >= ?1 AND day < ?2)"
@@ -400,7 +412,7 @@ def _server(connection: sqlite3.Connection) -> ServerState:
 def _check_exhaustion(
     what: QuotaExhaustion | None, now: datetime, allowance: Allowance, today: date
 ) -> None:
-    """Raise `QuotaSpent` while the API's own word still holds."""
+    """Raise `QuotaSpent` while the API's last answer on the month applies."""
     if what is None or now >= what.until:
         return
     ends = period_of(today, allowance.billing_day).ends
@@ -413,6 +425,6 @@ def _check_exhaustion(
 
 
 def _quota_error(month: MonthUse, *, keeps_reserve: bool) -> QuotaSpent:
-    """The error for a cycle whose requests are spent by our own count."""
+    """Return the error for a cycle whose requests are spent by our own count."""
     counted = month if keeps_reserve else replace(month, reserve=0)
     return QuotaSpent(month_used_up(counted), resets_at=month.period.ends.isoformat())

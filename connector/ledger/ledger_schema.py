@@ -1,20 +1,20 @@
 """Tables of the ledger.
 
-Days are written as `2026-11-21` and times as ISO 8601 in UTC, so that both sort in their order.
+Days are stored as `2026-11-21` and times as ISO 8601 in UTC, so that both can be sorted.
 """
 
 from __future__ import annotations
 
 LEDGER_VERSION = 1
-"""`user_version` of a ledger with these tables. An older version of the connector refuses a greater
-one.
+"""`user_version` of a ledger with these tables. An older version of the connector refuses a newer
+file.
 """
 
 OPEN = """
     (state IN ('intent', 'unknown', 'settling', 'held', 'ambiguous')
      OR (state = 'planned' AND (is_begun = 1 OR is_in_doubt = 1)))
 """
-"""The condition under which a row's write may have happened, or has half happened: no other row may
+"""Condition for a row whose write may have been applied, or was applied in part. No other row may
 write the same.
 """
 

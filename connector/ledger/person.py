@@ -1,4 +1,4 @@
-"""One person as they are known while they are erased, and never afterwards."""
+"""Identifiers and names of one person during an erasure. Nothing of it is kept afterwards."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ class Person:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """The person for the ledger's note of what was begun, which is wiped at the end."""
+        """Return the person for the entry of the erasure, which is wiped at its end."""
         return {each.name: sorted(getattr(self, each.name)) for each in fields(self)}
 
     @classmethod
     def from_json(cls, noted: Mapping[str, Any]) -> Self:
-        """Return the person that `as_json` noted."""
+        """Return the person of `as_json`."""
         return cls(**{name: frozenset(values) for name, values in noted.items()})
 
     @cached_property
@@ -138,7 +138,7 @@ def describes(group: DataSubject, values: Mapping[str, Any], who: PersonKey) -> 
 def owned_groups(
     resource: str, values: Mapping[str, Any], who: PersonKey
 ) -> tuple[DataSubject, ...]:
-    """Groups of a record's fields that describe them."""
+    """Return the groups of a record's fields that describe the person."""
     return tuple(group for group in subjects_of(resource) if describes(group, values, who))
 
 
@@ -148,10 +148,10 @@ def removed_fields(
     who: PersonKey,
     groups: tuple[DataSubject, ...] | None = None,
 ) -> set[str]:
-    """Names of the fields of a record that an erasure removes.
+    """Return the names of the fields of a record that an erasure removes.
 
-    They are all fields of the `groups` that describe the person, by default those with their id or
-    email address; of another person's contact fields the exact telephone number and profile
+    They are all fields of the `groups` that describe the person, by default those with the person's
+    id or email address; in another person's contact fields, the exact telephone number and profile
     address; and every undeclared field of the person's own record.
     """
     groups = owned_groups(declaration.name, values, who) if groups is None else groups
@@ -195,14 +195,14 @@ def with_marks(
 def find_mentions(
     where: str, row: str, values: Mapping[str, Any], person: Person
 ) -> Iterator[Mention]:
-    """Fields of a record in which a text names the person."""
+    """Return the fields of a record whose text names the person."""
     for name, value in values.items():
         if any(map(person.is_named_in, texts_in(value))):
             yield Mention(where, row, name)
 
 
 def identifiers_of(declaration: Declaration, values: Mapping[str, Any]) -> Person:
-    """Identifiers that a record shows as its own, not as those of a contact."""
+    """Return the identifiers that a record has as its own, not as those of a contact."""
     groups = [group for group in subjects_of(declaration.name) if not group.is_elsewhere]
     elsewhere = {
         name
@@ -223,7 +223,7 @@ def identifiers_of(declaration: Declaration, values: Mapping[str, Any]) -> Perso
 
 
 def texts_in(value: Any) -> Iterator[str]:
-    """Every text in a value, however deep."""
+    """Yield every text in a value, at any depth."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

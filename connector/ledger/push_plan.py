@@ -1,8 +1,4 @@
-"""Plan of a push: a file's rows, the policy, and marks by which a row is known.
-
-Plain values. A plan has every row of the file: those to be written as tasks, the others with the
-verdict that was reached without asking the API.
-"""
+"""Plan of a push: the rows of a file, the policy, and the hashes that identify a row."""
 
 from __future__ import annotations
 
@@ -18,41 +14,43 @@ from connector.catalog.page import LATENESS_SECONDS
 from connector.catalog.resource import Declaration
 from connector.catalog.value import Kind
 from connector.errors import Misused
-from connector.ledger.push_states import Mode, Task
+from connector.ledger.push_states import Mode, PreviewOutcome, Task
 
 DoubtPolicy = Literal["hold", "retry"]
-"""What becomes of a create that was sent, was not answered and is not found after the settle time:
-it is kept for a person, or sent again. A repeat can create a second record where the server
-takes longer than that.
+"""Action for a create that was sent, was not answered, and is not found after the waiting time:
+hold it for a person, or send it again. A repeat can create a duplicate if the server takes longer
+than that.
 """
 
 SETTLE_SECONDS_MIN = 300.0
-"""The least time after which a request that was not answered is taken to have no effect any more.
-"""
+"""Minimum number of seconds after which an unanswered request can no longer take effect."""
 
 SETTLE_DEADLINES = 2.0
-"""It is also so many times the client's deadline for one attempt."""
+"""The waiting time is at least this number of deadlines of one attempt."""
 
 DIGEST_CHARACTERS = 12
-"""As much of a file's digest stands in a marker."""
+"""Number of characters of the file's digest in a marker."""
 
 
 SHOWN_CHARACTERS_MAX = 200
-"""Characters of a value that a problem shows."""
+"""Maximum number of characters of a value in a problem."""
 
 _THE_VALUE = re.compile(r"\b[Tt]he value\b")
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong with a row, or is to be told of it.
+    """Problem or warning of a row.
 
-    `code` is stable and documented. `column` is the file's heading and `field` the API's name,
-    both None where the whole row is meant. `received` is the cell, or what the row asked for, and
-    `found` what the API shows in its place, both cut to a length that can be shown; of several
-    records that match, `found` has the ids, and of a row that is in the file twice, the number of
-    the first. `allowed` says what would have been right and `fix`
-    what to do.
+    Attributes:
+        code: Stable, documented code.
+        column: Heading in the file; None if the whole row is meant.
+        field: Name of the field in the API; None if the whole row is meant.
+        received: Cell, or value that the row asked for, cut to a length that can be shown.
+        found: Value that the API has instead. If several records match, their ids; for a repeated
+            row, the number of the first one.
+        allowed: Values allowed.
+        fix: What to do.
     """
 
     code: str
@@ -66,37 +64,48 @@ class Problem:
 
     @property
     def text(self) -> str:
-        """The message with the cell in place of the words "the value"."""
+        """Message with the cell in place of the words "the value"."""
         if self.received is None:
             return self.message
         return _THE_VALUE.sub(lambda _: f'"{self.received}"', self.message, count=1)
 
 
 def as_text(value: Any) -> str:
-    """A value as a problem shows it."""
+    """Return a value as a problem shows it."""
     return "" if value is None else str(value)[:SHOWN_CHARACTERS_MAX]
 
 
 @dataclass(frozen=True, slots=True)
-class RowVerdict:
-    """Verdict on a row not to be written; `record_id` is the record that it equals."""
+class RowResult:
+    """Result of one row, final or as a preview.
+
+    Attributes:
+        code: Reason of the outcome.
+        record_id: Id of the record, if known.
+        changes: Fields of an update in a preview, each with the current and the new value.
+        warnings: Warnings for a row that is sent.
+    """
 
     number: int
-    outcome: Literal["invalid", "duplicate", "unchanged"]
-    code: str
+    outcome: PreviewOutcome
     problems: tuple[Problem, ...] = ()
+    code: str | None = None
     record_id: str | None = None
+    changes: tuple[tuple[str, Any, Any], ...] = ()
+    warnings: tuple[Problem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class PushPolicy:
-    """Policy of a push: what it may overwrite, and how it treats unconfirmed rows.
+    """Policy of a push.
 
-    `overwrite`: even where another user changed the field since it was landed. `again`: even what
-    an earlier push has applied, conversions apart. `marker_field` is a text field of the resource
-    that is given a mark of the connector's own on create, by which the record is known for certain.
-    `settle_seconds` is how long after an attempt its absence proves nothing, `lateness_seconds` how
-    late a record may become visible.
+    Attributes:
+        policy: Action for an unconfirmed create whose record is not found.
+        overwrite: Whether to overwrite changes by others since the record was loaded.
+        again: Whether to send rows again that an earlier push has applied, except conversions.
+        marker_field: Text field for a marker, which identifies a created record with certainty.
+        settle_seconds: Seconds after an attempt in which a missing record proves nothing.
+        lateness_seconds: Maximum delay in seconds until a new record appears in lists.
     """
 
     policy: DoubtPolicy = "hold"
@@ -109,11 +118,12 @@ class PushPolicy:
 
 @dataclass(frozen=True, slots=True)
 class PushPlan:
-    """All rows of one file for one resource: each number once, as a task or as a
-    verdict. `digest` is of the file's bytes, in hexadecimal.
+    """All rows of one file for one resource. A million of them take no memory.
 
-    There may be a million of them, which are not in memory: they are read one by one, more than
-    once, and are the same each time.
+    Attributes:
+        digest: SHA-256 of the file, in hexadecimal.
+        tasks: Rows to send.
+        unsent: Results of the other rows: invalid, duplicate or unchanged.
     """
 
     resource: str
@@ -121,28 +131,30 @@ class PushPlan:
     file: str
     digest: str
     tasks: Collection[Task]
-    verdicts: Collection[RowVerdict] = ()
+    unsent: Collection[RowResult] = ()
 
     @property
     def rows(self) -> int:
         """Number of rows."""
-        return len(self.tasks) + len(self.verdicts)
+        return len(self.tasks) + len(self.unsent)
 
     @property
     def numbers(self) -> Iterator[int]:
-        """The numbers of its rows, those of the tasks first."""
+        """Numbers of the rows, those of the tasks first."""
         yield from (task.number for task in self.tasks)
-        yield from (verdict.number for verdict in self.verdicts)
+        yield from (result.number for result in self.unsent)
 
 
 def settle_seconds(deadline_seconds: float) -> float:
-    """Seconds for which a missing record proves nothing, for a client with that deadline."""
+    """Return the waiting time in seconds for unconfirmed rows, for a client with that deadline."""
     return max(SETTLE_DEADLINES * deadline_seconds, SETTLE_SECONDS_MIN)
 
 
 def check_marker(resource: Declaration, plan: PushPlan, terms: PushPolicy) -> None:
-    """Raise `Misused` or `UnknownName` for a marker field that cannot carry a mark: it
-    must be a text that create takes and answers show, and that no row of the file fills.
+    """Check that the marker field can hold a marker.
+
+    It must be a text field that can be set on create and that the API returns, and no row may fill
+    it. Raises `Misused` or `UnknownName`.
     """
     if terms.marker_field is None:
         return
@@ -150,7 +162,7 @@ def check_marker(resource: Declaration, plan: PushPlan, terms: PushPolicy) -> No
     is_text = field.kind is Kind.STRING and not field.values and field.format is None
     if not is_text or not field.create.accepted or field.write_only:
         raise Misused(
-            f"{field.name} of {resource.name} cannot carry a marker",
+            f"{field.name} of {resource.name} cannot contain a marker",
             action=(
                 "Choose a text field that can be set when a record is created and that the "
                 "API returns, such as notes or tags."
@@ -165,16 +177,16 @@ def check_marker(resource: Declaration, plan: PushPlan, terms: PushPolicy) -> No
 
 
 def marker_of(terms: PushPolicy, digest: str, number: int) -> Mapping[str, str]:
-    """The mark of a row, as a body has it; empty where none is asked for."""
+    """Return the marker of a row as part of a body; empty if the policy has no marker field."""
     if terms.marker_field is None:
         return {}
     return {terms.marker_field: f"import:{digest[:DIGEST_CHARACTERS]}:{number}"}
 
 
 def fingerprint(task: Task) -> str:
-    """Hash of what a row writes, whatever its file and its marker.
+    """Return the hash of what a row writes, without its file and its marker.
 
-    A lead is converted once, so that a conversion is known by its lead alone.
+    A lead is converted only once, so that a conversion is identified by its lead alone.
     """
     if task.operation == "convert":
         return _digest(["convert", task.resource, task.record_id])
@@ -183,9 +195,9 @@ def fingerprint(task: Task) -> str:
 
 
 def subject_hash(task: Task) -> str | None:
-    """Hash of the record that a row changes, or of the identity that it creates.
+    """Return the hash of the record that a row changes, or of the identity that it creates.
 
-    Rows about one thing are written one after another. None: nothing identifies it.
+    Rows with the same hash are sent one after another. None if the row has no identity.
     """
     if task.record_id is not None:
         return _digest([task.resource, task.record_id])
@@ -196,14 +208,14 @@ def subject_hash(task: Task) -> str | None:
 
 
 def to_json(task: Task) -> str:
-    """The task as JSON, as the journal keeps it."""
+    """Return the task as JSON for the journal."""
     values: dict[str, Any] = {name: getattr(task, name) for name in _TASK_FIELDS}
     values |= {name: dict(values[name]) for name in _TASK_MAPPINGS}
     return json.dumps(values)
 
 
 def from_json(text: str) -> Task:
-    """The task that was packed."""
+    """Return the task of `to_json`."""
     return Task(**json.loads(text))
 
 
@@ -212,7 +224,7 @@ _TASK_MAPPINGS = ("fields", "afterwards", "base", "identity")
 
 
 def fold_identity(value: Any) -> Any:
-    """The value of an identity as it is compared: letter case and outer blanks aside."""
+    """Return a value of an identity for comparison, without letter case and outer blanks."""
     return value.strip().casefold() if isinstance(value, str) else value
 
 
@@ -229,15 +241,15 @@ def _digest(value: Any) -> str:
 
 
 class QueuedRow(Protocol):
-    """A row to be begun: its key, and what it is about (None: unknown)."""
+    """Row that waits to be started."""
 
     @property
     def key(self) -> tuple[str, int]:
-        """Its batch and number."""
+        """Batch and number of the row."""
 
     @property
     def subject(self) -> str | None:
-        """Hash of the record or identity that the row is about."""
+        """Hash of the record or identity; None if unknown."""
 
 
 W = TypeVar("W", bound=QueuedRow)
@@ -245,16 +257,19 @@ W = TypeVar("W", bound=QueuedRow)
 
 @dataclass(frozen=True, slots=True)
 class BlockedRow(Generic[W]):
-    """A row that may not be begun: the row `by` is about the same thing, and is open."""
+    """Row that cannot start: the row `by` is for the same record, and its write is open."""
 
     row: W
     by: tuple[str, int]
 
 
 class RowQueue(Generic[W]):
-    """The rows of one run, which are taken one by one.
-    `open_about` is what is open in the journal, by the row, and `mine` which rows of those are
-    among the run's.
+    """Queue of the rows of one run.
+
+    Args:
+        rows: Rows, in order.
+        open_about: Open writes in the journal: the row of each subject.
+        mine: Open rows that belong to this run.
     """
 
     def __init__(
@@ -274,11 +289,11 @@ class RowQueue(Generic[W]):
 
     @property
     def is_empty(self) -> bool:
-        """Whether no row waits, not even for another one."""
+        """Whether no row is left, not even one that waits for another."""
         return self._is_read and not self._ready and not self._behind
 
     def next(self) -> W | BlockedRow[W] | None:
-        """The next row that may be begun, or one that may not; None for neither."""
+        """Return the next row that can start, or a blocked one; None if no row can start now."""
         while (row := self._next_candidate()) is not None:
             if row.subject is None:
                 return row
@@ -291,7 +306,7 @@ class RowQueue(Generic[W]):
         return None
 
     def end_row(self, row: W, *, is_open: bool) -> None:
-        """The row can be brought no further; `is_open`: whether it was written is open."""
+        """Record that the row cannot continue; `is_open`: its write may have been applied."""
         if row.subject is None:
             return
         assert self._under_way.pop(row.subject) == row.key
@@ -300,7 +315,7 @@ class RowQueue(Generic[W]):
         self._ready.extendleft(reversed(self._behind.pop(row.subject, [])))
 
     def _next_candidate(self) -> W | None:
-        """The row whose turn it is: one that has waited for another, else the next one."""
+        """Return the next row: one that waited for another, else the next one of the batch."""
         if self._ready:
             return self._ready.popleft()
         row = next(self._rows, None)

@@ -1,8 +1,8 @@
-"""Life of one row of a push, as data: its states, events and outcomes.
+"""States, events and outcomes of a row of a push.
 
-The table is the only place where a transition is written. The steps and the journal both look
-their next state up in it, so that a transition that it does not have is an assertion and never
-a silent step; the diagram of the documents is drawn from it.
+Every transition is in the table `TRANSITIONS`. The steps of a push and the journal look up the next
+state there, so that an unknown transition is an assertion error. The diagram in the docs is drawn
+from it.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Any, Literal, get_args
 
 
 Mode = Literal["create", "update", "upsert", "convert"]
-"""What a person asks of a whole file; an upsert becomes a create or an update, row by row."""
+"""Operation for a whole file. An upsert becomes a create or an update for each row."""
 
 Operation = Literal["create", "update", "convert"]
-"""What the API is asked to do for one row."""
+"""Operation of one row."""
 
 RowOutcome = Literal[
     "created",
@@ -36,26 +36,27 @@ RowOutcome = Literal[
     "held",
     "not_sent",
 ]
-"""How a row ended. Every row has exactly one.
+"""Outcome of a row. Every row has exactly one.
 
-`unchanged`: the record has all of it already, or this row was applied by an earlier push.
-`duplicate`: another row of the file, or a record, is the same. `invalid`: our own checks refuse
-it. `rejected`: the API refused it. `not_applied`: accepted by the API, whose answer shows other
-values than were sent. `conflict`: another user changed the record since. `held`: sent, its fate
-unknown, for a person to settle. `not_sent`: the push ended before its turn.
+`unchanged`: the record has all values already, or an earlier push applied the row. `duplicate`:
+another row of the file, or a record, is the same. `invalid`: refused by the connector's checks.
+`rejected`: refused by the API. `not_applied`: accepted by the API, which returned other values.
+`conflict`: another user changed the record since. `held`: sent and unconfirmed; a person has to
+decide. `not_sent`: the push ended before its turn.
 """
 
 PreviewOutcome = RowOutcome | Operation
-"""What would become of a row: the operation that would be sent for it, or its outcome already."""
+"""Outcome of a row in a preview: the operation that would be sent, or its outcome already."""
 
 
 @dataclass(frozen=True, slots=True)
 class LandedRecord:
-    """A landed record: the answer that showed it last, as received.
+    """Record in the warehouse, as last received.
 
-    `is_whole` says that it was a detail: a list item shows fewer fields (API 2). `is_deleted` says
-    that the record is known to be gone. `seen` is its detail as it was landed when a person last
-    saw what the file would change, where that is asked for.
+    Attributes:
+        is_whole: Whether it is a detail. A list item has fewer fields (API 2).
+        is_deleted: Whether the record was deleted.
+        seen: Detail as it was when a person last previewed the file, if requested.
     """
 
     record: Mapping[str, Any]
@@ -66,14 +67,16 @@ class LandedRecord:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One row's write.
+    """Write of one row.
 
-    `number` is the row's number as a spreadsheet shows it (the headings are 1). `parent` is the
-    content type's slug of a content item. `fields` are JSON values as a body takes them: the
-    whole of a create, what is wanted of an update. `afterwards` is what create refuses and update
-    accepts: it follows the create as an update. `record_id` names the record of an update or a
-    conversion, and `base` holds what is landed of it under the names in `fields`. `identity` is
-    what tells this record from others: the values of the natural key, by field.
+    Attributes:
+        number: Number of the row in the spreadsheet; the headings are row 1.
+        fields: JSON values of the body: all fields of a create, or the wanted values of an update.
+        parent: Slug of the content type of a content item.
+        afterwards: Fields that are sent as an update after the create, since create refuses them.
+        record_id: Record of an update or a conversion.
+        base: Loaded values of the fields of an update.
+        identity: Values of the natural key, by field.
     """
 
     number: int
@@ -108,15 +111,13 @@ State = Literal[
     "follows",
     "dropped",
 ]
-"""Where a row stands.
+"""State of a row.
 
-`read`: it came from a file and nothing is undertaken yet. `planned`: to be written. `intent`:
-the attempt is on the disk, and may be on its way. `unknown`: sent, the answer unknown, not looked
-for yet. `settling`: looked for and not found, which proves nothing until no late commit is to be
-expected. `held` and `ambiguous`: for a person, because nothing was found, or more than one.
-`follows`: the same write is open in an earlier batch, or was applied otherwise than sent, and this
-row ends as that one does.
-`dropped`: a person gave the row up. The others are named as their outcomes are.
+`read`: read from a file. `planned`: to be sent. `intent`: the attempt is recorded, and may have
+been sent. `unknown`: sent, not answered, not looked up yet. `settling`: looked up and not found,
+while it may still take effect. `held` and `ambiguous`: a person has to decide, because nothing was
+found, or more than one record. `follows`: another row has the same write, and this row ends as that
+one does. `dropped`: a person gave the row up. The others are named like their outcomes.
 """
 
 RowEvent = Literal[
@@ -148,17 +149,17 @@ RowEvent = Literal[
     "looked_again",
     "dropped",
 ]
-"""What befalls a row.
+"""Event that changes the state of a row.
 
-`begun`: the record is created, and what create refuses follows as an update. `unsent`: nothing
-can have been applied. `altered`: applied, and the API shows other values than were sent.
-`refused_afterwards`: the record is created, and the update after it is refused. `refused_in_doubt`:
-refused, while an earlier attempt's fate is unknown. `confirmed`: refused because an earlier attempt
-had been applied. `kept`: for a person. The last five are a person's own decisions.
+`begun`: the record is created, and an update follows. `unsent`: certainly nothing was applied.
+`altered`: applied, and the API returned other values. `refused_afterwards`: the record is created,
+and the update after it is refused. `refused_in_doubt`: refused, while the fate of an earlier
+attempt is unknown. `confirmed`: refused because an earlier attempt was applied. `kept`: held for a
+person. The last five are decisions of a person.
 """
 
 Step = Literal["first", "afterwards"]
-"""What is being done for a row: its operation, or the update that follows its create."""
+"""Step of a row: its operation, or the update that follows its create."""
 
 TRANSITIONS: Mapping[State, Mapping[RowEvent, State]] = {
     "read": {
@@ -225,13 +226,13 @@ TRANSITIONS: Mapping[State, Mapping[RowEvent, State]] = {
         "dropped": "dropped",
     },
 }
-"""The next state, by state and event. A state that is not here is never left."""
+"""Next state, by state and event. A state that is missing here is final."""
 
 TERMINAL: frozenset[State] = frozenset(get_args(State)) - TRANSITIONS.keys()
-"""States that are never left."""
+"""Final states."""
 
 IN_DOUBT: frozenset[State] = frozenset(("intent", "unknown", "settling", "held", "ambiguous"))
-"""States of a row that was sent, or may have been, and whose fate is not known."""
+"""States of a row that was sent, or may have been, and whose fate is unknown."""
 
 FOR_A_PERSON: frozenset[State] = frozenset(("held", "ambiguous"))
 """States that only a person's decision ends."""
@@ -253,7 +254,7 @@ _OUTCOMES: Mapping[State, RowOutcome] = {
 
 
 def next_state(state: State, event: RowEvent) -> State:
-    """The state after an event. An event that the state lacks is our mistake."""
+    """Return the state after an event. Asserts that the table has the transition."""
     following = TRANSITIONS.get(state, {})
     assert event in following, f"a row that is {state} cannot be {event}"
     return following[event]
@@ -264,9 +265,13 @@ def outcome_of(
 ) -> RowOutcome:
     """Return the outcome of a row in that state if the push ended now.
 
-    `is_begun`: its record is created, and the update after it is not done. `is_in_doubt`: an
-    attempt's fate is unknown, whatever was decided since. A row that follows is called by
-    `outcome_of_follower`.
+    Not for a row that follows another: see `outcome_of_follower`.
+
+    Args:
+        state: State of the row.
+        operation: Operation of the row.
+        is_begun: Whether its record is created, and the update after it is still to be sent.
+        is_in_doubt: Whether the fate of an attempt is unknown, whatever was decided since.
     """
     assert state != "follows", "a row that follows has the outcome of another"
     if state == "applied":
@@ -283,13 +288,13 @@ def outcome_of(
 
 
 def outcome_of_follower(followed: RowOutcome) -> RowOutcome:
-    """Outcome of a row that follows another, by the outcome of that one."""
+    """Return the outcome of a row that follows another, by the outcome of that one."""
     is_done = followed in ("created", "updated", "converted")
     return "unchanged" if is_done else followed
 
 
 def diagram() -> str:
-    """Mermaid diagram of the table; events between the same states share an arrow."""
+    """Return a Mermaid diagram of the table. Events between the same states share an arrow."""
     lines = ["stateDiagram-v2", "    [*] --> read"]
     for state, following in TRANSITIONS.items():
         arrows: dict[State, list[str]] = {}

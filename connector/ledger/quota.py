@@ -1,12 +1,11 @@
-"""Quota: the month's requests, its billing cycle, and how many are left.
+"""Monthly quota: billing cycle, requests spent, and requests left. Pure.
 
-The API limits the requests of a billing cycle, but shows neither the number nor the day (API 8.2,
+The API limits the requests of a billing cycle, but returns neither the number nor the day (API 8.2,
 8.5). So both are settings, and the connector counts. A cycle begins at midnight UTC of the billing
-day or, in a month that is too short, of its last day. Requests are counted before they leave, many
-at once: a *block* is taken from what is left, and the unused rest of it is returned.
+day or, in a shorter month, of its last day. Requests are counted before they are sent, many
+together: a *block* is taken from what is left, and its unused rest is returned.
 
-Pure: days and counts are arguments. The rate limiter counts the minute, and the ledger keeps the
-month's count.
+The rate limiter counts the minute, and the ledger stores the count of the month.
 """
 
 from __future__ import annotations
@@ -18,21 +17,23 @@ from datetime import UTC, date, datetime, timedelta
 from statistics import median
 
 BLOCK_REQUESTS_MAX = 50
-"""Requests counted at once; if a process is killed, so many may be counted and not sent."""
+"""Maximum number of requests of a block. If a process is killed, as many may be counted and not
+sent.
+"""
 
 SHARERS = 4
-"""A block is at most a fourth of what is left, so that other processes find some too."""
+"""A block is at most what is left divided by this, so that other processes get requests too."""
 
 USUAL_DAYS = 14
-"""Days whose median is a usual day's number of requests."""
+"""Number of days whose median is a usual day."""
 
 UNSETTLED = "unsettled"
-"""Kind of requests that were counted for a run which has not ended."""
+"""Kind of requests that are counted for a run which has not ended."""
 
 RETRY_HOURS = 20
-"""Wait before the next request if the API said that the month is spent, but not until when.
+"""Hours until the next request if the API reported a used-up month without a time.
 
-It is less than a day, so that a nightly run is not refused twice.
+Less than a day, so that a nightly run is not refused twice.
 """
 
 
@@ -48,8 +49,10 @@ class Period:
 class Allowance:
     """Settings of the quota.
 
-    `monthly_requests` are the plan's (None: not known), `reserve` of them are left for people, and
-    `billing_day` is the day on which a cycle begins, 1 to 31.
+    Attributes:
+        monthly_requests: Requests of the plan; None if unknown.
+        reserve: Requests of these that are kept for people.
+        billing_day: Day on which a cycle begins, 1 to 31.
     """
 
     monthly_requests: int | None
@@ -69,7 +72,7 @@ class RequestUse:
 
 @dataclass(frozen=True, slots=True)
 class MonthUse:
-    """Requests of a cycle, of `limit` (None: not known); `reserve` is for people."""
+    """Requests of a cycle. `limit` is None if unknown; `reserve` is kept for people."""
 
     period: Period
     used: int
@@ -77,24 +80,24 @@ class MonthUse:
     reserve: int
 
     def room(self, *, keeps_reserve: bool) -> int | None:
-        """Requests that may still be reserved; None where there is no limit."""
+        """Return the requests that may still be spent; None without a limit."""
         if self.limit is None:
             return None
         return max(0, self.limit - self.used - (self.reserve if keeps_reserve else 0))
 
 
 def day_of(moment: datetime) -> date:
-    """The day of a time, in UTC."""
+    """Return the day of a time, in UTC."""
     return moment.astimezone(UTC).date()
 
 
 def midnight(day: date) -> datetime:
-    """The time at which a day begins, in UTC."""
+    """Return the beginning of a day, in UTC."""
     return datetime(day.year, day.month, day.day, tzinfo=UTC)
 
 
 def period_of(day: date, billing_day: int) -> Period:
-    """The billing cycle that a day belongs to."""
+    """Return the billing cycle of a day."""
     assert 1 <= billing_day <= 31, billing_day
     begins = _billed(day.year, day.month, billing_day)
     if day < begins:
@@ -103,12 +106,12 @@ def period_of(day: date, billing_day: int) -> Period:
 
 
 def format_moment(moment: datetime) -> str:
-    """A time as messages have it: ISO 8601 in UTC, to the second."""
+    """Format a time for messages: ISO 8601 in UTC, to the second."""
     return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def block_size(room: int | None, budget_left: int | None) -> int:
-    """Requests to write down at once: fewer where little is left."""
+    """Return the number of requests of a block: fewer if little is left."""
     size = BLOCK_REQUESTS_MAX
     if room is not None:
         size = min(size, -(-room // SHARERS))
@@ -116,19 +119,21 @@ def block_size(room: int | None, budget_left: int | None) -> int:
 
 
 def month_used_up(month: MonthUse) -> str:
-    """Return the sentences on a monthly limit that leaves no request for a pull."""
+    """Return the sentences on a month without requests left for a pull."""
     reserved = f"; {month.reserve:,} reserved" if month.reserve else ""
     return (
-        f"The monthly limit of {month.limit or 0:,} requests is used up ({month.used:,}"
-        f" used{reserved}). It resets on {month.period.ends}."
+        f"The monthly limit of {month.limit or 0:,} requests is used up ({month.used:,} "
+        f"used{reserved}). The limit resets on {month.period.ends}."
     )
 
 
 def blocked_until(now: datetime, told_end: datetime | None, period: Period) -> datetime:
-    """Return the time before which no request leaves, after the API called the month spent.
+    """Return the time until which no request is sent, after the API reported that the month is used
+    up.
 
-    An end within the billing cycle counts. Any other end may be wrong, as may be the billing day,
-    or another program may have used up the minute: then a request leaves before a day is over.
+    The API's own time counts if it is within the billing cycle. Otherwise it may be wrong, or the
+    billing day may be, or another program may have used up the minute: then the next request is
+    sent within a day.
     """
     latest = midnight(period.ends)
     if told_end is not None and now < told_end <= latest:
@@ -137,9 +142,9 @@ def blocked_until(now: datetime, told_end: datetime | None, period: Period) -> d
 
 
 def usual_requests(by_day: Mapping[date, int], today: date) -> int | None:
-    """Requests of a usual day: the median of the last complete days.
+    """Return the requests of a usual day: the median of the last complete days.
 
-    The first day of all is left out, since it held the first load; None while no other is over.
+    The very first day is left out, since it had the first load. None if there is no other day.
     """
     if not by_day:
         return None
@@ -149,7 +154,7 @@ def usual_requests(by_day: Mapping[date, int], today: date) -> int | None:
 
 
 def forecast(month: MonthUse, by_day: Mapping[date, int], today: date) -> int | None:
-    """Requests of the whole cycle after usual days; None before any is usual."""
+    """Return the expected requests of the whole cycle; None if no day is usual yet."""
     usual = usual_requests(by_day, today)
     if usual is None:
         return None
@@ -158,9 +163,10 @@ def forecast(month: MonthUse, by_day: Mapping[date, int], today: date) -> int | 
 
 
 def requests_left(*, pending: int, live: int, is_loaded: bool, per_page: int) -> int:
-    """About how many requests a resource still needs.
+    """Estimate the requests that a resource still needs.
 
-    A detail for each record that waits, the walk, and before it a first load's second look.
+    One detail for each record that waits, the pages of the scan, and before it those of a first
+    load's second sweep.
     """
     return pending + (0 if is_loaded else -(-live // per_page)) + 2
 
@@ -170,6 +176,6 @@ def _billed(year: int, month: int, billing_day: int) -> date:
 
 
 def _shifted(day: date, months: int) -> tuple[int, int]:
-    """The year and the month so many months away."""
+    """Return the year and the month after a number of months."""
     number = day.year * 12 + day.month - 1 + months
     return number // 12, number % 12 + 1

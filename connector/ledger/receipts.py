@@ -1,10 +1,10 @@
-"""List of erased people as the receipts have it, for a ledger that lost its own.
+"""List of erased people by the receipts, for a ledger that lost its own list.
 
-The list in the ledger is what pulls and pushes go by. Each receipt in the account's folder has the
-hashes of one erasure, and each `released-*.json` next to the receipts says which of them were
-released: a hash of an erasure and the erasure's name, so that no clock decides. A hash belongs on
-the list while a receipt has it that no release names. Functions over an open connection; whoever
-calls them holds the transaction.
+Pulls and pushes use the list in the ledger. Each receipt in the account's folder has the hashes of
+one erasure, and each `released-*.json` next to the receipts says which of them were released: a
+hash and the name of its erasure, so that no clock decides. A hash belongs on the list as long as a
+receipt has it that no release names. The functions use an open connection; the caller holds the
+transaction.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from connector.atomic_files import replacing
-from connector.errors import ErasuresUnknown, count_noun, naming
+from connector.errors import WarehouseError, count_noun, naming
 from connector.ledger.identifiers import KEY_FILE, KEY_LOST, Kind, fingerprint_of, read_key
 from connector.log import new_id
 from connector.settings.layers import RECEIPTS_FOLDER
@@ -30,7 +30,7 @@ _RECEIPTS, _RELEASES = "erasure-*.json", "released-*.json"
 
 @dataclass(frozen=True, slots=True)
 class ListedHash:
-    """One hash on the list, and what it is of."""
+    """Hash on the list, with the kind of its identifier."""
 
     kind: Kind
     token: str
@@ -48,12 +48,12 @@ _LISTED = """
     ORDER BY begun_at, erasure, CAST(substr(person, instr(person, '/') + 1) AS INTEGER),
         instr('id email phone profile', kind), token
 """
-"""Every hash on the list with its erasure; those of one person in the order of a receipt."""
+"""Query for every hash on the list with its erasure, sorted as in a receipt."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """One hash of a receipt: a row of the list."""
+    """Hash of a receipt, as an entry of the list."""
 
     erasure: str
     begun_at: str
@@ -72,7 +72,8 @@ class MissingReceipt:
 
     def __str__(self) -> str:
         return (
-            f"{self.path} is missing, so a lost ledger would forget"
+            f"{self.path} is missing: if the ledger were lost, too, the connector would not "
+            f"recognize"
             f" {count_noun(len(self.hashes), 'hash', 'hashes')} of erased people"
         )
 
@@ -87,7 +88,7 @@ RECEIPT_MISSING_ACTION = (
 def missing_receipts(connection: sqlite3.Connection, folder: Path) -> list[MissingReceipt]:
     """Return the receipts that are missing by the list in the ledger, the oldest first.
 
-    Raises `ErasuresUnknown` for a receipt that cannot be read.
+    Raises `WarehouseError` for a receipt that cannot be read.
     """
     receipts = folder / RECEIPTS_FOLDER
     kept = {each.listed.token for each in _receipted(receipts)}
@@ -108,9 +109,10 @@ def missing_receipts(connection: sqlite3.Connection, folder: Path) -> list[Missi
 
 
 def list_receipted(connection: sqlite3.Connection, folder: Path, *others: Path) -> int:
-    """Put on the list every hash that belongs there by the receipts in the account's
-    `folder`, or in `others`, and is missing; returns how many were missing. `relisted` has when
-    that was. Raises as `unlisted` does.
+    """Add every missing hash of the receipts to the list, and return how many were missing.
+
+    Reads the receipts in the account's `folder` and in `others`, and records the time in
+    `relisted`. Raises as `unlisted` does.
     """
     rows = unlisted(connection, folder, *others)
     connection.executemany(
@@ -125,17 +127,18 @@ def list_receipted(connection: sqlite3.Connection, folder: Path, *others: Path) 
 def unlisted(
     connection: sqlite3.Connection, folder: Path, *others: Path
 ) -> list[tuple[str, str, str, str]]:
-    """The rows that the list lacks by the receipts.
+    """Return the entries of the receipts that the list lacks.
 
-    Raises `ErasuresUnknown` where a receipt cannot be read, or where a person is or should be on
-    the list and the key is lost; a `WarehouseError` for a file that may not be opened.
+    Raises a `WarehouseError` if a receipt cannot be read, or if the key is lost and the list has or
+    needs entries.
     """
     entries = _unreleased(folder / RECEIPTS_FOLDER, *others)
     listed = {token for (token,) in connection.execute("SELECT token FROM suppressed")}
     if (entries or listed) and not (folder / KEY_FILE).exists():
-        raise ErasuresUnknown(
+        raise WarehouseError(
             f"{folder / KEY_FILE} is missing, so erased people would not be recognized",
             action=KEY_LOST,
+            code="erasures_unknown",
         )
     _check_key(folder)
     rows = {e.listed.token: (e.listed.token, e.listed.kind, e.person, e.begun_at) for e in entries}
@@ -143,23 +146,24 @@ def unlisted(
 
 
 def _check_key(folder: Path) -> None:
-    """Raise `ErasuresUnknown` if a receipt of the folder was made with another key."""
+    """Raise `WarehouseError` if a receipt of the folder was made with another key."""
     key = read_key(folder)
     if key is None:
         return
     for path, told in _documents(folder / RECEIPTS_FOLDER, _RECEIPTS):
         if told.get("key", fingerprint_of(key)) != fingerprint_of(key):
-            raise ErasuresUnknown(
+            raise WarehouseError(
                 f"{folder / KEY_FILE} is not the key of {path}: one of the two files belongs to"
-                " another data folder, so erased people could come back unnoticed",
+                " another data folder, so the connector could load erased people again",
                 action=f"Restore {KEY_FILE} from a backup, or move the receipt to its own folder.",
+                code="erasures_unknown",
             )
 
 
 def note_release(connection: sqlite3.Connection, folder: Path, tokens: Iterable[str]) -> None:
-    """Note next to the receipts that these hashes are released from every erasure so far.
+    """Record next to the receipts that these hashes are released from every erasure so far.
 
-    The note survives a power cut. Raises a `WarehouseError`.
+    The file survives a power cut. Raises a `WarehouseError`.
     """
     receipts = folder / RECEIPTS_FOLDER
     erasures = {each.erasure for each in _receipted(receipts)}
@@ -176,7 +180,7 @@ def note_release(connection: sqlite3.Connection, folder: Path, tokens: Iterable[
 
 
 def _unreleased(*folders: Path) -> list[_Entry]:
-    """The hashes that belong on the list, each once for every receipt that has it."""
+    """Yield the hashes that belong on the list, one for every receipt that has it."""
     released = {pair for folder in folders for pair in _read(folder, _RELEASES, _released)}
     return [
         each
@@ -201,7 +205,7 @@ def _read(folder: Path, pattern: str, take: Callable[[Any], Iterable[T]]) -> Ite
 
 
 def _documents(folder: Path, pattern: str) -> Iterator[tuple[Path, Any]]:
-    """Each file of the pattern, read as JSON."""
+    """Yield each file of the pattern, read as JSON."""
     try:
         paths = sorted(folder.glob(pattern))
         contents = [(path, path.read_bytes()) for path in paths]
@@ -215,12 +219,13 @@ def _documents(folder: Path, pattern: str) -> Iterator[tuple[Path, Any]]:
         yield path, told
 
 
-def _unreadable(path: Path, error: Exception) -> ErasuresUnknown:
-    return ErasuresUnknown(
-        f"{path} cannot be read ({type(error).__name__}), so erased people could come back"
-        " unnoticed",
+def _unreadable(path: Path, error: Exception) -> WarehouseError:
+    return WarehouseError(
+        f"{path} cannot be read ({type(error).__name__}), so the connector could load erased "
+        f"people again",
         action="Restore the file from a backup. Without a backup, move the file away and run"
         " 'connector doctor --repair': it writes the hashes again if the ledger has them.",
+        code="erasures_unknown",
     )
 
 
@@ -229,7 +234,7 @@ def _released(told: Any) -> Iterator[tuple[str, str]]:
 
 
 def _entries(told: Any) -> Iterator[_Entry]:
-    """A receipt's hashes; those of one person are ids, addresses, numbers in order."""
+    """Yield a receipt's hashes. Those of one person are sorted: ids, addresses, numbers."""
     order: tuple[Kind, ...] = get_args(Kind)
     erasure = str(told["erasure"])
     begun_at = datetime.fromisoformat(told["begun_at"]).isoformat()

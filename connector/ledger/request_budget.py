@@ -1,7 +1,7 @@
-"""Request budget of a run: requests are paid for in advance, by the block.
+"""Request budget of a run: requests are counted in advance, in blocks.
 
-So the count in the ledger is never below what was attempted, whatever becomes of the process, and
-the disk is waited for once in many requests. It decides when to stop, and knows no resource.
+So the count in the ledger is never below the number of attempts, even if the process is killed, and
+the disk is written once for many requests.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ TOO_FAST = 429
 
 
 class RequestBudget:
-    """Meter of one run's requests: at most `budget`, and what the month allows.
+    """Counts a run's requests: at most `budget`, and at most what the month has left.
 
-    `requests` counts those paid for; `limit_per_minute` may be set to what
-    was told.
+    Attributes:
+        requests: Number of requests counted.
+        limit_per_minute: Rate limit by the last answer.
     """
 
     def __init__(
@@ -61,11 +62,11 @@ class RequestBudget:
 
     @property
     def today(self) -> date:
-        """The server's day, as far as its clock is known, in UTC."""
+        """The server's day in UTC, as far as its clock is known."""
         return day_of(self._now() + (self._ahead or timedelta()))
 
     async def reserve(self, request: Request) -> None:
-        """Count one request, durably; it may leave once this returns.
+        """Count one request on the disk. It may be sent after this.
 
         Raises `BudgetSpent`, `QuotaSpent` or `WarehouseError`, and then nothing is counted.
         """
@@ -82,13 +83,13 @@ class RequestBudget:
         self.requests += 1
 
     def record_response(self, status: int, served_at: datetime | None) -> None:
-        """Take note of the server's clock, and that the month is not spent."""
+        """Record the server's clock, and that the month is not used up."""
         if served_at is not None:
             self._ahead = served_at - self._now()
         self._is_month_open |= status != TOO_FAST
 
     def quota_error(self, request: Request, resets_at: float | None) -> QuotaSpent:
-        """Take note that the API said the month is spent; the error that says so."""
+        """Record that the API reported a used-up month, and return the error for it."""
         now, told_end = self._now(), _moment(resets_at)
         period = period_of(self.today, self._spender.allowance.billing_day)
         until = blocked_until(now, told_end, period)
@@ -101,7 +102,7 @@ class RequestBudget:
         )
 
     async def settle(self) -> None:
-        """Write down what was used and return the rest of the block."""
+        """Record the use of the block, and return the rest of it."""
         if self._taking is not None:
             # A run that was cancelled while it waited for a block has it none the less.
             with suppress(ConnectorError):
@@ -138,7 +139,7 @@ class RequestBudget:
         await self._adopt(self._taking)
 
     async def _adopt(self, taking: asyncio.Task[Block]) -> None:
-        """Wait for the block that is being taken; a cancelled caller leaves it."""
+        """Wait for the next block. If the caller is cancelled, the block is still taken."""
         try:
             block = await asyncio.shield(taking)
         except Exception:
@@ -161,7 +162,7 @@ class RequestBudget:
         )
 
     def _forget(self, settled: RunSettlement) -> None:
-        """Forget the settled requests, and keep requests that came in since."""
+        """Drop the counts that were recorded, and keep those that were added since."""
         self._block, self._used = None, Counter()
         if self._exhaustion is settled.exhaustion:
             self._exhaustion = None
@@ -170,7 +171,7 @@ class RequestBudget:
 
 
 def _moment(unix: float | None) -> datetime | None:
-    """A Unix time; None where it is none that a calendar has."""
+    """Return the time of a Unix timestamp; None if it is outside the calendar."""
     try:
         return None if unix is None else datetime.fromtimestamp(unix, UTC)
     except (OverflowError, ValueError, OSError):
@@ -183,16 +184,16 @@ def _moment(unix: float | None) -> datetime | None:
 
 
 BEAT_SECONDS = LEASE_SECONDS / 4
-"""How often the lease is renewed."""
+"""Seconds between two renewals of the lease."""
 
 _MARGIN = timedelta(seconds=LEASE_SECONDS / 4)
 
 
 class LeaseHolder:
-    """Holder of a lease from entering to leaving, with the request budget of its run.
+    """Context manager that holds a lease, with the request budget of its run.
 
-    Entering raises `LeaseHeld`, with who has it, `ErasuresUnknown` where no one can say who was
-    erased, or another `WarehouseError`. It is a client's request meter.
+    It is a client's request meter. Entering raises `LeaseHeld`, with the owner, `WarehouseError`
+    if the erased people are unknown, or another `WarehouseError`.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
-"""Opening the ledger's file, and naming what can go wrong with it.
+"""Opening of the ledger's file, its errors, and its records.
 
-Every error of the file system or of SQLite leaves here as a `WarehouseError` that says what to do.
-A commit has reached the disk when it returns (`synchronous = FULL`), and readers never wait for
-the writer, nor the writer for them (`journal_mode = WAL`).
+Every error of the file system or of SQLite becomes a `WarehouseError` that says what to do. A
+commit is on the disk when it returns (`synchronous = FULL`), and readers and the writer never wait
+for each other (`journal_mode = WAL`).
 """
 
 from __future__ import annotations
@@ -22,15 +22,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from connector.atomic_files import create
-from connector.errors import (
-    DiskFull,
-    LedgerDamaged,
-    NoFileLocks,
-    NotALedger,
-    WarehouseBusy,
-    WarehouseError,
-    naming,
-)
+from connector.errors import LedgerError, WarehouseBusy, WarehouseError, naming
 from connector.ledger.ledger_schema import LEDGER_VERSION, SCHEMA
 from connector.ledger.receipts import list_receipted
 
@@ -39,7 +31,7 @@ from connector.ledger.receipts import list_receipted
 
 
 _REFUSALS = frozenset((errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS))
-"""Errors with which a file system says that it has no locks."""
+"""Errors of a file system that has no locks."""
 
 
 def is_refusal(error: OSError) -> bool:
@@ -47,9 +39,9 @@ def is_refusal(error: OSError) -> bool:
     return error.errno in _REFUSALS
 
 
-def no_locks(path: Path) -> NoFileLocks:
+def no_locks(path: Path) -> WarehouseError:
     """Return the error of a file or folder whose file system has no locks."""
-    return NoFileLocks(f"the file system of {path} has no file locks")
+    return WarehouseError(f"the file system of {path} has no file locks", code="no_file_locks")
 
 
 def has_locks(folder: Path) -> bool:
@@ -69,10 +61,10 @@ def has_locks(folder: Path) -> bool:
 
 
 APPLICATION_ID = 0x52434C47
-"""The mark by which the file is known for ours, "RCLG"."""
+"""Mark of the connector's own files: "RCLG"."""
 
 BUSY_SECONDS = 10.0
-"""How long to wait for another process's commit. Each takes milliseconds."""
+"""Maximum time in seconds to wait for another process's commit. Each takes milliseconds."""
 
 _RETRY_SECONDS = 0.01
 _MARKS = """
@@ -80,17 +72,17 @@ _MARKS = """
     FROM pragma_application_id, pragma_user_version
 """
 _UNREADABLE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError)
-"""What comes of values that are not as they were written."""
+"""Errors of parsing a value that was never written."""
 
 _BUSY = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED))
 _LOCK_CODES = _BUSY | {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PROTOCOL}
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Connect to the ledger, made if it is not there, with all of its tables then.
+    """Connect to the ledger. A new file gets all of its tables.
 
-    It may be used by one thread at a time, whichever. Raises `NotALedger`, `LedgerDamaged`,
-    `WarehouseBusy`, `DiskFull` or another `WarehouseError`.
+    The connection may be used by one thread at a time. Raises `LedgerError`,
+    `WarehouseBusy` or another `WarehouseError`.
     """
     with naming_errors(path):
         # SQLite gives the files next to it the mode of the file itself.
@@ -114,7 +106,10 @@ def _open(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """One transaction, the only writer: committed, or rolled back by an error."""
+    """Begin a transaction, or join the open one: committed, or rolled back by an error."""
+    if connection.in_transaction:
+        yield
+        return
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -128,10 +123,10 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 @contextmanager
 def naming_errors(path: Path) -> Iterator[None]:
-    """Turn errors of SQLite and of the file system into the tree of `errors.py`.
+    """Convert errors of SQLite and of the file system to those of `errors.py`.
 
-    SQLite has no checksums, so that a damaged byte may also come out as a value, a table or a text
-    that no one wrote here: whatever cannot be made of what was read is `LedgerDamaged` as well.
+    SQLite has no checksums, so that a damaged byte may also appear as a value that was never
+    written: whatever cannot be parsed is `LedgerError` as well.
     """
     try:
         yield
@@ -148,10 +143,10 @@ def naming_errors(path: Path) -> Iterator[None]:
         raise naming(path, error) from error
 
 
-def _damaged(path: Path, error: Exception) -> LedgerDamaged:
-    """Error for what we cannot have written, without its text, which may be anything."""
+def _damaged(path: Path, error: Exception) -> LedgerError:
+    """Return the error for a value that was never written. It does not show the value."""
     told = f"{path} is damaged ({type(error).__name__})"
-    return LedgerDamaged(told)
+    return LedgerError(told)
 
 
 def _code(error: sqlite3.Error) -> int:
@@ -160,7 +155,7 @@ def _code(error: sqlite3.Error) -> int:
 
 
 def _named(path: Path, error: sqlite3.Error) -> WarehouseError:
-    """The error that SQLite's code stands for."""
+    """Return the error for SQLite's code."""
     code = _code(error)
     if code in _BUSY:
         return WarehouseBusy(
@@ -171,11 +166,11 @@ def _named(path: Path, error: sqlite3.Error) -> WarehouseError:
         )
     match code:
         case sqlite3.SQLITE_FULL:
-            return DiskFull(f"the disk is full: {path} cannot be written")
+            return WarehouseError(f"the disk is full: {path} cannot be written", code="disk_full")
         case sqlite3.SQLITE_CORRUPT:
-            return LedgerDamaged(f"{path} is damaged")
+            return LedgerError(f"{path} is damaged")
         case sqlite3.SQLITE_NOTADB:
-            return NotALedger(f"{path} is not an SQLite database")
+            return LedgerError(f"{path} is not an SQLite database", code="not_a_ledger")
         case (
             sqlite3.SQLITE_ERROR
             | sqlite3.SQLITE_MISUSE
@@ -194,8 +189,8 @@ def _named(path: Path, error: sqlite3.Error) -> WarehouseError:
 def _create_tables(connection: sqlite3.Connection, path: Path) -> None:
     """Create the tables in a new file.
 
-    A new file gets everybody on its list of erased people of whom there is a receipt: the file
-    before it may have been lost. Raises `ErasuresUnknown` if a receipt cannot be read.
+    Its list of erased people is filled from the receipts, since the former file may have been lost.
+    Raises `WarehouseError` if a receipt cannot be read.
     """
     if _version(connection, path):
         return
@@ -211,22 +206,23 @@ def _create_tables(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _version(connection: sqlite3.Connection, path: Path) -> int:
-    """The version of the file's tables, 0 where it has none. Raises `NotALedger`."""
+    """Return the version of the file's tables, 0 if it has none. Raises `LedgerError`."""
     # One statement, for one time: another process may be making the tables just now.
     ((mark, version, tables),) = connection.execute(_MARKS).fetchall()
     if mark != APPLICATION_ID and (tables or mark or version):
-        raise NotALedger(f"{path} is an SQLite database of another program")
+        raise LedgerError(f"{path} is an SQLite database of another program", code="not_a_ledger")
     if version > LEDGER_VERSION:
-        raise NotALedger(
+        raise LedgerError(
             f"{path} was written by a newer version of the connector",
             action="Install that version, or restore a backup of this version.",
+            code="not_a_ledger",
         )
     assert isinstance(version, int)
     return version
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:
-    """Switch to WAL, for good. SQLite does not wait here for others who do the same."""
+    """Switch to WAL permanently. SQLite does not wait here for others who do the same."""
     until = time.monotonic() + BUSY_SECONDS
     while True:
         try:
@@ -246,16 +242,17 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
 
 
 _DONE = (("push_batches", "batch"), ("erasures", "erasure"))
-"""The tables of what was done by the ledger and cannot be done again, with what names a row."""
+"""Tables of what cannot be done a second time, with the column that identifies a row."""
 
 _PAGES = -1
-"""All pages at once: a copy in steps begins again with every commit of another process."""
+"""All pages in one step: a copy in several steps starts again with every commit of another process.
+"""
 
 
 def copy_ledger(path: Path, target: Path) -> int:
-    """Copy the ledger to `target`, which does not exist yet; returns its version.
+    """Copy the ledger to a new file `target`, and return its version.
 
-    Raises `LedgerDamaged` if the copy is not whole, `DiskFull` or another `WarehouseError`.
+    Raises `LedgerError` if the copy is not complete, or another `WarehouseError`.
     """
     with naming_errors(target):
         create(target).close()
@@ -270,14 +267,16 @@ def copy_ledger(path: Path, target: Path) -> int:
 
 
 def check_ledger(path: Path) -> None:
-    """Raise a `WarehouseError` where the file is not whole or not ours."""
+    """Raise a `WarehouseError` if the file is damaged or is no ledger."""
     with naming_errors(path), closing(_open(path)) as connection:
         ((found,),) = connection.execute("PRAGMA quick_check(1)").fetchall()
         if found != "ok":
-            raise LedgerDamaged(f"{path} is damaged")
+            raise LedgerError(f"{path} is damaged")
         ((mark,),) = connection.execute("PRAGMA application_id").fetchall()
         if mark != APPLICATION_ID:
-            raise NotALedger(f"{path} is an SQLite database of another program")
+            raise LedgerError(
+                f"{path} is an SQLite database of another program", code="not_a_ledger"
+            )
 
 
 def continues(path: Path, earlier: Path) -> bool:
@@ -301,7 +300,7 @@ def has_done(path: Path, other: Path) -> bool:
 
 
 def end_turns(path: Path) -> None:
-    """Take every lease out of a copy: whoever had one has it elsewhere, or is gone."""
+    """Remove all leases from a copy. Their owners have them in the original file."""
     with naming_errors(path), closing(_open(path)) as connection:
         connection.execute("DELETE FROM leases")
 
@@ -319,7 +318,7 @@ def _rows(
 
 
 def _spent(then: sqlite3.Connection, now: sqlite3.Connection) -> bool:
-    """Whether no count of requests is lower now: none is ever counted down."""
+    """Whether no count of requests is lower now. Counts never decrease."""
     spent = "day, command, kind, requests"
     later = _by_key(_rows(now, "spent", spent))
     return all(later.get(key, 0) >= n for key, n in _by_key(_rows(then, "spent", spent)).items())
@@ -344,7 +343,7 @@ _Reader = Callable[[Any], Any]
 
 
 def reader_of(*kinds: type[Any]) -> _Reader:
-    """Reader of values of one kind. It raises `TypeError` for other kinds."""
+    """Return a function that checks the type of a value, and raises `TypeError` for other types."""
 
     def read(value: Any) -> Any:
         if not isinstance(value, kinds):
@@ -383,8 +382,14 @@ def read_records(
     parameters: Iterable[Any] = (),
     readers: Mapping[str, _Reader] | None = None,
 ) -> list[T]:
-    """The rows of a query as records of that kind, of which it selects every field or
-    those without a default. `readers` read the values of fields whose type says too little.
+    """Return the rows of a query as records of a dataclass.
+
+    Args:
+        connection: Open ledger.
+        kind: Dataclass. The query selects its fields, or those without a default.
+        query: Query.
+        parameters: Parameters of the query.
+        readers: Functions that convert fields whose type does not say how.
     """
     cursor = connection.execute(query, tuple(parameters))
     names = [column for column, *_ in cursor.description]
@@ -402,17 +407,17 @@ def read_records(
 
 
 def columns_of(kind: type[Any]) -> str:
-    """The names of a kind's fields, as a query selects them."""
+    """Return the names of a dataclass's fields for a SELECT."""
     return ", ".join(each.name for each in fields(kind))
 
 
 def values_of(record: Any) -> dict[str, Any]:
-    """The fields of a record by their names."""
+    """Return the fields of a record by name."""
     return {each.name: getattr(record, each.name) for each in fields(record)}
 
 
 def insert(connection: sqlite3.Connection, table: str, values: Mapping[str, Any]) -> int:
-    """Add a row to a table; returns its row id."""
+    """Add a row to a table, and return its row id."""
     marks = ", ".join("?" for _ in values)
     cursor = connection.execute(
         f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})",
@@ -422,7 +427,7 @@ def insert(connection: sqlite3.Connection, table: str, values: Mapping[str, Any]
 
 
 def to_column(value: Any) -> Any:
-    """A value as it is written down."""
+    """Convert a value for a column."""
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, Mapping):
@@ -432,7 +437,7 @@ def to_column(value: Any) -> Any:
 
 @cache
 def _readers_of(kind: Hashable) -> Mapping[str, _Reader]:
-    """The readers of a kind's fields; of one whose type says too little there is none."""
+    """Return the functions that convert a dataclass's fields, by name, if the type says how."""
     found = {}
     for name, hint in get_type_hints(kind).items():
         # Of a value that may be None, the type is among the arguments.

@@ -1,7 +1,7 @@
-"""The list of those who were erased, read from the ledger: hashes alone.
+"""List of erased people, read from the ledger as hashes.
 
-The ledger's own room writes it. It is read here, below warehouse and spreadsheet, since neither may
-forget to ask.
+`ledger/erasures.py` writes it. Warehouse and spreadsheets read it here, so that erased people do
+not come back.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Self, get_args
 from urllib.parse import quote
 
 from connector.catalog.resource import Resource
-from connector.errors import LedgerDamaged, WarehouseError
+from connector.errors import LedgerError, WarehouseError
 from connector.ledger.identifiers import Kind, identifier_hash, is_in_text, normalize, read_key
 from connector.ledger.person import Person, owned_groups, without_person
 
@@ -25,16 +25,16 @@ _LEDGER_FILE = "ledger.sqlite"
 
 @dataclass(frozen=True)
 class SuppressionList:
-    """Everybody who was erased from one account and not released."""
+    """People who were erased from one account and not released."""
 
     key: bytes
     tokens: frozenset[str]
 
     @classmethod
     def of(cls, folder: Path) -> Self | None:
-        """The list of the account in the folder; None where no one is on it.
+        """Return the list of the account in the folder; None if it is empty.
 
-        Where no one ever was, it costs one look for a file. Raises a `WarehouseError`.
+        If no one was ever erased, this only looks for a file. Raises a `WarehouseError`.
         """
         key = read_key(folder)
         if key is None:
@@ -47,7 +47,7 @@ class SuppressionList:
         return identifier_hash(self.key, kind, value) in self.tokens
 
     def is_in_row(self, cells: Iterable[str]) -> bool:
-        """Return True if a cell of a table's row has an address or a number of theirs."""
+        """Return True if a cell of a table's row has an erased person's address or number."""
         return any(is_in_text(cell, self.knows) or self.knows("profile", cell) for cell in cells)
 
     def describes_erased(self, resource: str, values: Mapping[str, Any]) -> bool:
@@ -55,7 +55,7 @@ class SuppressionList:
         return bool(owned_groups(resource, values, self))
 
     def strip(self, record: Resource) -> Resource:
-        """Return the record as it may land: the same object if it describes no erased person."""
+        """Return the record without data of erased people: the same object if it has none."""
         left = without_person(record.declaration, record.raw, self)
         if left == record.raw:
             return record
@@ -64,7 +64,7 @@ class SuppressionList:
 
 @dataclass(slots=True)
 class SuppressionFilter:
-    """Everybody on the list; `met` are the identifiers by which they were met."""
+    """Filter by the list; `met` collects the identifiers that were found."""
 
     suppressed: SuppressionList
     met: set[tuple[Kind, str]] = field(default_factory=set)
@@ -77,12 +77,12 @@ class SuppressionFilter:
         return is_known
 
     def is_in_row(self, cells: Iterable[str]) -> bool:
-        """Return True if a cell is exactly an identifier of theirs; every cell is read."""
+        """Return True if a cell is exactly an identifier on the list. Every cell is read."""
         found = [self.knows(kind, cell) for cell in cells for kind in get_args(Kind)]
         return any(found)
 
     def as_person(self) -> Person:
-        """Everybody who was met, as one person."""
+        """Return everybody who was found, as one person."""
         return person_of(self.met)
 
 
@@ -106,4 +106,4 @@ def _tokens(path: Path) -> frozenset[str]:
             return frozenset()
         raise WarehouseError(f"{path} cannot be read: {error}") from error
     except (sqlite3.Error, ValueError) as error:
-        raise LedgerDamaged(f"{path} is damaged: {type(error).__name__}") from error
+        raise LedgerError(f"{path} is damaged: {type(error).__name__}") from error

@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, Self
 
 from connector.atomic_files import create
-from connector.errors import BackupDamaged, BackupError, naming
+from connector.errors import BackupError, naming
 from connector.log import stamped
 from connector.warehouse.duckdb_file import make_folder
 
@@ -76,24 +76,27 @@ class Manifest:
 
     @classmethod
     def read(cls, content: bytes, path: Path) -> Self:
-        """Parse the manifest of the backup at `path`. Raises `BackupDamaged`."""
+        """Parse the manifest of the backup at `path`. Raises `BackupError`."""
         try:
             values = json.loads(content)
             if values.pop("digest") != _digest(values):
-                raise BackupDamaged(f"the manifest of {path} was modified")
+                raise BackupError(f"the manifest of {path} was modified", code="backup_damaged")
             if values["format"] != FORMAT:
-                raise BackupDamaged(
+                raise BackupError(
                     f"{path} was made by a newer version of the connector",
                     action=f"Install version {values['version']} or a newer one, and restore.",
+                    code="backup_damaged",
                 )
             entries = tuple(BackupEntry(**each) for each in values.pop("entries"))
             made_at = datetime.fromisoformat(values.pop("made_at"))
             found = cls(made_at=made_at, entries=entries, **values)
             leads_elsewhere = any(_escapes_folder(each.name) for each in entries)
         except (ValueError, TypeError, KeyError, AttributeError):
-            raise BackupDamaged(f"the manifest of {path} cannot be read") from None
+            raise BackupError(
+                f"the manifest of {path} cannot be read", code="backup_damaged"
+            ) from None
         if leads_elsewhere:
-            raise BackupDamaged(f"{path} contains a file with an unsafe path")
+            raise BackupError(f"{path} contains a file with an unsafe path", code="backup_damaged")
         return found
 
 
@@ -144,7 +147,7 @@ def _escapes_folder(name: str) -> bool:
 def check_backup(path: Path) -> Manifest:
     """Read the whole backup and return its manifest.
 
-    Raises `BackupDamaged` if any part has changed, and a `WarehouseError` if it cannot be read.
+    Raises `BackupError` if any part has changed, and a `WarehouseError` if it cannot be read.
     """
     return _read_backup(path, None)
 
@@ -170,17 +173,23 @@ def _read_backup(path: Path, folder: Path | None) -> Manifest:
         for each in manifest.entries:
             member = tar.next()
             if member is None:
-                raise BackupDamaged(f"{path} is incomplete: {each.name} is missing")
+                raise BackupError(
+                    f"{path} is incomplete: {each.name} is missing", code="backup_damaged"
+                )
             if member.name != each.name or not member.isreg() or member.size != each.bytes:
-                raise BackupDamaged(f"{path} contains {member.name!r} instead of {each.name}")
+                raise BackupError(
+                    f"{path} contains {member.name!r} instead of {each.name}", code="backup_damaged"
+                )
             with nullcontext() if folder is None else _create_synced(folder / each.name) as target:
                 if _copy_and_hash(_member_content(tar, member), target) != (
                     each.bytes,
                     each.sha256,
                 ):
-                    raise BackupDamaged(f"{each.name} in {path} is damaged")
+                    raise BackupError(f"{each.name} in {path} is damaged", code="backup_damaged")
         if tar.next() is not None:
-            raise BackupDamaged(f"{path} contains files that its manifest does not list")
+            raise BackupError(
+                f"{path} contains files that its manifest does not list", code="backup_damaged"
+            )
     return manifest
 
 
@@ -190,7 +199,7 @@ def _open_tar(path: Path) -> Iterator[tarfile.TarFile]:
         with path.open("rb") as file, tarfile.open(fileobj=file, mode="r:") as tar:
             yield tar
     except (tarfile.TarError, EOFError, UnicodeDecodeError):
-        raise BackupDamaged(f"{path} is not a backup, or is damaged") from None
+        raise BackupError(f"{path} is not a backup, or is damaged", code="backup_damaged") from None
     except OSError as error:
         if not path.exists():
             raise BackupError(f"{path} does not exist", action=_NAME_IT) from None
@@ -200,7 +209,7 @@ def _open_tar(path: Path) -> Iterator[tarfile.TarFile]:
 def _read_manifest_member(tar: tarfile.TarFile, path: Path) -> Manifest:
     first = tar.next()
     if first is None or first.name != MANIFEST or not first.isreg() or first.size > BYTES_MAX:
-        raise BackupDamaged(f"{path} is not a backup: it has no manifest")
+        raise BackupError(f"{path} is not a backup: it has no manifest", code="backup_damaged")
     return Manifest.read(_member_content(tar, first).read(), path)
 
 

@@ -141,11 +141,11 @@ class Webhook:
         if self.settings.alert_webhook_style.value == "slack":
             shown = {"text": html.escape(shown["text"], quote=False)}
         body = json.dumps(shown).encode("ascii")
-        _run_with_timeout(self.seconds, lambda: self._post(body), "the webhook has not answered")
+        _run_with_timeout(self.seconds, lambda: self._post(body), "the webhook did not answer")
 
     def check_connection(self) -> None:
         """Connect, and send nothing. Raises `NotDelivered`."""
-        _run_with_timeout(self.seconds, self._connect, "the webhook has not answered")
+        _run_with_timeout(self.seconds, self._connect, "the webhook did not answer")
 
     @property
     def _webhook_address(self) -> str:
@@ -168,7 +168,7 @@ class Webhook:
                 response = transport.handle_request(request)
                 response.close()
         except httpx.TimeoutException:
-            raise NotDelivered(f"the webhook has not answered in {self.seconds:g} s") from None
+            raise NotDelivered(f"the webhook did not answer in {self.seconds:g} s") from None
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
             raise NotDelivered(f"the webhook was not reached ({type(error).__name__})") from None
         if not response.is_success:
@@ -217,7 +217,9 @@ class Email:
                     server.login(user, password.get_secret_value())
                 server.send_message(self._build_email(message), sender, to)
 
-        _run_with_timeout(ANSWERS_MAX * self.seconds, hand_in, "the mail server has not taken it")
+        _run_with_timeout(
+            ANSWERS_MAX * self.seconds, hand_in, "the mail server did not accept the message"
+        )
 
     def check_connection(self) -> None:
         """Connect, and send nothing. Raises `NotDelivered`."""
@@ -226,7 +228,7 @@ class Email:
             with self._connected():
                 pass
 
-        _run_with_timeout(ANSWERS_MAX * self.seconds, greet, "the mail server has not greeted")
+        _run_with_timeout(ANSWERS_MAX * self.seconds, greet, "the mail server did not answer")
 
     @property
     def _port(self) -> int:
@@ -264,9 +266,9 @@ class Email:
                     server.starttls(context=self.trust())
                 yield server
         except smtplib.SMTPRecipientsRefused:
-            reason = "the mail server has refused every recipient"
+            reason = "the mail server rejected every recipient"
         except smtplib.SMTPAuthenticationError as error:
-            reason = f"the mail server has refused the name and the password ({error.smtp_code})"
+            reason = f"the mail server rejected the user name or the password ({error.smtp_code})"
         except smtplib.SMTPResponseException as error:
             reason = f"the mail server answered {error.smtp_code}"
         except smtplib.SMTPNotSupportedError:
@@ -277,7 +279,7 @@ class Email:
                 " machine"
             )
         except TimeoutError:
-            reason = f"the mail server has not answered in {self.seconds:g} s"
+            reason = f"the mail server did not answer in {self.seconds:g} s"
         except (smtplib.SMTPException, OSError, ValueError) as error:
             reason = f"the mail server was not reached ({type(error).__name__})"
         else:

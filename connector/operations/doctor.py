@@ -174,7 +174,7 @@ async def diagnose(
     requests = 0
     blocked = next((c.name for c in checks if c.state == "failed" and c.name in _FIRST), None)
     if blocked is not None:
-        found = f"fix the check '{blocked}' first"
+        found = f"first fix the check '{blocked}'"
         checks += [DoctorCheck(n, "not checked", found) for n in ("address", "key")]
     else:
         with Ledger(settings.folder) as ledger:
@@ -307,7 +307,7 @@ def _check_warehouse(warehouse: Warehouse) -> Verdict:
         return _ok("no records are loaded yet. The first pull creates the file")
     warehouse.prepare()
     live = sum(each.live for each in warehouse.status())
-    return _ok(f"{warehouse.work} holds {live:,} live records")
+    return _ok(f"{warehouse.work} contains {live:,} live records")
 
 
 def _replace_ledger(settings: Settings, now: Clock) -> Verdict:
@@ -474,9 +474,10 @@ def _check_erasures(settings: Settings) -> Verdict:
     if unlisted:
         found = f"the list in {ledger.path.name} lacks {count_noun(unlisted, 'hash', 'hashes')}"
         action = (
-            "The next pull adds them again from the receipts. Find out why the ledger lost them."
+            "The next pull adds them again from the receipts. Find out why they were lost, for "
+            "example by an older copy of the ledger."
         )
-        return _warning(f"{found} of receipts", action)
+        return _warning(f"{found} of the erasure receipts", action)
     if unended:
         action = "Run 'connector erase --apply' to complete it."
         return _warning(f"{unended} interrupted", action)
@@ -512,7 +513,10 @@ def _check_schedules(settings: Settings) -> Verdict:
     if not on:
         return _ok("all schedules are off")
     zone = settings.time_zone.value
-    return _ok(f"{', '.join(on)} ({zone}), if Dagster runs and the schedules are switched on")
+    return _ok(
+        f"{', '.join(on)} ({zone}). They run only if Dagster is running and the schedules "
+        f"are switched on"
+    )
 
 
 def _check_proxy(settings: Settings, environ: Mapping[str, str]) -> Verdict:
@@ -652,8 +656,13 @@ def _address_checks(base_url: str, error: ConnectorError | None) -> list[DoctorC
 def _check_clock(skew: float | None) -> DoctorCheck:
     """Compare the local clock with the server clock."""
     if skew is None:
-        return DoctorCheck("clock", "warning", "the server does not report its time")
-    found = f"this machine is {abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} the API"
+        return DoctorCheck(
+            "clock", "warning", "the API does not report its time, so the clock was not checked"
+        )
+    found = (
+        f"this machine's clock is {abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} the "
+        f"API's"
+    )
     if abs(skew) <= SKEW_SECONDS_MAX:
         return DoctorCheck("clock", "ok", found)
     action = "Correct this machine's clock. Pulls use the server's clock and are not affected."

@@ -25,8 +25,9 @@ from connector.errors import (
 )
 from connector.errors_api import TryAgain
 from connector.ledger.alert_states import AlertRecord
-from connector.ledger.journal import PUSH_LEASE
-from connector.ledger.journal_reads import PushHealth, PushRun, read_push_health
+from connector.ledger.journal import Journal
+from connector.ledger.journal_records import PushHealth, PushRun
+from connector.ledger.journal_writer import PUSH_LEASE
 from connector.ledger.ledger import Ledger, LedgerStatus, allowance_of
 from connector.ledger.quota import format_moment, midnight
 from connector.pulls.error_hints import QUIET_KINDS, can_retry, describe_anomalies, next_action
@@ -170,7 +171,10 @@ def read_snapshot(
     running = set[str]()
     with Ledger(settings.folder) as ledger:
         if ledger.exists:
-            quota, pushes = ledger.status(allowance_of(settings), now), read_push_health(ledger)
+            quota, pushes = (
+                ledger.status(allowance_of(settings), now),
+                Journal(ledger).push_health(),
+            )
             active_leases = [each for each in quota.leases if not each.is_over(now)]
             running = {each.owner.run_id for each in active_leases}
             if any(each.name == PUSH_LEASE for each in active_leases):
@@ -210,13 +214,15 @@ _REASONS = {
 }
 
 _BY_SCHEDULE = {
-    TryAgain.action: "Nothing now: the next pull tries again. If this lasts for a day, check the"
+    TryAgain.action: "No action is needed: the next pull tries again. If the error lasts for a "
+    "day, check the"
     " network and the platform's status page.",
     ", then run the command again.": ". The next pull tries again.",
-    "Run the command again later: earlier": "Nothing now: the next pull tries again. Earlier",
-    "Run the same command again to continue": "Nothing now: the next pull continues",
-    "Run the same command again. It continues": "Nothing now: the next pull continues",
-    "Run the same command again: it reads": "Nothing now: the next pull reads",
+    "Run the command again later: earlier": "No action is needed: the next pull tries again. "
+    "Earlier",
+    "Run the same command again to continue": "No action is needed: the next pull continues",
+    "Run the same command again. It continues": "No action is needed: the next pull continues",
+    "Run the same command again: it reads": "No action is needed: the next pull reads",
 }
 """Next steps of users who run a command manually, and the variants if a schedule runs it."""
 
@@ -366,7 +372,7 @@ def _deletions_refused(s: FileSnapshot, last_result: _LastResult) -> Answer:
     if not result.anomalies.get("mass_deletion"):
         return False if result.proven else None
     title, _, samples = (result.message or "many records are missing").partition(", for example ")
-    sentence = f"The warehouse still has them.{f' Examples: {samples}.' if samples else ''}"
+    sentence = f"The local copy still contains them.{f' Examples: {samples}.' if samples else ''}"
     code = result.error_code or "deletions_refused"
     return Problem(
         title, sentence, last_result.since, action_when_scheduled(next_action(code)), (code,)
@@ -436,7 +442,7 @@ def _clock_wrong(s: FileSnapshot) -> Answer:
     size, unit = next(each for each in sizes if seconds >= each[0])
     where = "ahead of" if s.ahead_seconds > 0 else "behind"
     title = f"this machine's clock is {count_noun(round(seconds / size), unit)} {where} the API's"
-    return Problem(title, "Schedules and alerts use this clock, so they may come early or late.")
+    return Problem(title, "Schedules and alerts use this clock, so they may be early or late.")
 
 
 # -- Pushes ----------------------------------------------------------------------------------------
@@ -473,8 +479,10 @@ def _rows_in_doubt(s: FileSnapshot) -> Answer:
     if s.quota is None or not unclear:
         return None if s.quota is None else False
     rows = count_noun(sum(each.rows for each in unclear), "row")
-    sentence = "The rows were sent, and it is unknown whether the API applied them."
-    return Problem(f"{rows} in doubt", sentence, min(each.since for each in unclear))
+    sentence = (
+        "The rows were sent, but the answers were lost. The API may have applied them or not."
+    )
+    return Problem(f"{rows} unconfirmed", sentence, min(each.since for each in unclear))
 
 
 # -- Quota -----------------------------------------------------------------------------------------
@@ -492,7 +500,9 @@ def _quota_spent(s: FileSnapshot) -> Answer:
     if month.limit is None or month.room(keeps_reserve=True):
         return False
     reserved = f", and {month.reserve:,} are reserved for pushes" if month.reserve else ""
-    sentence = f"{month.used:,} were sent{reserved}. The limit resets on {month.period.ends}."
+    sentence = (
+        f"{month.used:,} requests were sent{reserved}. The limit resets on {month.period.ends}."
+    )
     return Problem(f"the monthly limit of {month.limit:,} requests is used up", sentence)
 
 
@@ -503,7 +513,7 @@ def _quota_forecast(s: FileSnapshot) -> Answer:
     if _quota_spent(s) or expected is None or QUOTA_OVER_SHARE * limit < expected <= limit:
         return None
     title = f"this month needs about {expected:,} requests, and the plan has {limit:,}"
-    sentence = f"The cycle ends on {ends}. A usual day takes {s.quota.usual_day:,} requests."
+    sentence = f"The cycle ends on {ends}. A usual day needs {s.quota.usual_day:,} requests."
     return Problem(title, sentence) if expected > limit else False
 
 
@@ -530,7 +540,9 @@ def proof_of(proven_at: Mapping[str, datetime | None], now: datetime, age: Age) 
     """Return the age of the verified records. A resource that was never verified does not count."""
     known = {resource: moment for resource, moment in proven_at.items() if moment is not None}
     if not known:
-        return Proof(None, (), f"No pull was verified yet. The limit is {age}.")
+        return Proof(
+            None, (), f"No pull has verified the local copy yet. The maximum age is {age}."
+        )
     behind = tuple(resource for resource, moment in known.items() if now - moment > age.length)
     oldest = min(known.values())
     sentence = (
@@ -548,8 +560,8 @@ def _silent(s: FileSnapshot) -> Answer:
         return False
     if proof.oldest is None and first is not None and s.now - first <= s.max_age.length:
         return None  # The first pull has the same time limit as any other.
-    never = "no pull was ever verified"
-    title = f"no verified pull for more than {s.max_age}" if proof.oldest else never
+    never = "no pull has verified the local copy yet"
+    title = f"the local copy was not verified for more than {s.max_age}" if proof.oldest else never
     return Problem(title, proof.sentence, proof.oldest or first)
 
 
@@ -597,7 +609,7 @@ def _settings_wrong(s: FileSnapshot) -> Answer:
 def _job_failed(s: FileSnapshot, job: JobRun) -> Answer:
     if not job.failed or (s.recorded_at is not None and s.recorded_at >= job.started_at):
         return False
-    sentence = f"Dagster run {job.run_id} failed before the connector recorded anything."
+    sentence = f"Dagster run {job.run_id} failed before the connector recorded a run."
     return Problem("job failed", sentence, job.started_at)
 
 
@@ -644,7 +656,8 @@ _ALL = (
     ),
     AlertType(
         *("job_failed", _job_failed, "failed", "the job succeeded"),
-        "Open the failed run in Dagster. 'connector doctor' checks what a pull needs.",
+        "Open the failed run in Dagster, then run 'connector doctor'. It checks the settings, the "
+        "API key and the network.",
         about="job",
     ),
     AlertType("not_proven", _not_proven, "degraded", "verified", about="resource"),
@@ -652,12 +665,12 @@ _ALL = (
         "deletions_refused",
         _deletions_refused,
         "degraded",
-        "the copy matched the API",
+        "the local copy equalled the API",
         about="resource",
     ),
     AlertType(
         *("anomalies", _anomalies, "degraded", "all fields and values were documented"),
-        "Nothing now: no data is lost. The table sync.events lists all such records, and"
+        "No action is needed: no data is lost. The table sync.events lists all these records, and"
         " docs/PULL.md explains each kind.",
         about="resource",
     ),
@@ -667,7 +680,7 @@ _ALL = (
         about="resource",
     ),
     AlertType(
-        *("rows_in_doubt", _rows_in_doubt, "degraded", "no row was in doubt"),
+        *("rows_in_doubt", _rows_in_doubt, "degraded", "no row was unconfirmed"),
         "If the push was interrupted, push the same file again: no row is sent twice. Otherwise"
         " run 'connector resolve', which lists the rows.",
     ),
@@ -684,7 +697,8 @@ _ALL = (
     ),
     AlertType(
         *("api_slow", _api_slow, "degraded", "the API answered at its usual speed"),
-        "Nothing now: the pull succeeded. If the next nights are slow too, ask the platform's"
+        "No action is needed: the pull succeeded. If the next nights are slow too, ask the "
+        "platform's"
         " support.",
     ),
     AlertType(
@@ -692,15 +706,16 @@ _ALL = (
             "cost_rising",
             _cost_rising,
             "degraded",
-            "the last pull took the usual number of requests",
+            "the last pull took its usual number of requests",
         ),
-        "If many records were edited at once, nothing: the next pull is small again. If"
+        "If many records were edited together, no action is needed: the next pull takes fewer "
+        "requests again. If"
         " not, send the output of 'connector status' to the platform's support.",
     ),
     AlertType(
         *("quota_forecast", _quota_forecast, "degraded", "the forecast was within the plan"),
-        "Pull less often ('connector plan --every' shows the cost), or enlarge the plan and"
-        " set monthly_requests.",
+        "Pull less often ('connector plan --every' estimates the requests), or get a larger plan "
+        "and set monthly_requests.",
     ),
     AlertType(
         *("quota_spent", _quota_spent, "degraded", "pulls ran again"),

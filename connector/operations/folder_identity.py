@@ -14,12 +14,9 @@ from pathlib import Path
 from connector.atomic_files import sync_folder
 from connector.client.client import Client
 from connector.errors import (
-    FolderMixed,
-    LedgerDamaged,
-    LedgerLost,
+    LedgerError,
     Misused,
-    NotALedger,
-    OtherWorkspace,
+    SettingsError,
     WarehouseError,
     count_noun,
     naming_file_errors,
@@ -73,7 +70,7 @@ def replace_ledger(settings: Settings, now: datetime) -> NewLedger | None:
     if warehouse.exists or warehouse.published.exists():
         warehouse.prepare()
     moved_to = _move_aside(folder, now)
-    forgotten = ["The states of alerts and the list of backups are lost."]
+    forgotten = ["The list of open alerts and the list of backups are lost."]
     with Ledger(folder) as ledger:
         if warehouse.exists:
             known = warehouse.read(state.read_identity)
@@ -100,7 +97,7 @@ def _ledger_fault(folder: Path, warehouse: Warehouse) -> str | None:
             check_ledger(path)
         with Ledger(folder) as ledger:
             compare_files(ledger, warehouse)
-    except (LedgerDamaged, NotALedger, LedgerLost, FolderMixed) as error:
+    except LedgerError as error:
         return str(error)
     return None
 
@@ -158,7 +155,7 @@ async def confirm_move(
 
     Raises:
         Misused: The address is not the configured one.
-        OtherWorkspace: No record of the folder exists at the address.
+        SettingsError: No record of the folder exists at the address.
         WarehouseError: The files cannot be used.
     """
     connection, warehouse = settings.connection(), Warehouse(settings.folder)
@@ -168,7 +165,7 @@ async def confirm_move(
         raise Misused(f"--moved-to is {address!r}: it must be {error}") from None
     if named != connection.base_url:
         raise Misused(
-            f"--moved-to is {named}, and base_url is {connection.base_url}",
+            f"--moved-to is {named}, but base_url is {connection.base_url}",
             action="Set CONNECTOR_BASE_URL to the new address, and give the same address here.",
         )
     with Ledger(settings.folder) as ledger:
@@ -180,11 +177,12 @@ async def confirm_move(
         async with client:
             found = await find_known(client, known)
         if known and found is None:
-            raise OtherWorkspace(
+            raise SettingsError(
                 f"{len(known)} loaded records of {settings.folder} were checked, and none "
                 f"exists at {named}. It is not the workspace of {identity.address}. "
                 "Nothing was changed",
                 action="Set CONNECTOR_DATA_DIR to another folder for this workspace.",
+                code="other_workspace",
             )
         write_identity(ledger, warehouse, replace(identity, address=named))
     return f"{settings.folder} now belongs to {named} (before: {identity.address})"
@@ -223,8 +221,9 @@ class UnclaimedFolder:
         if not _has_records(self.owner.folder):
             return f"Rename {self.folder} to {self.owner.folder}, or remove it."
         return (
-            f"{self._name} has {self.owner.folder}: remove {self.folder}. To keep the history in"
-            f" it instead, move {self.owner.folder} away and rename {self.folder} to it."
+            f"{self._name} uses {self.owner.folder}, so remove {self.folder}. To keep the history "
+            f"of {self.folder} instead, move {self.owner.folder} away and rename {self.folder} to "
+            f"it."
         )
 
     @property

@@ -37,9 +37,11 @@ INSTRUMENTS: Mapping[str, Instrument] = {
     "records_pending": Instrument("Records whose details still have to be read."),
     "rows_total": Instrument("Loaded records by change: new, changed or deleted.", True),
     "runs_total": Instrument("Ended runs by command and outcome.", True),
-    "run_duration_seconds_total": Instrument("Duration of all runs.", True),
+    "run_duration_seconds_total": Instrument("Duration of all runs in seconds.", True),
     "requests_total": Instrument("Requests that runs sent.", True),
-    "requests_wait_seconds_total": Instrument("Time that requests waited for the limit.", True),
+    "requests_wait_seconds_total": Instrument(
+        "Seconds that requests waited for the rate limit.", True
+    ),
     "requests_limited_total": Instrument("Responses with status 429.", True),
     "push_rows_total": Instrument("Pushed rows by outcome.", True),
     "month_requests_used": Instrument("Requests of this billing cycle."),

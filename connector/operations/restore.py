@@ -19,9 +19,8 @@ from connector.atomic_files import sync_folder
 from connector.errors import (
     BackupError,
     ConnectorError,
-    LedgerDamaged,
+    LedgerError,
     Misused,
-    NotALedger,
     NotAWarehouse,
     naming,
 )
@@ -138,7 +137,7 @@ def restore(
     """Restore the account's folder as it was when the backup was made.
 
     Raises:
-        BackupDamaged: The backup is not complete.
+        BackupError: The backup is not complete.
         BackupError: The backup belongs to another account, or both ledgers have erasures or pushes
             that the other one lacks.
         NotAWarehouse: A newer version made the backup.
@@ -256,7 +255,8 @@ def _record_restore(
 def _publish(settings: Settings, staged: Path, now: Clock, *, is_changed: bool) -> None:
     """Publish the backup's own file, or build it if people were erased or masks changed."""
     found = None if is_changed else read_own_publication(staged)
-    if not is_changed and (found is None or found.personal == settings.publish_personal.value):
+    wanted = settings.publish_personal.value, settings.publish_without.value
+    if not is_changed and (found is None or (found.personal, found.left_out) == wanted):
         if staged.exists():
             replace_published(staged, settings.folder / PUBLISHED_FILE)
     elif Warehouse(settings.folder).exists:
@@ -271,7 +271,7 @@ def _is_readable(ledger: Path) -> bool:
         return False
     try:
         check_ledger(ledger)
-    except (LedgerDamaged, NotALedger):
+    except LedgerError:
         return False
     return True
 

@@ -19,8 +19,9 @@ from typing import Any, Generic, TypeVar
 
 from connector.errors import ConnectorError
 from connector.ledger.journal import Journal
-from connector.ledger.journal_reads import RowRecord
+from connector.ledger.journal_records import RowRecord
 from connector.ledger.ledger import Ledger
+from connector.ledger.push_plan import RowResult
 from connector.page.drafts import RECORD, DraftFolder, Edits, ImportDraft
 from connector.page.report_words import report_words
 from connector.page.row_index import TAKEN_BACK, IndexedRow, RowIndex
@@ -31,7 +32,7 @@ from connector.pushes.push import record_preview
 from connector.settings.model import Settings
 from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.problems import Cell, SheetRow, text_of
-from connector.spreadsheet.report import RowResult, report_path, write_report
+from connector.spreadsheet.report import report_path, write_report
 from connector.spreadsheet.table import Spreadsheet
 from connector.spreadsheet.target_columns import PushTarget, comparison_text
 from connector.warehouse.lookups import WarehouseLookups

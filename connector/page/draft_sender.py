@@ -19,7 +19,7 @@ from typing import Any
 
 from connector.errors import ConnectorError
 from connector.errors_api import LeaseHeld
-from connector.ledger.journal_reads import BatchAction
+from connector.ledger.journal_records import BatchAction
 from connector.page.draft_reader import DraftReader
 from connector.page.drafts import DraftFolder, ImportDraft
 from connector.page.report_words import report_words

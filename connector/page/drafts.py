@@ -276,7 +276,7 @@ def whole_number(text: str) -> int | None:
     """Return the number of a form field or an address; None if it is empty.
 
     Raises:
-        PageRefusal: The text is not a number, or has more than 9 digits.
+        PageError: The text is not a number, or has more than 9 digits.
     """
     if not text:
         return None

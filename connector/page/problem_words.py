@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from connector.catalog.value import VALUE_ERASED
-from connector.errors import kinds_of
+from connector.errors import codes_of
 from connector.errors_api import Answered, TryAgain
 from connector.ledger.push_plan import Problem
 from connector.page.marks import N_
@@ -78,7 +78,7 @@ SENT: Mapping[str, ProblemWords] = {
     ),
     "record_gone": ProblemWords((N_("This record no longer exists."),), _LOOK),
     "already_there": ProblemWords((N_("Someone else has created this record."),), _LOOK),
-    "same_row": ProblemWords((N_("This row is the same as an earlier row."),)),
+    "same_row": ProblemWords((N_("This row has the same values as an earlier row."),)),
     "unfit": ProblemWords((N_("A value of this row cannot be sent."),), N_("Correct the value.")),
     # Rows whose changes cannot be undone.
     "not_ours": ProblemWords((N_("This record was not created by this import."),), _LOOK),
@@ -108,7 +108,9 @@ ERASED_FIELD = ProblemWords((_ERASED,), _LOOK)
 """Texts for a field that an erasure has changed in a record."""
 
 
-_REFUSALS = frozenset(each.code for each in kinds_of(Answered) if not issubclass(each, TryAgain))
+_REFUSALS = frozenset(
+    code for code, kind, _ in codes_of(Answered) if not issubclass(kind, TryAgain)
+)
 """Codes of errors with a message of the API that explains the rejection."""
 
 

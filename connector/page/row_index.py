@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from connector.ledger.push_plan import Problem
+from connector.ledger.push_plan import Problem, RowResult
 from connector.pushes.spill_file import (
     SpillFile,
     packed_result,
@@ -17,7 +17,6 @@ from connector.pushes.spill_file import (
     unpacked_row,
 )
 from connector.spreadsheet.problems import SheetRow, text_of
-from connector.spreadsheet.report import RowResult
 
 PAGE_ROWS = 25
 """Number of rows on one page of a list."""

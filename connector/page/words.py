@@ -103,8 +103,8 @@ UNDONE: Mapping[str, str] = {
     "irreversible": N_("Kept: a conversion cannot be undone"),
     "refused": N_("Rejected by the application"),
     "held": N_("Not confirmed"),
-    "unread": N_("Could not be checked"),
-    "not_reached": N_("Not processed"),
+    "unread": N_("The record could not be checked"),
+    "not_reached": N_("Not processed yet"),
 }
 """Words for the outcomes of an undo."""
 
@@ -132,8 +132,8 @@ ERRORS: Mapping[str, str] = {
     "no_rows": N_("the file has no rows below the header"),
     "sheet_unknown": N_("the workbook has several sheets"),
     "spreadsheet_changed": N_("the file changed while it was being read"),
-    "misused": N_("these settings do not go together"),
-    "unknown_name": N_("a name is unknown"),
+    "misused": N_("these settings cannot be combined"),
+    "unknown_name": N_("a field, column or file name is unknown"),
     "warehouse": N_("the folder with the connector's data cannot be used"),
     "warehouse_busy": N_("the connector's data is in use by another program"),
     "disk_full": N_("the disk is full"),
@@ -184,15 +184,18 @@ ACTIONS: Mapping[str, str] = {
 
 
 QUESTIONS: Mapping[str, tuple[str, str]] = {
-    "columns_lost": (N_("Some columns without a field have values further down."), "columns"),
+    "columns_lost": (N_("Some columns without a field contain values in later rows."), "columns"),
     "encoding": (N_("Some letters are unclear."), "table"),
-    "second_table": (N_("A second table below was ignored."), "table"),
+    "second_table": (N_("A second table below the first one is not imported."), "table"),
     "mixed_dates": (
         N_("A spreadsheet program may have swapped day and month of the dates in this column:"),
         "rows",
     ),
     "hidden_columns": (N_("Hidden columns will be imported:"), "columns"),
-    "merged_cells": (N_("Merged cells: only the first row of each gets the value."), "table"),
+    "merged_cells": (
+        N_("Merged cells: only the first row of each merged range gets the value."),
+        "table",
+    ),
     "headings": (N_("The header row looks like data. It will not be imported."), "table"),
     "warnings": (N_("Some rows have warnings."), "rows"),
 }
@@ -219,7 +222,7 @@ class PageError(ConnectorError):
 def error_note(error: ConnectorError) -> list[str]:
     """Return the note of an error: message, action, and the codes of its classes."""
     kinds = [each for each in type(error).__mro__ if issubclass(each, ConnectorError)]
-    codes = [] if isinstance(error, PageError) else [each.code for each in kinds]
+    codes = [] if isinstance(error, PageError) else [error.code, *(each.code for each in kinds)]
     return [_DRAFT_PATH.sub("", str(error)), error.action, *codes]
 
 

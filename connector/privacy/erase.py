@@ -20,7 +20,7 @@ from typing import Any
 from connector.errors import ConnectorError, LakehouseError, MartsMissing, Misused
 from connector.ledger.erasures import Erasures, OpenErasure
 from connector.ledger.identifiers import fingerprint_of, identifier_hash, make_key, read_key
-from connector.ledger.journal import PUSH_LEASE
+from connector.ledger.journal_writer import PUSH_LEASE
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
 from connector.ledger.person import Person

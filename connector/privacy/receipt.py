@@ -115,11 +115,11 @@ class PersonLocations:
         }
 
 
-MENTIONED = "Mentioned in texts of others: edit them on the platform or in the file"
-MENTIONED_BEFORE = "Mentioned in earlier versions and pushes of others, which are kept"
+MENTIONED = "Texts about others that mention the person. Edit them on the platform or in the file"
+MENTIONED_BEFORE = "Earlier versions and pushes of others that mention the person. They are kept"
 
 KEPT = (
-    "The rows of records: ids, states, dates, sources, and what is paid for bookings.",
+    "The rows of the records: ids, states, dates, sources, and the amounts of bookings.",
     "Counts and sums in the models.",
     "The hashes of this receipt. The connector recognizes the person by them.",
 )
@@ -192,12 +192,16 @@ class Receipt:
         lines = [
             f"Receipt of the erasure {self.erasure}",
             f"Account: {account}. Recruitment Connector {self.version}.",
-            f"Begun {self.begun_at:%Y-%m-%d %H:%M:%S}Z, ended {self.ended_at:%Y-%m-%d %H:%M:%S}Z.",
+            f"Started {self.begun_at:%Y-%m-%d %H:%M:%S}Z, ended "
+            f"{self.ended_at:%Y-%m-%d %H:%M:%S}Z.",
             *_section("Removed", [f"{each}: {each.rows:,}" for each in self.removed]),
-            *_section("Removed as a whole file, with rows of others", self.whole_files),
+            *_section("Files that were deleted completely, with rows of others", self.whole_files),
             *_section(MENTIONED, mention_lines(self.mentions)),
             *_section(MENTIONED_BEFORE, mention_lines(self.mentions, is_past=True)),
-            *_section("Kept in other records that have it as well", self._shared_lines()),
+            *_section(
+                "Identifiers kept because the record of another person contains them, too",
+                self._shared_lines(),
+            ),
             *_section("Still present", [f"{each}: {each.rows:,}" for each in self.left]),
             *_section("Not done yet", self.waiting),
             *_section("To be done by hand", self.by_hand),

@@ -14,7 +14,8 @@ from pathlib import Path
 import duckdb
 
 from connector.catalog import CATALOG
-from connector.errors import ModelInvalid
+from connector.errors import ModelError
+from connector.publishing.custom_fields import is_extra_view
 from connector.publishing.project import ColumnType, Model, Project, naming_line
 from connector.warehouse.duckdb_file import quoted
 from connector.warehouse.schema import complete_tables
@@ -134,7 +135,7 @@ OWN: Mapping[str, frozenset[str]] = {
 }
 """Personal columns of the connector's own tables: typed texts, and records as they came."""
 
-_CONTENT = "marts.content_"
+CONTENT = "marts.content_"
 _SAFE_TYPES = ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UBIGINT")
 """Types of flags and counts. A column of another type may hold a name, a birthday or a salary."""
 
@@ -160,7 +161,7 @@ def personal_columns(project: Project | None, shapes: Shapes) -> frozenset[tuple
         (table, each.name)
         for table, columns in shapes.items()
         for each in columns
-        if table not in made and _is_source_personal(table, each.name)
+        if table not in made and _is_source_personal(table, each)
     }
     lowered = {(table, name.lower()) for table, name in personal}
     for model in models:
@@ -183,14 +184,18 @@ def _is_unknown(model: Model, column: ColumnType, read: Sequence[str], shapes: S
     return model.is_own or model.schema != "staging" or not is_passed_on
 
 
-def _is_source_personal(table: str, column: str) -> bool:
+def _is_source_personal(table: str, each: ColumnType) -> bool:
     """Return True for a personal column of a table that no model makes."""
     schema, _, name = table.partition(".")
+    column = each.name
+    if is_extra_view(table):
+        # A number of a field that nobody described may be a salary.
+        return column != "id" and each.type != "BOOLEAN"
     if schema in ("landing", "history"):
         return column == RECORD or _is_declared_personal(name, column)
     if table in OWN:
         return column in OWN[table]
-    if table.startswith(_CONTENT):
+    if table.startswith(CONTENT):
         # A view of a content type, whose own fields may hold anything.
         return column not in CATALOG["content_items"].fields or _is_declared_personal(
             "content_items", column
@@ -208,15 +213,16 @@ def _is_declared_personal(table: str, column: str) -> bool:
 
 
 def check_columns(project: Project, shapes: Shapes) -> None:
-    """Raise `ModelInvalid` for a test or a text of a column that is not there."""
+    """Raise `ModelError` for a test or a text of a column that is not there."""
     for path, line, what, table, column in _named_columns(project):
         there = {each.name for each in shapes.get(table, ())}
         if there and column not in there:
-            raise ModelInvalid(
+            raise ModelError(
                 f"{what} names the column {column}, but {table} has no such column",
                 path=path,
                 line=line,
                 action=f"Name one of its columns: {', '.join(sorted(there))}.",
+                code="model_invalid",
             )
 
 

@@ -100,12 +100,16 @@ _ORIGINS_MAX = 4
 _SCHEMAS = {
     "marts": "Tables for analysts, one per model. Tables named `dim_...` describe people, jobs and"
     " companies, `fct_...` have one row per fact, and `sum_...` one row per group.",
-    "staging": "Views of the loaded records that are not deleted.",
+    "staging": "Views of the loaded records that are not deleted. Undocumented fields that the API"
+    " sends are columns of `staging.RESOURCE_extra`, for example `staging.candidates_extra`: its"
+    " `id` is the record's, and each type is that of the values received so far. Masking keeps"
+    " only their true and false values. Own models read these fields from `_record`.",
     "seeds": "Values that the API does not have: your csv files in the folder `seeds` of the data"
     " folder.",
-    "landing": "The API's records, as last seen: one row per `id`, deleted ones included.",
+    "landing": "The API's records as last read: one row per `id`, including deleted records.",
     "history": "Every observed version of every record, with the time from which it was valid.",
-    "sync": "Each run's outcome and requests, and the time until which the copy is verified.",
+    "sync": "Runs with their outcomes and requests, and the time up to which each resource is "
+    "verified.",
     "push": "Rows of pushed spreadsheets, with their outcomes.",
 }
 _HEAD = """# Tables and columns
@@ -153,7 +157,7 @@ def _about(table: str, comments: Mapping[str, str]) -> str:
     if name == PARTS_TABLE:
         return "The fields of each content type."
     if schema == "landing":
-        return f"{CATALOG[name].about} As `{CATALOG[name].path or name}` of the API serves them."
+        return f"{CATALOG[name].about} Read from `{CATALOG[name].path or name}` of the API."
     return f"Versions of `landing.{name}`: the same documented columns, and these."
 
 

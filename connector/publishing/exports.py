@@ -9,13 +9,10 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from connector.atomic_files import sync_folder
 from connector.errors import Misused, NothingPublished, UnknownName
@@ -26,35 +23,45 @@ from connector.warehouse.runs import Publication, read_own_publication
 from connector.warehouse.warehouse import Warehouse
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from connector.publishing.frames import Frame
 
 # -- Dataframes ------------------------------------------------------------------------------------
 # The file is read whole and closed before the frame is returned, so that no notebook that stays
 # open keeps an old file on the disk.
 
 
-def read(table: str, *, account: str | None = None) -> pd.DataFrame:
-    """A table of the published file, `SCHEMA.TABLE`, as a dataframe.
+def read(table: str, *, account: str | None = None) -> Frame:
+    """Return a table of the published file as a pandas frame.
 
-    It is of the unnamed account, or of the one that is named. Settings are read from the
-    environment and the project file.
+    Times are in UTC, days are `datetime64`, and amounts are floating point numbers. Whole numbers,
+    texts and booleans have the types of pandas that can be missing. `read(...).arrow()` returns an
+    Arrow table and `read(...).pl()` a polars frame, both with decimals and dates.
 
-    Timestamps are in UTC and say so, days are `datetime64`, whole numbers, texts and truth values
-    are of the types of pandas that can be missing, and amounts are floating point, since pandas
-    counts with no other.
+    Args:
+        table: Name of the table as `SCHEMA.TABLE`.
+        account: Name of the account. Settings are read from the environment and the project file.
 
-    Raises `UnknownName` with the nearest name for a table that is not there, `SettingsError`, and
-    `NothingPublished`.
+    Raises:
+        UnknownName: There is no such table. The message has the nearest name.
+        NothingPublished: There is no published file.
+        SettingsError: A setting is invalid.
     """
-    return _frame(read_table(_published(account), table))
+    from connector.publishing.frames import Frame  # noqa: PLC0415
+
+    return Frame.of(read_table(_published(account), table))
 
 
-def sql(query: str, *, account: str | None = None) -> pd.DataFrame:
-    """The result of a query of the published file, as `read` returns a table.
+def sql(query: str, *, account: str | None = None) -> Frame:
+    """Return the result of a query of the published file, in the types of `read`.
 
-    Raises `Misused` with DuckDB's own words for a query that it refuses, and otherwise as `read`.
+    Raises:
+        Misused: DuckDB refuses the query. The message has DuckDB's error.
+        NothingPublished: There is no published file.
+        SettingsError: A setting is invalid.
     """
-    return _frame(to_arrow(_published(account), query))
+    from connector.publishing.frames import Frame  # noqa: PLC0415
+
+    return Frame.of(to_arrow(_published(account), query))
 
 
 def _published(account: str | None) -> Path:
@@ -64,34 +71,6 @@ def _published(account: str | None) -> Path:
     if not path.exists():
         raise NothingPublished(f"{path} does not exist: nothing has been published yet")
     return path
-
-
-def _frame(found: pa.Table) -> pd.DataFrame:
-    """The dataframe with the types that `read` promises."""
-    # Its import takes a while, and nothing else here needs it.
-    import pandas as pd  # noqa: PLC0415
-
-    types: dict[Any, Any] = {
-        pa.string(): pd.StringDtype(),
-        pa.large_string(): pd.StringDtype(),
-        pa.bool_(): pd.BooleanDtype(),
-    }
-    for name in ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"):
-        types[getattr(pa, name.lower())()] = getattr(pd, f"{name}Dtype")()
-    for place, column in enumerate(found.schema):
-        if pa.types.is_decimal(column.type):
-            found = found.set_column(place, column.name, _numbers(found.column(place)))
-    frame: Any = found.to_pandas(types_mapper=types.get, date_as_object=False)
-    assert isinstance(frame, pd.DataFrame)
-    return frame
-
-
-def _numbers(decimals: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Decimals as floats, or whole as a sum of whole numbers is."""
-    if decimals.type.scale == 0:
-        with suppress(pa.ArrowInvalid):
-            return decimals.cast(pa.int64())
-    return decimals.cast(pa.float64())
 
 
 # -- Parquet ---------------------------------------------------------------------------------------

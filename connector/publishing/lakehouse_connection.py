@@ -22,14 +22,7 @@ from urllib.parse import unquote
 import duckdb
 from pydantic import SecretStr
 
-from connector.errors import (
-    ConnectorError,
-    LakehouseBusy,
-    LakehouseError,
-    LakehouseOffline,
-    NothingPublished,
-    SettingsError,
-)
+from connector.errors import ConnectorError, LakehouseError, NothingPublished, SettingsError
 from connector.extras import extra_missing
 from connector.settings.model import Settings
 from connector.settings.values import OBJECT_STORAGE
@@ -233,7 +226,7 @@ def run_transaction(connection: duckdb.DuckDBPyConnection, act: Callable[[], T])
     """Carry out `act` in one transaction, from the start again after a conflict.
 
     DuckLake refuses the later one of two transactions that change the same table. Raises
-    `LakehouseBusy` if other processes come between for too long.
+    `LakehouseError` if other processes come between for too long.
     """
 
     def attempt() -> T:
@@ -256,8 +249,9 @@ def retry_conflicts(act: Callable[[], T]) -> T:
                 break
         # Processes that conflict must not meet again after the same pause.
         time.sleep(random.uniform(0, min(_PAUSE_SECONDS_MAX, 0.05 * 2**number)))  # noqa: S311
-    raise LakehouseBusy(
-        f"other processes changed the lakehouse at each attempt for {WAIT_SECONDS:.0f} seconds"
+    raise LakehouseError(
+        f"other processes changed the lakehouse at each attempt for {WAIT_SECONDS:.0f} seconds",
+        code="lakehouse_busy",
     )
 
 
@@ -275,7 +269,9 @@ def _convert_errors(place: LakehouseAccount) -> Iterator[None]:
         raise _to_lakehouse_error(place, str(error)) from None
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise LakehouseOffline(f"{place.data} cannot be used: {reason}") from None
+        raise LakehouseError(
+            f"{place.data} cannot be used: {reason}", code="lakehouse_offline"
+        ) from None
 
 
 def _to_lakehouse_error(place: LakehouseAccount, message: str) -> LakehouseError:
@@ -287,16 +283,21 @@ def _to_lakehouse_error(place: LakehouseAccount, message: str) -> LakehouseError
             action="Correct CONNECTOR_LAKEHOUSE_FILE; docs/LAKEHOUSE.md shows an example.",
         )
     if refused:
-        return LakehouseOffline(f"the lakehouse's database cannot be used: {reason}")
+        return LakehouseError(
+            f"the lakehouse's database cannot be used: {reason}", code="lakehouse_offline"
+        )
     if "DATA_PATH" in message:
         return LakehouseError(
-            f"the lakehouse's files are not at {place.data}: {shown}",
-            action="Set CONNECTOR_LAKEHOUSE_DATA to the place of the files that its catalog names.",
+            f"the catalog of the lakehouse names another place for its files than {place.data}: "
+            f"{shown}",
+            action="Set CONNECTOR_LAKEHOUSE_DATA to the place that the catalog names.",
         )
     if _CONFLICT.search(message):
-        return LakehouseBusy(f"another process changed the lakehouse: {shown}")
+        return LakehouseError(
+            f"another process changed the lakehouse: {shown}", code="lakehouse_busy"
+        )
     if _OFFLINE.search(message) or message.startswith(("IO Error", "HTTP Error")):
-        return LakehouseOffline(f"the lakehouse cannot be used: {shown}")
+        return LakehouseError(f"the lakehouse cannot be used: {shown}", code="lakehouse_offline")
     return LakehouseError(f"the lakehouse cannot be used: {shown}")
 
 

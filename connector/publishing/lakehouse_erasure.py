@@ -10,7 +10,7 @@ from pathlib import Path
 
 import duckdb
 
-from connector.errors import LakehouseBusy, NothingPublished
+from connector.errors import LakehouseError, NothingPublished
 from connector.ledger.person import Person
 from connector.publishing.lakehouse_connection import (
     CATALOG,
@@ -185,7 +185,8 @@ def _check_rest(connection: duckdb.DuckDBPyConnection, place: LakehouseAccount) 
     ).fetchall()
     if files:
         hours = GRACE.total_seconds() / 3600
-        raise LakehouseBusy(
+        raise LakehouseError(
             f"{files} files of an unfinished publication are newer than {hours:.0f} hours",
             action=f"Run the command again {hours:.0f} hours later.",
+            code="lakehouse_busy",
         )

@@ -50,7 +50,7 @@ _COLUMNS: Mapping[str, str] = {
     "account VARCHAR": "The account, by its name; `_unnamed` for the unnamed account.",
     "publication VARCHAR": "The published file (`sync.publications` of the account).",
     "published_at TIMESTAMPTZ": "When the file was made.",
-    "true_of TIMESTAMPTZ": "The time that the data of the account is true of.",
+    "true_of TIMESTAMPTZ": "Time up to which the account's data is verified.",
     "personal VARCHAR": "The policy for personal fields: keep, drop or hash.",
     "source VARCHAR": "Web address (URL) of the API from which the account's records come.",
     "version VARCHAR": "The version of the connector that published.",
@@ -255,8 +255,8 @@ def _check_source(last: LakehouseEntry, entry: LakehouseEntry) -> None:
     if None in (last.source, entry.source) or last.source == entry.source:
         return
     raise LakehouseError(
-        f"the account {entry.account!r} of the lakehouse has its records from {last.source}, and"
-        f" this one from {entry.source}",
+        f"the lakehouse has an account {entry.account!r} with records from {last.source}, but the"
+        f" records of this account are from {entry.source}",
         action="Rename one of the two accounts. If the address has changed, remove the account"
         " from the lakehouse first: 'connector lakehouse remove'.",
     )

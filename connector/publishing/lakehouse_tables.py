@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import duckdb
 
-from connector.errors import LakehouseDiffers
+from connector.errors import LakehouseError
 from connector.publishing.lakehouse_connection import LAKE
 from connector.warehouse.duckdb_file import literal, quoted
 from connector.warehouse.rows import Column
@@ -28,7 +28,7 @@ CONTENT = re.compile(r"marts\.content_")
 
 ACCOUNT = "account"
 
-_ACCOUNT_COMMENT = "The account that the row is of."
+_ACCOUNT_COMMENT = "Account of the row."
 
 _WIDER: Mapping[str, str] = {
     "HUGEINT": "DECIMAL(38,0)",
@@ -63,14 +63,15 @@ def ensure_table(
 ) -> None:
     """Make the table, or add the missing columns to `held`, the table of the lakehouse.
 
-    Raises `LakehouseDiffers` for a column of another type.
+    Raises `LakehouseError` for a column of another type.
     """
     target = f"{LAKE}.{table.quoted}"
     for each in table.columns:
         if each.name.lower() == ACCOUNT:
-            raise LakehouseDiffers(
+            raise LakehouseError(
                 f"{table} already has a column named {each.name}",
                 action="Rename the column: the lakehouse has a column of that name.",
+                code="lakehouse_differs",
             )
     if held is None:
         _make(connection, table, target)
@@ -85,9 +86,10 @@ def ensure_table(
             _comment(connection, target, (column,))
         elif known.type != column.type and not _holds(known.type, column.type):
             if not _holds(column.type, known.type):
-                raise LakehouseDiffers(
+                raise LakehouseError(
                     f"{table}.{column.name} is {known.type} in the lakehouse, and {column.type} in"
-                    " the published file"
+                    " the published file",
+                    code="lakehouse_differs",
                 )
             connection.execute(
                 f"ALTER TABLE {target} ALTER COLUMN {quoted(column.name)} "

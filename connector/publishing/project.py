@@ -12,12 +12,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
+from importlib.resources import files
 from pathlib import Path
 from typing import Literal, Protocol
 
 import duckdb
 
-from connector.errors import ModelFailed, ModelsCircular, UnknownName
+from connector.errors import ModelError, ModelFailed, UnknownName
 
 # -- Result ----------------------------------------------------------------------------------------
 # A check's examples are ids and values of key columns alone, since results reach logs, reports and
@@ -281,6 +282,21 @@ class SourceTable:
     texts: Mapping[str, str]
 
 
+# -- Files -----------------------------------------------------------------------------------------
+
+
+def shipped_folder() -> Path:
+    """Return the project folder that comes with the connector, next to its package."""
+    return Path(str(files("connector"))).parent / "dbt_like_sql"
+
+
+def project_files(folder: Path) -> list[Path]:
+    """Return the files below a folder of models or seeds that can change the result of a build."""
+    return sorted(
+        path for path in folder.glob("**/*") if path.suffix in (".sql", ".yml", ".yaml", ".csv")
+    )
+
+
 # -- Project ---------------------------------------------------------------------------------------
 
 
@@ -308,7 +324,7 @@ class Project:
     def parents(self) -> dict[str, tuple[str, ...]]:
         """Every seed and model in building order, with the seeds and models it is made of.
 
-        Raises `ModelsCircular` with the whole ring.
+        Raises `ModelError` with the whole ring.
         """
         made_of: dict[str, tuple[str, ...]] = dict.fromkeys(self.seeds, ())
         made_of |= {name: each.query.refs for name, each in self.models.items()}
@@ -319,7 +335,12 @@ class Project:
         except CycleError as error:
             # The ring as found begins and ends with the same model, each made of the one before.
             ring = error.args[1][:0:-1]
-            raise ModelsCircular(ring, path=self.models[ring[0]].path) from None
+            shown = " -> ".join((*ring, ring[0]))
+            raise ModelError(
+                f"models refer to each other in a circle: {shown}",
+                code="models_circular",
+                path=self.models[ring[0]].path,
+            ) from None
         return {name: made_of[name] for name in order}
 
     @property

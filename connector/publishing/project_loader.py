@@ -1,7 +1,7 @@
-"""Reads a project folder: its settings, schema files, SQL and seeds.
+"""Load a project folder: its settings, schema files, SQL and seeds.
 
-What dbt would do and this does not is refused where it stands, so that both make the same of the
-same folder. What the files may say is what the classes below declare.
+dbt builds the same tables from the same folder. An entry of a schema file that dbt knows and the
+connector does not is an error with file and line.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from importlib.resources import files
 from pathlib import Path
 from traceback import extract_tb
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
@@ -23,11 +22,12 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    StrictBool,
     ValidationError,
     model_validator,
 )
 
-from connector.errors import ModelInvalid, ModelTwice, ReferenceUnknown
+from connector.errors import ModelError, ReferenceUnknown
 from connector.publishing.project import (
     Audit,
     CheckKind,
@@ -39,6 +39,7 @@ from connector.publishing.project import (
     Seed,
     Severity,
     SourceTable,
+    shipped_folder,
 )
 
 if TYPE_CHECKING:
@@ -50,11 +51,11 @@ else:
 # -- YAML ------------------------------------------------------------------------------------------
 
 _LINE = "__line__"
-"""The key under which every mapping of a file has the line on which it begins."""
+"""Key of the line on which a mapping begins. Every mapping of a file has it."""
 
 
 class _Loader(_SafeLoader):
-    """Loader of plain YAML values, with the line of each mapping and no key twice."""
+    """Loader of plain YAML values. Adds the line of each mapping, and refuses duplicate keys."""
 
 
 def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[str, Any]:
@@ -72,14 +73,11 @@ _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping
 
 
 class _FileEntry(BaseModel):
-    """Mapping of a file; a key that is not known is refused, with those that are.
-
-    One that is passed over would make dbt build something else.
-    """
+    """Mapping of a file. An unknown key is an error, because dbt may know it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    line: int = Field(alias="__line__")
+    line: int | None = Field(None, alias="__line__")
     meta: Any = None
 
     @model_validator(mode="before")
@@ -89,7 +87,7 @@ class _FileEntry(BaseModel):
         for key in entry if isinstance(entry, dict) else ():
             if key not in known:
                 allowed = ", ".join(name for name in known if name != _LINE)
-                raise ValueError(f"{key!r} is not understood here; use one of: {allowed}")
+                raise ValueError(f"{key!r} is not a key of this entry; use one of: {allowed}")
         return entry
 
 
@@ -97,7 +95,7 @@ EntryT = TypeVar("EntryT", bound=BaseModel)
 
 
 def read_yaml(path: Path, form: type[EntryT]) -> EntryT:
-    """The one mapping of a YAML file. Raises `ModelInvalid` with the line."""
+    """Read the mapping of a YAML file. Raises `ModelError` with the line."""
     try:
         found = yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506 # plain values
         return form.model_validate(found)
@@ -106,13 +104,17 @@ def read_yaml(path: Path, form: type[EntryT]) -> EntryT:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         line = None if mark is None else mark.line + 1
-        raise ModelInvalid(f"is not valid YAML: {error.problem}", path=path, line=line) from None
+        raise ModelError(
+            f"is not valid YAML: {error.problem}", path=path, line=line, code="model_invalid"
+        ) from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ModelInvalid(f"cannot be read: {type(error).__name__}", path=path) from None
+        raise ModelError(
+            f"cannot be read: {type(error).__name__}", path=path, code="model_invalid"
+        ) from None
 
 
-def _invalid(path: Path, found: Any, error: ValidationError) -> ModelInvalid:
-    """The first error, with the line of the innermost mapping that it is in."""
+def _invalid(path: Path, found: Any, error: ValidationError) -> ModelError:
+    """Return the first error, with the line of the innermost mapping around it."""
     first = error.errors()[0]
     line = 1
     for step in first["loc"]:
@@ -124,7 +126,9 @@ def _invalid(path: Path, found: Any, error: ValidationError) -> ModelInvalid:
     line = found.get(_LINE, line) if isinstance(found, dict) else line
     keys = ".".join(str(step) for step in first["loc"])
     told = first.get("ctx", {}).get("error") or f"{first['msg']}, not {_shown(first['input'])}"
-    return ModelInvalid(f"{keys}: {told}" if keys else told, path=path, line=line)
+    return ModelError(
+        f"{keys}: {told}" if keys else told, path=path, line=line, code="model_invalid"
+    )
 
 
 def _shown(value: Any) -> str:
@@ -149,7 +153,7 @@ _NAME = r"[a-z][a-z0-9_]{0,62}"
 _Name = Annotated[str, Field(pattern=f"^{_NAME}$")]
 _Paths = tuple[str, ...]
 
-# -- What files may say ----------------------------------------------------------------------------
+# -- Entries ---------------------------------------------------------------------------------------
 
 
 class _Defaults(BaseModel):
@@ -183,7 +187,7 @@ _ARGUMENTS: Mapping[CheckKind, set[str]] = {
     "accepted_values": {"values"},
     "relationships": {"to", "field"},
 }
-"""The tests that a schema file may ask of a column, and the arguments of each."""
+"""Tests of a column, and the arguments of each."""
 
 
 class _TestEntry(_FileEntry):
@@ -208,49 +212,33 @@ class _TestEntry(_FileEntry):
 _INNER = ("arguments", "config")
 
 
-def _flat(test: Any, line: int) -> Any:
+def _flat(test: Any) -> Any:
     """Return a test's configuration as one mapping, wherever dbt allows it."""
-    if isinstance(test, str):
-        return {_LINE: line, "kind": test}
-    kinds = [*_without_line_numbers(test)] if isinstance(test, dict) else []
-    if len(kinds) != 1:
+    kinds = [test] if isinstance(test, str) else [*_without_line_numbers(test)]
+    given = test.get(kinds[0]) or {} if isinstance(test, dict) and kinds else {}
+    parts = [given, *(given.get(key) or {} for key in _INNER)] if isinstance(given, dict) else []
+    if len(kinds) != 1 or not parts or not all(isinstance(part, dict) for part in parts):
         raise ValueError(f"{test!r} is not a test; write '- unique' or '- unique: {{...}}'")
-    flat = {_LINE: test[_LINE], "kind": kinds[0]}
-    said = test[kinds[0]] or {}
-    inner = [said.get(key) or {} for key in _INNER] if isinstance(said, dict) else []
-    for part in (said, *inner):
-        if not isinstance(part, dict):
-            raise ValueError(
-                f"the arguments of the test {kinds[0]} must be a mapping, not {part!r}"
-            )
+    flat = {"kind": kinds[0], _LINE: test[_LINE] if isinstance(test, dict) else None}
+    for part in parts:
         flat |= {k: v for k, v in part.items() if k not in (_LINE, *_INNER)}
     return flat
+
+
+_Tests = list[Annotated[_TestEntry, BeforeValidator(_flat)]]
+
+
+class _ColumnMeta(BaseModel):
+    personal: StrictBool | None = None
 
 
 class _ColumnEntry(_FileEntry):
     name: _OneLine
     description: _OneLine = ""
-    data_tests: tuple[_TestEntry, ...] = ()
-
-    @model_validator(mode="after")
-    def _check_personal(self) -> _ColumnEntry:
-        said = self.meta.get("personal", False) if isinstance(self.meta, dict) else False
-        if not isinstance(said, bool):
-            raise ValueError(f"meta: personal must be true or false, and not {said!r}")
-        return self
-
-    @model_validator(mode="before")
-    @classmethod
-    def _flatten_tests(cls, entry: Any) -> Any:
-        if not isinstance(entry, dict):
-            return entry
-        # The newer and the older word of dbt's for the same.
-        lists = [entry.get("data_tests") or [], entry.get("tests") or []]
-        if not all(isinstance(each, list) for each in lists):
-            raise ValueError("tests must be a list: write 'data_tests: [unique, not_null]'")
-        tests = [*lists[0], *lists[1]]
-        others = {key: value for key, value in entry.items() if key != "tests"}
-        return {**others, "data_tests": [_flat(each, entry[_LINE]) for each in tests]}
+    meta: _ColumnMeta = _ColumnMeta()
+    data_tests: _Tests = []
+    tests: _Tests = []
+    """The older name of `data_tests` in dbt."""
 
 
 class _TableEntry(_FileEntry):
@@ -260,14 +248,14 @@ class _TableEntry(_FileEntry):
 
     @property
     def texts(self) -> dict[str, str]:
-        """The text of each column that is listed; some may be empty."""
+        """Description of each listed column; it may be empty."""
         return {each.name: each.description for each in self.columns}
 
     @property
     def personal(self) -> dict[str, bool]:
-        """The columns of which `meta` says whether they are personal."""
-        said = {each.name: each.meta for each in self.columns if isinstance(each.meta, dict)}
-        return {name: meta["personal"] for name, meta in said.items() if "personal" in meta}
+        """Columns whose `meta` says whether they are personal."""
+        said = ((each.name, each.meta.personal) for each in self.columns)
+        return {name: personal for name, personal in said if personal is not None}
 
 
 class _SeedConfig(_FileEntry):
@@ -286,7 +274,7 @@ class _SourceEntry(_FileEntry):
 
 
 class SchemaFile(_FileEntry):
-    """Schema file: what stands beside models and seeds, in dbt's form."""
+    """Schema file, in dbt's form: models, seeds and sources with their columns."""
 
     version: Any = None
     models: tuple[_TableEntry, ...] = ()
@@ -320,7 +308,7 @@ def render(text: str, path: Path, nodes: Mapping[str, str], sources: Mapping[str
         sources: Source tables, by `schema.table` as `source()` names them.
 
     Raises:
-        ModelInvalid: The template is wrong.
+        ModelError: The template is wrong.
         ReferenceUnknown: A reference names nothing.
     """
     refs, read, options = dict[str, str](), dict[str, str](), dict[str, str]()
@@ -350,13 +338,14 @@ def render(text: str, path: Path, nodes: Mapping[str, str], sources: Mapping[str
         raise ReferenceUnknown(error.what, error.received, error.allowed, **place) from None
     except Exception as error:  # a template can raise anything
         reason = str(error).replace(f"{render.__name__}.<locals>.", "")
-        raise ModelInvalid(
+        raise ModelError(
             f"the template cannot be evaluated: {reason}",
             path=path,
             line=_line_of(error),
             action="Write plain SQL with {{ ref('model') }}, {{ source('schema', 'table') }}"
             " and {{ config(materialized='table' or 'view') }}, in an audit"
             " {{ config(severity='error' or 'warn') }}.",
+            code="model_invalid",
         ) from None
     return Query(path, sql, tuple(refs), tuple(read.values()), options)
 
@@ -402,15 +391,16 @@ def read_header(text: str, path: Path, word: Literal["model", "audit"]) -> tuple
     """Return the grain (empty for an audit) and the sentence of the opening comment.
 
     Raises:
-        ModelInvalid: The comment has another form, or another name than the file.
+        ModelError: The comment has another form, or another name than the file.
     """
     found = _HEADER.match(text)
     if found is None or found[word] != path.stem or not found["sentence"].endswith(".\n"):
-        raise ModelInvalid(
+        raise ModelError(
             f"the header is incomplete, or does not name {path.stem}",
             path=path,
             line=1,
             action=f"Begin the file with {_FORMS[word]} that ends with a full stop.",
+            code="model_invalid",
         )
     sentence = found["sentence"].replace("\n-- ", " ")
     return found["grain"] or "", sentence.removeprefix("-- ").strip()
@@ -418,26 +408,13 @@ def read_header(text: str, path: Path, word: Literal["model", "audit"]) -> tuple
 
 # -- Folder ----------------------------------------------------------------------------------------
 
-FOLDER_NAME = "dbt_like_sql"
 CONTENT_VIEWS = "content_views"
-"""The model whose rows are the statements of the content types' views."""
-
-
-def shipped_folder() -> Path:
-    """The project folder that comes with the connector, beside its package."""
-    return Path(str(files("connector"))).parent / FOLDER_NAME
-
-
-def project_files(folder: Path) -> list[Path]:
-    """Return the files below a folder of models or seeds that can change what is built."""
-    return sorted(
-        path for path in folder.glob("**/*") if path.suffix in (".sql", ".yml", ".yaml", ".csv")
-    )
+"""Model whose rows are the statements that create the views of content types."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnModels:
-    """The user's folder of models, and the schema that they are built in."""
+    """Folder of the user's models, and the schema of their tables."""
 
     folder: Path
     schema: str = "own"
@@ -446,10 +423,15 @@ class OwnModels:
 def load_project(
     folder: Path | None = None, *, seeds: Path | None = None, own: OwnModels | None = None
 ) -> Project:
-    """Read the project folder (None: the shipped one), and the user's models after it.
+    """Load a project.
 
-    A csv file in `seeds`, the user's folder, wins over the project's own of the same name. Raises a
-    `ModelError` that names the file, and the line where there is one.
+    Args:
+        folder: Project folder. None for the shipped one.
+        seeds: Folder of the user's csv files, which replace seeds of the same name.
+        own: The user's models.
+
+    Raises:
+        ModelError: A file is wrong. The error names the file, and the line if it is known.
     """
     return _ProjectReader(folder or shipped_folder(), seeds, own).project()
 
@@ -464,12 +446,12 @@ class _SqlFile(NamedTuple):
 
     @property
     def is_audit(self) -> bool:
-        """True if it is no model: an audit's folder gives no schema."""
+        """True for an audit, which has no schema or begins with `-- audit:`."""
         return not self.schema or (self.is_own and self.text.startswith("-- audit:"))
 
 
 class _ProjectReader:
-    """Reads one folder, once."""
+    """Loader of one project."""
 
     def __init__(self, folder: Path, users_seeds: Path | None, own: OwnModels | None) -> None:
         self._folder, self._users_seeds, self._own = folder, users_seeds, own
@@ -486,7 +468,7 @@ class _ProjectReader:
         """Tables of the models and seeds, by name."""
 
     def _read(self, path: Path) -> None:
-        """Read one schema file. Raises `ModelInvalid` or `ModelTwice`."""
+        """Read one schema file. Raises `ModelError`."""
         read = read_yaml(path, SchemaFile)
         for model in read.models:
             _add_once(self._models, model.name, path, model)
@@ -500,14 +482,16 @@ class _ProjectReader:
                 self._source_tables[name] = SourceTable(f"{schema}.{table.name}", table.texts)
 
     def project(self) -> Project:
-        """The whole of it, with every reference looked up."""
+        """Return the project, with all references resolved."""
         seeds = {each.name: each for each in self._read_seeds()}
         files = [*self._sql_files()]
         paths = {each.name: each.path for each in seeds.values()}
         self._tables = {each.name: each.table for each in seeds.values()}
         for path, schema, _, _ in (each for each in files if not each.is_audit):
             if path.stem in paths:
-                raise ModelTwice(f"{path.stem} is also {paths[path.stem]}", path=path)
+                raise ModelError(
+                    f"{path.stem} is also {paths[path.stem]}", path=path, code="model_twice"
+                )
             paths[path.stem] = path
             self._tables[path.stem] = f"{schema}.{path.stem}"
         models = {each.path.stem: self._model(each) for each in files if not each.is_audit}
@@ -547,10 +531,11 @@ class _ProjectReader:
         """Read a model. The user's models need no header."""
         path, schema, text, is_own = file
         if not re.fullmatch(_NAME, path.stem):
-            raise ModelInvalid(
+            raise ModelError(
                 f"{path.stem!r} is not a valid table name",
                 path=path,
                 action="Rename the file: a-z, 0-9 and '_', beginning with a letter.",
+                code="model_invalid",
             )
         grain, sentence = "", ""
         if not is_own or text.startswith("-- model:"):
@@ -568,7 +553,7 @@ class _ProjectReader:
             query=query,
             description=entry.description if entry else "",
             texts=entry.texts if entry else {},
-            declared=(declared[0], declared[1].line) if declared else None,
+            declared=(declared[0], declared[1].line or 1) if declared else None,
             is_own=is_own,
             personal=entry.personal if entry else {},
         )
@@ -594,7 +579,9 @@ class _ProjectReader:
         for path, _, text, _ in files:
             _, sentence = read_header(text, path, "audit")
             if path.stem in seen:
-                raise ModelTwice(f"{path.stem} is also {seen[path.stem]}", path=path)
+                raise ModelError(
+                    f"{path.stem} is also {seen[path.stem]}", path=path, code="model_twice"
+                )
             seen[path.stem] = path
             query = self._render(text, path)
             severity: Severity = "warn" if query.options.get("severity") == "warn" else "error"
@@ -611,12 +598,13 @@ class _ProjectReader:
         places = {audit.name: f"{audit.path}:1" for audit in project.audits}
         for table, about, path, entry in tested:
             for column in entry.columns:
-                for test in column.data_tests:
+                for test in (*column.data_tests, *column.tests):
+                    line = test.line or column.line or 1
                     name = test.name or f"{test.kind}_{about.replace('.', '_')}_{column.name}"
                     if name in places:
                         told = f"the test {name} is also in {places[name]}"
-                        raise ModelTwice(told, path=path, line=test.line)
-                    places[name] = f"{path}:{test.line}"
+                        raise ModelError(told, path=path, line=line, code="model_twice")
+                    places[name] = f"{path}:{line}"
                     yield GenericTest(
                         name=name,
                         kind=test.kind,
@@ -625,24 +613,28 @@ class _ProjectReader:
                         column=column.name,
                         severity=test.severity,
                         path=path,
-                        line=test.line,
+                        line=line,
                         values=test.values,
                         quotes_values=test.quote,
-                        to=self._other_side(path, test),
+                        to=self._other_side(path, test, line),
                         field=test.field,
                     )
 
-    def _other_side(self, path: Path, test: _TestEntry) -> str | None:
-        """The table that a relationship leads to: `to: ref('x')` or a source."""
+    def _other_side(self, path: Path, test: _TestEntry, line: int) -> str | None:
+        """Return the table of `to: ref('x')` or `to: source('x', 'y')`."""
         if test.to is None:
             return None
         # As many lines before it as the file has, so that an error names the file's line.
-        query = self._render("\n" * (test.line - 1) + f"{{{{ {test.to} }}}}", path)
+        query = self._render("\n" * (line - 1) + f"{{{{ {test.to} }}}}", path)
         table = query.sql.strip()
         if table not in (*(self._tables[name] for name in query.refs), *query.sources):
             action = "Write to: ref('model')."
-            raise ModelInvalid(
-                "'to' is not a ref or source", path=path, line=test.line, action=action
+            raise ModelError(
+                "'to' is not a ref or source",
+                path=path,
+                line=line,
+                action=action,
+                code="model_invalid",
             )
         return table
 
@@ -660,10 +652,10 @@ def _add_once(into: dict[str, Any], name: str, path: Path, entry: _TableEntry) -
     if name in into:
         first, other = into[name]
         told = f"{name} is declared here and in {first}:{other.line}"
-        raise ModelTwice(told, path=path, line=entry.line)
+        raise ModelError(told, path=path, line=entry.line, code="model_twice")
     if len(entry.texts) < len(entry.columns):
         told = f"a column of {name} is declared twice"
-        raise ModelTwice(told, path=path, line=entry.line)
+        raise ModelError(told, path=path, line=entry.line, code="model_twice")
     into[name] = path, entry
 
 
@@ -671,9 +663,17 @@ def _text(path: Path) -> str:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ModelInvalid(f"cannot be read: {type(error).__name__}", path=path) from None
+        raise ModelError(
+            f"cannot be read: {type(error).__name__}", path=path, code="model_invalid"
+        ) from None
     if text.rstrip().endswith(";"):
         line = text.rstrip().count("\n") + 1
         action = "Remove the semicolon. A file contains one query."
-        raise ModelInvalid("the query ends with a semicolon", path=path, line=line, action=action)
+        raise ModelError(
+            "the query ends with a semicolon",
+            path=path,
+            line=line,
+            action=action,
+            code="model_invalid",
+        )
     return text

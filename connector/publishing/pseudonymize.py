@@ -7,6 +7,8 @@ behind. Views become tables, since what they would look at may be gone.
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +16,9 @@ from pathlib import Path
 import duckdb
 from pydantic import SecretStr
 
+from connector.errors import SettingsError, UnknownName
 from connector.publishing.columns import (
+    CONTENT,
     OWN,
     RECORD,
     Shapes,
@@ -22,7 +26,9 @@ from connector.publishing.columns import (
     personal_columns,
     read_shapes,
 )
-from connector.publishing.project import ColumnType, Model, Project
+from connector.publishing.custom_fields import is_extra_view
+from connector.publishing.lineage import Column, Lineage
+from connector.publishing.project import ColumnType, Model, Project, Seed
 from connector.settings.model import Treatment
 from connector.warehouse.duckdb_file import (
     STORAGE_VERSION,
@@ -64,7 +70,7 @@ class UndeclaredColumn:
         if self.column is None:
             return f"{self.table} is not listed in a schema.yml next to {self.file}."
         masked = (
-            " It counts as personal and is masked with publish_personal = drop or hash."
+            " The connector treats it as personal: publish_personal = drop or hash masks it."
             if self.is_masked
             else ""
         )
@@ -93,6 +99,98 @@ def find_undeclared(project: Project) -> tuple[UndeclaredColumn, ...]:
     return tuple(found)
 
 
+# -- Columns left out ------------------------------------------------------------------------------
+
+_TABLES = ("landing", "history")
+
+
+def left_out_columns(without: Collection[str], project: Project | None) -> frozenset[Column]:
+    """Return table and column of each column that the setting `publish_without` leaves out.
+
+    `RESOURCE.FIELD` is a column of landing and history, each model's column that is read from it
+    under the same name, and the texts of `push` that may hold its values. `SCHEMA.TABLE.COLUMN` is
+    that column alone. A field that is removed from the `_record` of a table counts as a column of
+    that table.
+
+    Args:
+        without: Value of the setting. Names of schemas are ignored.
+        project: The models; None if there are none.
+
+    Raises:
+        UnknownName: A table or column does not exist.
+        SettingsError: A model computes another column from a column that is left out.
+    """
+    split = [name.rpartition(".")[::2] for name in without]
+    listed = {(table, column) for table, column in split if "." in table}
+    fields = [(table, column) for table, column in split if table and "." not in table]
+    if not listed and not fields:
+        return frozenset()
+    project = project or Project({}, {}, {}, makes_content_views=False)
+    shapes = describe(project)
+    for table, column in listed:
+        if not table.startswith(CONTENT) and not is_extra_view(table):
+            _check_column(table, column, shapes)
+    if not fields:
+        return frozenset(listed)
+    found = {(f"{schema}.{table}", column) for table, column in fields for schema in _TABLES}
+    found |= {(table, column) for table in OWN for column in OWN[table]}
+    needed: list[tuple[Column, Column]] = []
+    lineage = Lineage(project, shapes)
+    for node in project.nodes:
+        for each in shapes[node.table]:
+            made = node.table, each.name
+            parents = lineage.parents(*made)
+            sources = [parent for parent in parents if parent in found]
+            if any(each.name.lower() == name.lower().removeprefix("_") for _, name in sources):
+                found.add(made)
+                continue
+            records = [owner for owner, name in parents if name == RECORD]
+            keys = [key for key in found if key[0] in records]
+            if each.name == RECORD:
+                found |= {(node.table, key) for _, key in keys}
+            else:
+                sources += [key for key in keys if _reads_key(node, each, key[1])]
+            if sources and made not in listed:
+                needed.append((made, sources[0]))
+    if needed:
+        (table, name), source = needed[0]
+        raise SettingsError(
+            f"publish_without leaves out {'.'.join(source)}, but the model {table} computes its"
+            f" column {name} from it",
+            action="Add these columns to publish_without, or keep the field: "
+            f"{', '.join('.'.join(column) for column, _ in needed)}.",
+        )
+    return frozenset((*found, *listed))
+
+
+def _reads_key(node: Model | Seed, column: ColumnType, key: str) -> bool:
+    """Return True if a column that is computed from `_record` may hold this key of it."""
+    sql = node.query.sql if isinstance(node, Model) else ""
+    return column.type == "JSON" or bool(re.search(rf"'[^']*\b{key}\b[^']*'", sql))
+
+
+def _check_column(table: str, column: str, shapes: Shapes) -> None:
+    """Raise `UnknownName` for a table or column that does not exist."""
+    schema = table.partition(".")[0]
+    if table not in shapes:
+        names = [each for each in shapes if each.startswith(f"{schema}.")]
+        raise UnknownName("table in publish_without", table, names)
+    names = [each.name for each in shapes[table]]
+    if column not in names:
+        raise UnknownName(f"column of {table} in publish_without", column, names)
+
+
+def _is_content_left_out(table: str, column: str, left_out: Collection[Column]) -> bool:
+    """Return True for a column that a view of a content type has of a field left out."""
+    return table.startswith(CONTENT) and ("landing.content_items", column) in left_out
+
+
+def _without_keys(record: str, keys: Collection[str]) -> str:
+    """The API's answer without these keys, as an expression."""
+    patch = json.dumps(dict.fromkeys(keys))
+    return f"json_merge_patch({record}, {literal(patch)})"
+
+
 # -- Copy ------------------------------------------------------------------------------------------
 
 TOKEN_CHARACTERS = 32
@@ -104,7 +202,7 @@ _HASHED = "The value is replaced by a hash."
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """Treatment of personal columns, the key of hashes, and the schemas left out."""
+    """Treatment of personal columns, the key of hashes, and the schemas and columns left out."""
 
     personal: Treatment
     key: SecretStr | None
@@ -126,11 +224,11 @@ def write_masked(draft: Path, copy: Path, mask: Mask, project: Project | None) -
     Args:
         draft: The file to copy.
         copy: The new file, which must not exist yet.
-        mask: The treatment of personal columns, and the schemas to leave out.
+        mask: The treatment of personal columns, and the schemas and columns to leave out.
         project: The models in the draft; None if it has none.
 
     Raises:
-        DiskFull: The disk has no room for the copy.
+        WarehouseError: The disk has no room for the copy.
         WarehouseError: The draft cannot be read or the copy cannot be written.
     """
     with open_file(draft) as connection, convert_errors(copy):
@@ -142,11 +240,12 @@ def write_masked(draft: Path, copy: Path, mask: Mask, project: Project | None) -
             _set_key(connection, mask.key)
         shapes = read_shapes(connection)
         personal = personal_columns(project, shapes) if mask.personal != "keep" else frozenset()
+        left_out = left_out_columns(mask.without, project)
         for table in _tables(connection, shapes):
             schema = table.name.partition(".")[0]
             if schema not in mask.without:
                 connection.execute(f"CREATE SCHEMA IF NOT EXISTS masked.{quoted(schema)}")
-                _copy_table(connection, table, mask, personal)
+                _copy_table(connection, table, mask, personal, left_out)
         connection.execute("CHECKPOINT masked")
         connection.execute("DETACH masked")
 
@@ -155,14 +254,19 @@ def _copy_table(
     connection: duckdb.DuckDBPyConnection,
     table: _DraftTable,
     mask: Mask,
-    personal: Collection[tuple[str, str]],
+    personal: Collection[Column],
+    left_out: Collection[Column],
 ) -> None:
     shown: list[str] = []
     comments: dict[str, str] = {}
+    removed = [name for owner, name in left_out if owner == table.name]
     for column in table.columns:
         name = quoted(column.name)
+        if column.name in removed or _is_content_left_out(table.name, column.name, left_out):
+            continue
         if (table.name, column.name) not in personal:
-            shown.append(name)
+            is_record = column.name == RECORD and removed
+            shown.append(f"{_without_keys(name, removed)} AS {name}" if is_record else name)
             comments[name] = column.comment
         elif mask.personal == "hash" and is_token(table.name, column.name):
             shown.append(f"{_token(name)} AS {name}")

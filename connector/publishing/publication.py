@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,15 +24,14 @@ import duckdb
 
 from connector.errors import ConnectorError, PublishingRefused, WarehouseBusy, WarehouseError
 from connector.log import new_id
-from connector.publishing.build import build
-from connector.publishing.project import BuildObserver, BuildResult, CheckResult, Project
-from connector.publishing.project_loader import (
-    OwnModels,
-    load_project,
+from connector.publishing.project import (
+    BuildObserver,
+    BuildResult,
+    CheckResult,
+    Project,
     project_files,
     shipped_folder,
 )
-from connector.publishing.seeds import AUDITS, is_begun
 from connector.settings.layers import SEEDS_FOLDER, refuse
 from connector.settings.model import Settings
 from connector.version import program_version
@@ -218,6 +218,8 @@ def project_of(settings: Settings) -> Project:
 
     Raises a `ModelError`, and `SettingsError` where the folder of own models is not a folder.
     """
+    from connector.publishing.project_loader import OwnModels, load_project  # noqa: PLC0415 # a build
+
     seeds, own = settings.folder / SEEDS_FOLDER, settings.models_folder
     if own.value is not None and not own.value.is_dir():
         refuse("models_folder", own.value, "a folder that exists", own.origin)
@@ -229,6 +231,8 @@ def project_of(settings: Settings) -> Project:
 
 def _with_checks(row: Publication, built: BuildResult, project: Project) -> Publication:
     """Return the row with the results of the checks; seeds not begun are no warning."""
+    from connector.publishing.seeds import AUDITS, is_begun  # noqa: PLC0415 # a build
+
     unfilled = {
         AUDITS[seed]: seed
         for seed in AUDITS
@@ -320,6 +324,7 @@ class _PublicationRun:
             started_at,
             run_id=run_id,
             personal=settings.publish_personal.value,
+            left_out=settings.publish_without.value,
             time_zone=settings.time_zone.value,
         )
 
@@ -356,6 +361,7 @@ class _PublicationRun:
         """
         remove_draft(self._draft)
         remove_draft(self._masked)
+        self._check_left_out()
         is_plain = self._settings.models.value == "off"
         if is_plain and self._mask is None:
             # Nothing can refuse it and nothing is to be added: its record is written beforehand.
@@ -372,15 +378,20 @@ class _PublicationRun:
             return None
         if is_plain:
             return BuildResult((), ())
+        # A pull that changed nothing builds nothing.
+        from connector.publishing.build import build  # noqa: PLC0415
+        from connector.publishing.custom_fields import make_extra_views  # noqa: PLC0415
 
         earlier = self._earlier(select)
         if earlier is not None:
             # Models that are copied may be of other records than those that are built.
             self._row = replace(self._row, fingerprint=None)
 
-        project = project_of(self._settings)
+        project = self._project
+        assert project is not None
 
         def finish(connection: duckdb.DuckDBPyConnection, built: BuildResult) -> None:
+            make_extra_views(connection)
             self._row = _with_checks(self._row, built, project)
             if ends and not built.blocking:
                 self._end("published")
@@ -417,7 +428,13 @@ class _PublicationRun:
             return False
         if shown is not None and shown.started_at > row.started_at:
             return False
-        self._row = replace(row, personal=self._row.personal, error_code=None, message=None)
+        self._row = replace(
+            row,
+            personal=self._row.personal,
+            left_out=self._row.left_out,
+            error_code=None,
+            message=None,
+        )
         if row.outcome == "refused":
             raise PublishingRefused([(name, None) for name in row.failed_checks])
         return True
@@ -447,7 +464,7 @@ class _PublicationRun:
         if self._mask is not None:
             from connector.publishing.pseudonymize import write_masked  # noqa: PLC0415
 
-            write_masked(self._draft, self._masked, self._mask, self._project())
+            write_masked(self._draft, self._masked, self._mask, self._project)
             remove_draft(self._draft)
             finished = self._masked
         size = replace_published(finished, self._target)
@@ -463,6 +480,14 @@ class _PublicationRun:
         record_publication(self._work, self._row)
         return PublishResult(self._target, self._row)
 
+    def _check_left_out(self) -> None:
+        """Raise an error before the build if columns cannot be left out."""
+        if self._mask is not None:
+            from connector.publishing.pseudonymize import left_out_columns  # noqa: PLC0415
+
+            left_out_columns(self._mask.without, self._project)
+
+    @cached_property
     def _project(self) -> Project | None:
         return None if self._settings.models.value == "off" else project_of(self._settings)
 

@@ -17,10 +17,9 @@ from pathlib import Path
 import duckdb
 
 from connector.atomic_files import replacing
-from connector.errors import MartsMissing, SeedInvalid, UnknownName, naming
+from connector.errors import MartsMissing, ModelError, UnknownName, naming
 from connector.log import neutralise
-from connector.publishing.project import Project, Seed, naming_line
-from connector.publishing.project_loader import shipped_folder
+from connector.publishing.project import Project, Seed, naming_line, shipped_folder
 from connector.warehouse.duckdb_file import make_folder, quoted
 from connector.warehouse.published_file import open_read_only
 
@@ -36,16 +35,22 @@ class SeedRows:
 
 
 def read_rows(seed: Seed) -> SeedRows:
-    """Read a seed's file. Raises `SeedInvalid` with the line, and no value."""
+    """Read a seed's file. Raises `ModelError` with the line, and no value."""
     try:
         text = seed.path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
-        raise SeedInvalid(
-            "is not UTF-8", path=seed.path, line=line, action="Save it as csv in UTF-8."
+        raise ModelError(
+            "is not UTF-8",
+            path=seed.path,
+            line=line,
+            action="Save it as csv in UTF-8.",
+            code="seed_invalid",
         ) from None
     except OSError as error:
-        raise SeedInvalid(f"cannot be read: {error.strerror}", path=seed.path) from None
+        raise ModelError(
+            f"cannot be read: {error.strerror}", path=seed.path, code="seed_invalid"
+        ) from None
     wanted = [each.name for each in seed.columns]
     delimiter = _delimiter(text, wanted, seed.path)
     return SeedRows(delimiter, tuple(_rows(text, delimiter, len(wanted), seed.path)))
@@ -56,11 +61,12 @@ def _delimiter(text: str, wanted: Sequence[str], path: Path) -> str:
     for each in DELIMITERS:
         if next(csv.reader([first], delimiter=each), []) == list(wanted):
             return each
-    raise SeedInvalid(
+    raise ModelError(
         f"the headings must be {', '.join(wanted)}",
         path=path,
         line=1,
         action=f"Change the first line to {','.join(wanted)}",
+        code="seed_invalid",
     )
 
 
@@ -74,14 +80,16 @@ def _rows(
                 continue
             if len(cells) != columns:
                 problem = f"the row has {len(cells)} cells instead of {columns}"
-                raise SeedInvalid(problem, path=path, line=reader.line_num)
+                raise ModelError(problem, path=path, line=reader.line_num, code="seed_invalid")
             yield reader.line_num, tuple(cell or None for cell in cells)
     except csv.Error as error:
-        raise SeedInvalid(f"cannot be read: {error}", path=path, line=reader.line_num) from None
+        raise ModelError(
+            f"cannot be read: {error}", path=path, line=reader.line_num, code="seed_invalid"
+        ) from None
 
 
 def make_table(connection: duckdb.DuckDBPyConnection, seed: Seed) -> int:
-    """Make the seed's table again, and return its rows. Raises `SeedInvalid`.
+    """Make the seed's table again, and return its rows. Raises `ModelError`.
 
     Whoever calls it holds a transaction.
     """
@@ -103,7 +111,7 @@ def make_table(connection: duckdb.DuckDBPyConnection, seed: Seed) -> int:
         ).fetchone()
         if found is not None and found[0] is not None:
             problem = f"the cell of {each.name} is not of the type {type.lower()}"
-            raise SeedInvalid(problem, path=seed.path, line=int(found[0]))
+            raise ModelError(problem, path=seed.path, line=int(found[0]), code="seed_invalid")
     read = ", ".join(
         f"CAST({quoted(c.name)} AS {c.type}) AS {quoted(c.name)}" for c in seed.columns
     )
@@ -137,7 +145,7 @@ def is_begun(seed: Seed) -> bool:
     """Return True if the user's file names at least one value.
 
     A file that `models seeds --write` has just written does not: its rows wait for a name. Raises
-    `SeedInvalid`.
+    `ModelError`.
     """
     if not seed.is_users:
         return False
@@ -197,7 +205,7 @@ def write_copies(
     """Write copies of seeds for a person, with unmapped values to fill in.
 
     Without `asked` (names of seeds), those that leave something unmapped. A file that is there
-    keeps every byte of it, and gets what it does not name yet. Raises `UnknownName`, `SeedInvalid`
+    keeps every byte of it, and gets what it does not name yet. Raises `UnknownName`, `ModelError`
     and `WarehouseError`.
     """
     missing = {each.seed.name: each.values for each in found}

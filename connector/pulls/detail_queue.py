@@ -266,8 +266,8 @@ class DetailReads:
             self._events.append(event)
         if self._undated:
             why = (
-                f"{self._undated} records have no updated_at, or one in the future. Every "
-                "pull reads them"
+                f"{self._undated} records have no updated_at, or one in the future, so every pull "
+                f"reads them again"
             )
             self._events.append(Event("undated", why))
         allowed = self._guard.accept(self.gone)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from connector.catalog import declaration
-from connector.errors import ConnectorError, count_noun, kinds_of
-from connector.errors_api import Forbidden, RecordUnreadable, TryAgain
+from connector.errors import ConnectorError, codes_of, count_noun
+from connector.errors_api import Forbidden, TryAgain
 from connector.log import shortened
 from connector.pulls.incremental_scan import NO_END
 from connector.pulls.resource_pull import NOT_READ, ONLY_THESE, UNSORTED
@@ -28,11 +28,12 @@ QUIET_KINDS = frozenset(("unproven", "mass_deletion", "late"))
 
 _UNPROVEN = "Run the same command again. It continues from here, so no record is missed."
 
+_UNREADABLE = ConnectorError.codes["record_unreadable"]
 _UNREPEATED = {
     UNSORTED: "Contact the platform's support. Until then every pull reads the whole list.",
     NO_END: "Contact the platform's support: the API's lists do not contain their length.",
     ONLY_THESE: "Run 'connector pull' without ids to verify all records.",
-    NOT_READ: f"Run the same command again. If it fails again: {RecordUnreadable.action}",
+    NOT_READ: f"Run the same command again. If it fails again: {_UNREADABLE}",
     "the API has no record": "Check the ids: the API has no records with these ids.",
     "gone from the API": "Nothing to do: the records are marked as deleted.",
     "not loaded": "Check the ids, or run 'connector pull', which loads the parent records first.",
@@ -98,25 +99,26 @@ def describe_row_difference(result: ResourceRun) -> str | None:
 
 
 def can_retry(result: ResourceRun) -> bool:
-    """Return True if the same request may succeed later without a change."""
-    return issubclass(_error_classes().get(result.error_code or "", ConnectorError), TryAgain)
+    """Return True if the same request may succeed later without any change."""
+    return issubclass(_class_and_action(result.error_code)[0], TryAgain)
 
 
 def next_action(outcome: ResourceRun | str | None) -> str:
-    """Return the next action for a resource that has problems, or for an error code."""
+    """Return the next action for a resource with a problem, or for an error's code."""
     if not isinstance(outcome, ResourceRun):
-        return _error_classes().get(outcome or "", ConnectorError).action
+        return _class_and_action(outcome)[1]
     if outcome.error_code is None:
         message = outcome.message or ""
         found = (_UNREPEATED[each] for each in _UNREPEATED if message.startswith(each))
         return next(found, _UNPROVEN)
-    kind = _error_classes().get(outcome.error_code, ConnectorError)
+    kind, action = _class_and_action(outcome.error_code)
     if issubclass(kind, Forbidden):
         scope = declaration(outcome.resource).read_scope()
         return Forbidden("", status=403, scope=scope).action
-    return kind.action
+    return action
 
 
-def _error_classes() -> dict[str, type[ConnectorError]]:
-    """Return every kind of error by its code."""
-    return {kind.code: kind for kind in kinds_of(ConnectorError)}
+def _class_and_action(code: str | None) -> tuple[type[ConnectorError], str]:
+    """Return the class and the action of an error's code."""
+    found = {known: (kind, action) for known, kind, action in codes_of(ConnectorError)}
+    return found.get(code or "", (ConnectorError, ConnectorError.action))

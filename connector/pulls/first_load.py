@@ -42,7 +42,7 @@ VERIFICATIONS_MAX = 3
 DETAILS_REREAD_HOURS = 24
 """Age at which the details of an unsorted list are read again, as in a verification pass."""
 
-TOO_FEW = "fewer records could be found than the list has"
+TOO_FEW = "fewer records were found than the list's total"
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +306,7 @@ def total_events(bookmark: Bookmark, offset: int, live: int) -> tuple[Event, ...
     """Return the event of a wrong total; none if it was wrong by the same number before."""
     if offset in (0, bookmark.total_offset):
         return ()
-    message = f"the list shows {live} records, and its total says {live - offset}"
+    message = f"the list contains {live} records, but its total is {live - offset}"
     return (Event("total_off", message),)
 
 
@@ -314,5 +314,6 @@ def unsorted_event(resource: Declaration) -> Event:
     """Return the event of a server that does not sort, so that every pull reads the whole list."""
     return Event(
         "unsorted",
-        f"the list of {resource.name} is not in the order asked for: every pull reads it whole",
+        f"the API does not sort the list of {resource.name} as requested, so every pull reads the "
+        f"whole list",
     )

@@ -90,7 +90,7 @@ NOT_READ = "the API's answer could not be read for"
 ONLY_THESE = "only the requested records were read"
 """Reason why a pull of selected records does not verify the others."""
 
-UNSORTED = "the API does not sort this list, so changes may be found a day late"
+UNSORTED = "the API does not sort this list, so a pull may find changes a day late"
 
 
 def pull(

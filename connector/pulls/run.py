@@ -25,7 +25,6 @@ from connector.errors_api import (
     Forbidden,
     NotFound,
     NotTheApi,
-    RecordUnreadable,
     Stopped,
     Unauthorized,
     Unreachable,
@@ -330,7 +329,7 @@ class _PullRun:
             if stream.parent is None:
                 raise
             reason = f"the items of {shortened(stream.parent)} cannot be listed: {error}"
-            return PullResult(False, reason, 0, RecordUnreadable.code)
+            return PullResult(False, reason, 0, "record_unreadable")
         except NotFound as error:
             if stream.resource.parent is None or not error.is_api_error:
                 raise
@@ -454,7 +453,8 @@ class _PullRun:
         ):
             return result
         message = (
-            f"the API counts {result.total} records, but {result.live} are loaded, twice in a row"
+            f"in two pulls in a row, the API counted {result.total} records, but {result.live} are "
+            f"loaded"
         )
         return replace(result, outcome="partial", proven=False, message=message)
 
@@ -501,10 +501,10 @@ def _with_outcome(
         messages.append(describe_unread(unread))
     elif result.pending and not messages:
         stay = count_noun(result.pending, "record is", "records are")
-        messages.append(f"{stay} queued to be read again")
+        messages.append(f"{stay} not read yet")
     code = result.error_code
     if code is None and any(each.is_broken for each in unread):
-        code = RecordUnreadable.code
+        code = "record_unreadable"
     message = "; ".join(messages) or None
     return replace(result, outcome="partial", message=message, error_code=code)
 

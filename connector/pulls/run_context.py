@@ -120,7 +120,7 @@ async def open_run(
     Raises:
         Misused: The budget is 0.
         SettingsError: The address or the key is missing, or the account may have been renamed.
-        OtherWorkspace: The folder has the records of another workspace.
+        SettingsError: The folder has the records of another workspace.
         LeaseHeld: Another run has the lease.
         WarehouseError: The files cannot be used.
     """

@@ -16,7 +16,7 @@ from connector.catalog import declaration
 from connector.catalog.resource import Resource
 from connector.client.client import Client
 from connector.client.endpoint import RecordEndpoint
-from connector.errors import FolderMixed, LedgerLost, OtherWorkspace
+from connector.errors import LedgerError, SettingsError
 from connector.errors_api import Forbidden, NotFound
 from connector.ledger.ledger import Identity, Ledger
 from connector.settings.model import Settings
@@ -40,9 +40,9 @@ def claim_folder(ledger: Ledger, warehouse: Warehouse, address: str) -> Identity
         address: Configured address of the workspace.
 
     Raises:
-        LedgerLost: The work file is in use and the ledger is new.
-        FolderMixed: The two files belong to different folders.
-        OtherWorkspace: The folder has the records of another workspace.
+        LedgerError: The work file is in use and the ledger is new, or the two files belong to
+            different folders.
+        SettingsError: The folder has the records of another workspace.
     """
     found = compare_files(ledger, warehouse)
     if found is None:
@@ -65,40 +65,43 @@ def write_identity(ledger: Ledger, warehouse: Warehouse, identity: Identity) -> 
 def compare_files(ledger: Ledger, warehouse: Warehouse) -> Identity | None:
     """Return the identity of the folder's files; None if no run has used the folder yet.
 
-    Creates no file. Raises `LedgerLost` and `FolderMixed`.
+    Creates no file. Raises `LedgerError`.
     """
     known = warehouse.read(state.read_identity) if warehouse.exists else None
     counted = ledger.identity() if ledger.exists else None
     if known is None:
         return counted
     if counted is None:
-        raise LedgerLost(
+        raise LedgerError(
             f"{ledger.path} is missing or empty, so nothing is pulled or pushed. Lost "
-            f"with it: {LOST_WITH_LEDGER}"
+            f"with it: {LOST_WITH_LEDGER}",
+            code="ledger_lost",
         )
     if counted.folder != known.folder:
-        raise FolderMixed(
+        raise LedgerError(
             f"{ledger.path} and {warehouse.work} belong to different data folders: the ledger to"
-            f" one of {counted.address}, the records to one of {known.address}"
+            f" one of {counted.address}, the records to one of {known.address}",
+            code="folder_mixed",
         )
     return known
 
 
 def check_address(identity: Identity, address: str, warehouse: Warehouse) -> None:
-    """Raise `OtherWorkspace` if the folder has the records of another address."""
+    """Raise `SettingsError` if the folder has the records of another address."""
     if identity.address == address:
         return
-    raise OtherWorkspace(
+    raise SettingsError(
         f"{warehouse.folder} contains the records of {identity.address}, but base_url is "
         f"{address}. Nothing was read, because records of two workspaces must not be mixed",
         action="If base_url is wrong, correct it. For another workspace, set CONNECTOR_DATA_DIR to"
         " an empty folder. If the same workspace has moved, run"
         f" 'connector doctor --moved-to {address}'.",
+        code="other_workspace",
     )
 
 
 def check_files(settings: Settings) -> None:
-    """Raise `LedgerLost` or `FolderMixed` if the account's files do not belong together.
+    """Raise `LedgerError` or `LedgerError` if the account's files do not belong together.
 
     Creates no file. Other errors of the files are raised as well.
     """

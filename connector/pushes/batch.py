@@ -1,7 +1,7 @@
-"""Run at one batch: rows over client, journal and warehouse, several at once.
+"""Run of one batch: sends its rows, several at the same time.
 
-Rows that must settle wait until all others have ended. Whatever ends the run early, each row is in
-the journal as it stands, and the next run goes on from there.
+Unconfirmed rows that have to wait are continued after all others have ended. If the run ends early,
+the journal has the state of each row, and the next run continues from there.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from connector.catalog.page import LATENESS_UNTIMED_SECONDS
 from connector.catalog.resource import Resource
 from connector.client.client import Client
 from connector.client.endpoint import RecordEndpoint
-from connector.errors import ConnectorError, Misused, RestoredUnpulled, WarehouseError, count_noun
+from connector.errors import ConnectorError, Misused, WarehouseError, count_noun
 from connector.errors_api import LeaseHeld, NotFound, Stopped
 from connector.ledger.erasures import Backups
-from connector.ledger.journal import PUSH_LEASE
-from connector.ledger.journal_reads import (
+from connector.ledger.journal import has_open_rows
+from connector.ledger.journal_records import (
     UNFINISHED,
     BatchAction,
     BatchRecord,
@@ -31,9 +31,9 @@ from connector.ledger.journal_reads import (
     PendingRow,
     RowKey,
     RowRecord,
-    read_push_health,
+    Transition,
 )
-from connector.ledger.journal_records import Transition
+from connector.ledger.journal_writer import PUSH_LEASE
 from connector.ledger.ledger import Ledger
 from connector.ledger.push_plan import (
     PushPlan,
@@ -68,17 +68,17 @@ from connector.warehouse.warehouse import Warehouse
 
 
 async def transition_for(client: Client, row: PendingRow, decision: Decision) -> Transition:
-    """The transition that the decision asks for. A record that is named is read first.
+    """Return the transition for a person's decision. A record that is named is read first.
 
-    Raises `Misused` for a row that is not in doubt, and for a record that does not exist or is not
-    the one that the row is about.
+    Raises:
+        Misused: The row is not unconfirmed, or the record does not exist or is not that of the row.
     """
     if row.status.state in IN_DOUBT - FOR_A_PERSON:
         raise Misused(
-            f"row {row.key[1]} of the batch {row.key[0]} may still be applied",
+            f"the API may still apply row {row.key[1]} of the batch {row.key[0]}",
             action=(
-                "Search for its record with --look. If it is not found after some minutes, "
-                "resolve the row."
+                "Search for the record with --look. If it does not exist after some minutes, "
+                "resolve the row with --resend or --drop."
             ),
         )
     if row.status.state not in FOR_A_PERSON:
@@ -98,12 +98,12 @@ async def transition_for(client: Client, row: PendingRow, decision: Decision) ->
 
 
 async def _declare_applied(client: Client, row: PendingRow, said: DeclaredRecord) -> Transition:
-    """A person's word that the record is the row's."""
+    """Return the transition for a person's statement that the record is the row's."""
     task, id = row.task, said.record_id
     if task.record_id is not None and task.record_id != id:
         raise Misused(
             (f"row {row.key[1]} updates the record {task.record_id}, but another record was given"),
-            action="Give that record, or use --resend or --drop.",
+            action="Give the record of the row, or use --resend or --drop.",
         )
     endpoint: RecordEndpoint[Resource] = RecordEndpoint(
         client, declaration(task.resource).record, task.parent
@@ -126,8 +126,8 @@ async def _declare_applied(client: Client, row: PendingRow, said: DeclaredRecord
     ]
     if other and task.operation == "create" and not said.is_sure:
         raise Misused(
-            (f"the record {id} does not resemble row {row.key[1]}: {', '.join(other)} differs"),
-            action="Give the right record, or add --force if this record is right.",
+            (f"the record {id} has other values than row {row.key[1]} in: {', '.join(other)}"),
+            action="Give the id of the right record. If this record is right, add --force.",
         )
     updated_at = record.raw.get("updated_at")
     move = Transition(
@@ -152,7 +152,7 @@ async def _declare_applied(client: Client, row: PendingRow, said: DeclaredRecord
 
 
 def check_pulled(ledger: Ledger, warehouse: Warehouse, resource: str) -> None:
-    """Raise `RestoredUnpulled` if the ledger was replaced and the resource not pulled since."""
+    """Raise `ConnectorError` if the ledger was replaced and the resource not pulled since."""
     restored = Backups(ledger).last_restore(is_ledger_older=True)
     if restored is None:
         return
@@ -160,9 +160,9 @@ def check_pulled(ledger: Ledger, warehouse: Warehouse, resource: str) -> None:
     proven_at = warehouse.read(read_status, resource, tells_last=False).proven_at
     if proven_at is not None and (before is None or proven_at > before):
         return
-    raise RestoredUnpulled(
+    raise ConnectorError(
         f"the ledger was replaced at {format_moment(restored.restored_at)}, and no pull has "
-        f"verified {resource} since. Rows could be created a second time"
+        f"verified {resource} since. A push could create rows a second time"
     )
 
 
@@ -182,17 +182,28 @@ async def apply(
     sleep: Sleep | None = asyncio.sleep,
     connect: Callable[..., Client] = Client,
 ) -> BatchReport:
-    """Write the plan's rows, and say how each of them ended.
+    """Send the plan's rows, and report how each of them ended.
 
-    A file that was pushed on these terms and not brought to an end is gone on with. At most
-    `budget` requests are sent, repeats and look-ups among them. `asks_anyway` asks the API even
-    where it said that the month is spent. `people` are written down with the batch. `sleep` waits
-    for rows to settle (None: they are left in doubt), `connect` makes the client.
+    A file that was pushed with this policy and not finished continues in its batch.
 
-    Raises `Misused` for a budget of nothing and for a marker field that can carry none,
-    `SettingsError` for a missing address or key, `LeaseHeld` while another push of the account is
-    under way, `RestoredUnpulled` where the folder was restored and the resource not pulled since,
-    and `WarehouseError` where nothing could be recorded; every other end is in the report.
+    Args:
+        settings: Settings of the account.
+        plan: Rows of the file.
+        terms: Policy of the push.
+        budget: Maximum number of requests, retries and lookups included.
+        asks_anyway: Send requests even if the API reported that the month is used up.
+        people: Users of the import page, for the journal.
+        watch: Called with the progress.
+        now: Clock.
+        sleep: Waits until unconfirmed rows can be looked up again; None to leave them unconfirmed.
+        connect: Makes the client.
+
+    Raises:
+        Misused: The budget is 0, or the marker field cannot hold a marker.
+        SettingsError: The address or the key is missing.
+        LeaseHeld: Another push of the account is running.
+        ConnectorError: The folder was restored, and the resource not pulled since.
+        WarehouseError: Nothing could be recorded. Every other error is in the report.
     """
     terms = terms or PushPolicy()
     check_marker(declaration(plan.resource), plan, terms)
@@ -220,12 +231,13 @@ async def resolve(
     sleep: Sleep | None = asyncio.sleep,
     connect: Callable[..., Client] = Client,
 ) -> BatchReport:
-    """Carry out a decision on rows in doubt, and say how their batch stands.
+    """Carry out a decision on unconfirmed rows, and report on their batch.
 
-    To look or to send again is done at once. A record that is named is read first: it must be
-    there. What was settled is published. Raises what `apply` raises, `UnknownName` for a batch that
-    is not in the journal, and `Misused` for a row that is not in doubt, or a record that does not
-    exist.
+    A record that is named is read first. The result is published. Raises what `apply` raises, and:
+
+    Raises:
+        UnknownName: The batch is not in the journal.
+        Misused: A row is not unconfirmed, or the record does not exist.
     """
     opening = open_run(settings, "resolve", lease=PUSH_LEASE, now=now, connect=connect)
     async with opening as context:
@@ -242,15 +254,14 @@ async def settle(
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     connect: Callable[..., Client] = Client,
 ) -> str | None:
-    """Look for the rows of all batches whose answers were lost, and say what they are.
+    """Look up the unconfirmed rows of all batches, and return a sentence about them.
 
-    Nothing is written to the API: what is left to be sent waits for the next push of its file. None
-    where there are no such rows, or while a push is under way, which looks for them itself. Raises
-    `SettingsError` and `WarehouseError`.
+    Nothing is written to the API: rows that have to be sent wait for the next push of their file.
+    Returns None if there are no such rows, or while a push is running, which looks them up itself.
+    Raises `SettingsError` and `WarehouseError`.
     """
-    with Ledger(settings.folder) as ledger:
-        if not ledger.exists or read_push_health(ledger).open is None:
-            return None
+    if not has_open_rows(settings.folder):
+        return None
     opening = open_run(
         settings, "settle", lease=PUSH_LEASE, budget=budget, now=now, connect=connect
     )
@@ -267,8 +278,9 @@ async def settle(
     told = ", ".join(f"{n} {name}" for name, n in Counter(each.outcome for each in rows).items())
     why = "; ".join(str(each) for each in (error, unpublished) if each is not None)
     return (
-        f"{count_noun(len(rows), 'row')} of earlier pushes unconfirmed, searched again: {told}"
-        f" ('connector resolve' shows those held){f'; {why}' if why else ''}"
+        f"{count_noun(len(rows), 'row')} of earlier pushes unconfirmed. Result of a new search: "
+        f"{told} ('connector resolve' lists the rows that are still "
+        f"unconfirmed){f'; {why}' if why else ''}"
     )
 
 
@@ -285,7 +297,7 @@ class _BatchRun:
     async def begin(
         self, plan: PushPlan, terms: PushPolicy, people: Mapping[BatchAction, str]
     ) -> BatchReport:
-        """Write the plan down, and carry it out."""
+        """Record the plan in the journal, and send its rows."""
         ledger, warehouse = self._context.lease.ledger, self._context.warehouse
         await asyncio.to_thread(check_pulled, ledger, warehouse, plan.resource)
         deadline = self._context.client.limits.deadline_seconds
@@ -301,7 +313,7 @@ class _BatchRun:
         return await self._work_and_report(batch, self._journal.rows_to_push(batch), pending)
 
     async def decide(self, batch: str, numbers: Sequence[int], decision: Decision) -> BatchReport:
-        """Record the decision on each row, and carry out what follows from it."""
+        """Record the decision on each row, and carry it out."""
         self._session.is_eager = decision == "look"
         await asyncio.to_thread(self._journal.mark_interrupted_rows)
         batch = (await asyncio.to_thread(self._journal.batch, batch)).batch
@@ -314,7 +326,7 @@ class _BatchRun:
         return await self._work_and_report(batch, rows, pending)
 
     async def _record_decision(self, key: RowKey, decision: Decision) -> PendingRow | None:
-        """Record the decision on a row; returns it where something is left to do."""
+        """Record the decision on a row, and return the row if something is left to do."""
         record = await asyncio.to_thread(self._journal.row_record, key)
         if record is not None and record.state == "follows" and record.same is not None:
             key = record.same
@@ -331,7 +343,7 @@ class _BatchRun:
         return row if row is not None and row.status.state in UNFINISHED else None
 
     async def settle(self) -> tuple[list[RowRecord], ConnectorError | None]:
-        """Look for all rows that no one has to decide on, and send nothing."""
+        """Look up all unconfirmed rows that need no person's decision. Sends no write."""
         self._session.reads = self._session.is_eager = True
         await asyncio.to_thread(self._journal.mark_interrupted_rows)
         found = [each for each in self._journal.in_doubt() if each.state not in FOR_A_PERSON]
@@ -347,7 +359,7 @@ class _BatchRun:
     async def _work_and_report(
         self, batch: str, rows: Iterable[PendingRow], pending: PendingCount
     ) -> BatchReport:
-        """Bring the rows as far as they come, and report."""
+        """Send the rows, and report."""
         await self._work(batch, rows, pending)
         return await self._end(batch, self._session.error)
 
@@ -406,7 +418,9 @@ class _BatchRun:
         )
 
     def _recently_landed_ids(self, plan: PushPlan) -> frozenset[str]:
-        """Records that were landed lately: none of them is made by this plan."""
+        """Return the ids of recent records in the warehouse, none of which this plan can have
+        created.
+        """
         creates = {task.parent: task for task in plan.tasks if task.operation == "create"}
         lately = timedelta(seconds=LATENESS_UNTIMED_SECONDS + self._context.lateness_seconds)
         recent = CreatedBetween(self._session.served_at - lately, None)

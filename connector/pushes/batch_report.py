@@ -1,4 +1,4 @@
-"""Report on a batch, and what a person decides of a row."""
+"""Report on a batch, and a person's decisions on its rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from connector.errors import ConnectorError
 from connector.errors_api import Stopped
-from connector.ledger.journal_reads import RowRecord, parse_moment
+from connector.ledger.journal_records import RowRecord
 from connector.ledger.push_plan import Problem
 from connector.ledger.push_states import RowOutcome
 from connector.ledger.quota import MonthUse
@@ -20,14 +20,14 @@ from connector.pulls.outcome import RunOutcome
 from connector.pushes.spill_file import SpillFile
 
 GOOD: frozenset[RowOutcome] = frozenset(("created", "updated", "converted", "unchanged"))
-"""Outcomes that no one needs to look at."""
+"""Outcomes that need no attention."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredRecord:
-    """A person's word that the row was applied, and made or changed this record.
+    """Statement of a person that the row was applied to this record.
 
-    `is_sure`: although the record is not like the row.
+    `is_sure`: even if the record differs from the row.
     """
 
     record_id: str
@@ -35,16 +35,14 @@ class DeclaredRecord:
 
 
 Decision = Literal["look", "resend", "drop"] | DeclaredRecord
-"""What a person decides of a row in doubt: look for it again, send it again, give it up, or say
-which record it is.
-"""
+"""Decision on an unconfirmed row: look it up again, send it again, drop it, or name its record."""
 
 
 _ROW_FIELDS = tuple(each.name for each in fields(RowRecord) if each.name != "problems")
 
 
 class EndedRows:
-    """Ended rows of a batch in their order, in a spill file, with their counts."""
+    """Rows of a batch with their outcomes, in a spill file, and counts of the outcomes."""
 
     def __init__(self, folder: Path, rows: Iterable[RowRecord]) -> None:
         self.rows: SpillFile[RowRecord] = SpillFile(folder, _packed, _unpacked)
@@ -55,18 +53,20 @@ class EndedRows:
 
     @property
     def need_no_attention(self) -> bool:
-        """Whether no one needs to look at any of them."""
+        """Whether all rows have an outcome that needs no attention."""
         return self.counts.keys() <= GOOD
 
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """Result of a run of a batch, with the status of each row.
+    """Result of a run of a batch.
 
-    `ended` are the rows. `error` is what ended it early, if anything did. `unlanded` counts the
-    answers that could not be landed at once, and that the next pull brings. `month` is what the
-    month's requests had come to, None where that could not be read. `unpublished` is why analysts
-    do not see yet what a person has settled.
+    Attributes:
+        ended: The rows.
+        unlanded: Number of answers that could not be loaded; the next pull loads their records.
+        error: Error that ended the run early.
+        month: Requests of the month, if they could be read.
+        unpublished: Error that kept the results from being published.
     """
 
     outcome: RunOutcome
@@ -83,7 +83,7 @@ class BatchReport:
 
     @property
     def rows(self) -> Collection[RowRecord]:
-        """The rows of the batch, in order, read from the disk."""
+        """Rows of the batch, by number."""
         return self.ended.rows
 
     @property
@@ -93,14 +93,16 @@ class BatchReport:
 
     @property
     def exit_status(self) -> int:
-        """0 done, 1 failed or unpublished, 3 rows need a look, 4 stopped; or the error's."""
+        """0 done, 1 failed or unpublished, 3 some rows need attention, 4 stopped; or that of the
+        error.
+        """
         if self.outcome == "failed" and self.error is not None:
             return self.error.exit_status
         status = {"done": 0, "failed": 1, "partial": 3, "stopped": 4}[self.outcome]
         return 1 if self.unpublished is not None and status in (0, 3) else status
 
     def as_json(self) -> dict[str, Any]:
-        """The report as `--json` prints it, without the rows, which are in a file."""
+        """Return the report for `--json`, without the rows, which are in a file."""
         shown: dict[str, Any] = {
             "outcome": self.outcome,
             "batch": self.batch,
@@ -119,7 +121,7 @@ class BatchReport:
 
 
 def outcome_of_rows(rows: EndedRows, error: ConnectorError | None) -> RunOutcome:
-    """The name for a run's end: by what ended it, else by whether a row needs a look."""
+    """Return the outcome of a run: by its error, else by whether a row needs attention."""
     if error is not None:
         return "stopped" if isinstance(error, Stopped) else "failed"
     return "done" if rows.need_no_attention else "partial"
@@ -134,6 +136,6 @@ def _packed(row: RowRecord) -> str:
 def _unpacked(text: str) -> RowRecord:
     *values, problems = json.loads(text)
     told: dict[str, Any] = dict(zip(_ROW_FIELDS, values, strict=True))
-    told["undone_at"] = parse_moment(told["undone_at"])
-    told["moved_at"] = parse_moment(told["moved_at"])
+    for name in ("undone_at", "moved_at"):
+        told[name] = None if told[name] is None else datetime.fromisoformat(told[name])
     return RowRecord(**told, problems=tuple(Problem(*each) for each in problems))

@@ -1,15 +1,15 @@
 """Lookup of a record whose create was not answered.
 
-    floor: the time before the first attempt, by the server's clock, less the lateness
+    floor = server time before the first attempt - lateness
 
-The list is read last created first, down to the first record that is older than the floor. No
-`search` is used, since the API does not say what it matches (API 4.1). An item that may be the
-row's, by the fields that lists show, is read, and every field sent is compared. A record that had
-landed before, or that belongs to another row, is no match.
+The list is read, last created first, down to the first record that is older than the floor.
+`search` is not used, since the API does not say what it matches (API 4.1). A list item that may be
+the row's is read as a detail, and every field that was sent is compared. A record that was in the
+warehouse before, or that belongs to another row, is no match.
 
-A record that is not found may still come, or may be hidden: by a page that shifted, by a list that
-is not sorted. So a lookup also says whether it saw everything, and which records are similar or may
-belong to another row in doubt. While there are any, nothing is sent again.
+A record that is not found may still appear, or may be hidden by a page that shifted or by a list
+that is not sorted. So a lookup also returns whether it saw everything, and which records are
+similar or may belong to another unconfirmed row. While there are any, nothing is sent again.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from connector.pushes.push_row import (
 from connector.warehouse.pull_commands import Found, Outcome, Unread
 
 PAGES_MAX = 20
-"""Pages of one look. A list that has more above the floor is not seen whole."""
+"""Maximum number of pages of one lookup. A longer list is not seen completely."""
 
 STARTS_MAX = 3
-"""How often a look begins again because records went from the list while it was read."""
+"""How often a lookup starts again because the list shrank while it was read."""
 
 DETAILS_MAX = 10
-"""Records alike that are read; more of them are too many to tell apart."""
+"""Maximum number of similar records that are read as details."""
 
 
 @dataclass(frozen=True, slots=True)
 class SoughtRecord:
-    """Record sought: body, identity, mark (empty: none), first attempt in doubt."""
+    """Record to look for: body, identity, marker (may be empty), first unconfirmed attempt."""
 
     resource: Declaration
     body: Mapping[str, Any]
@@ -61,10 +61,13 @@ class SoughtRecord:
 
 @dataclass(frozen=True, slots=True)
 class LookupResult:
-    """Result of a lookup: records as they were sent, and ids of similar ones.
+    """Result of a lookup.
 
-    `is_complete` says that every record that can be the row's was seen. `looked_at` is our own
-    clock before the first list was requested.
+    Attributes:
+        matches: Records with the values that were sent.
+        alike: Ids of similar records.
+        is_complete: Whether every record that can be the row's was seen.
+        looked_at: Time of our own clock before the first page was requested.
     """
 
     matches: tuple[Found, ...]
@@ -75,7 +78,7 @@ class LookupResult:
 
 @dataclass(slots=True)
 class _CandidateItems:
-    """The items above the floor, by id."""
+    """List items above the floor, by id."""
 
     items: dict[str, Resource]
     is_complete: bool
@@ -83,7 +86,7 @@ class _CandidateItems:
 
 
 def find_created_record(sought: SoughtRecord) -> PushSteps[LookupResult | None]:
-    """Look for the record; None where a list or a detail could not be read."""
+    """Look for the record. Returns None if a list or a detail could not be read."""
     listed = None
     for _ in range(STARTS_MAX):
         listed, has_shrunk = yield from _list_candidates(sought)
@@ -116,7 +119,8 @@ def find_created_record(sought: SoughtRecord) -> PushSteps[LookupResult | None]:
 def find_existing(
     resource: Declaration, identity: Mapping[str, Any]
 ) -> PushSteps[tuple[str, ...] | None]:
-    """Ids of the newest records with this identity, unknown to landing and journal.
+    """Return the ids of the newest records with this identity that neither warehouse nor journal
+    know.
 
     Empty if the list does not show the whole identity; None if the list could not be read.
     """
@@ -129,12 +133,12 @@ def find_existing(
 
 
 def _claimed_ids(ids: tuple[str, ...]) -> PushSteps[frozenset[str]]:
-    """Ids of the records that are certainly not this row's."""
+    """Return the ids of records that are certainly not this row's."""
     return (yield ClaimedRecords(ids)) if ids else frozenset()
 
 
 def _identifies(resource: Declaration, identity: Mapping[str, Any], item: Resource) -> bool:
-    """Whether the item shows the whole identity, letter case and outer blanks aside."""
+    """Whether the item shows the whole identity. Letter case and outer blanks are ignored."""
     for name, value in identity.items():
         shown = item.raw.get(name)
         if fold_identity(value) == fold_identity(shown):
@@ -149,10 +153,10 @@ def _identifies(resource: Declaration, identity: Mapping[str, Any], item: Resour
 def _split_by_claims(
     sought: SoughtRecord, matches: list[Found]
 ) -> PushSteps[tuple[list[Found], list[str]]]:
-    """Matches that can belong to no other row, and the ids of the others.
+    """Return the matches that can belong to no other row, and the ids of the others.
 
-    A record with everything that this row sent may come from another row in doubt that sent the
-    same and more. A mark excludes that.
+    A record with everything that this row sent may come from another unconfirmed row that sent the
+    same and more. A marker excludes that.
     """
     if sought.marker or not matches:
         return matches, []
@@ -170,7 +174,7 @@ def _split_by_claims(
 
 
 def _list_candidates(sought: SoughtRecord) -> PushSteps[tuple[_CandidateItems | None, bool]]:
-    """Items above the floor, and whether the list shrank, so that some slid past."""
+    """Return the items above the floor, and whether the list shrank while it was read."""
     listed: _CandidateItems | None = None
     pages: list[Page[Resource]] = []
     while len(pages) < PAGES_MAX:
@@ -196,7 +200,7 @@ def _list_candidates(sought: SoughtRecord) -> PushSteps[tuple[_CandidateItems | 
 
 
 def _earliest_creation(sought: SoughtRecord, page: Page[Resource]) -> datetime:
-    """Time before the first attempt, by the server's clock, less the lateness."""
+    """Return the floor: server time before the first attempt, less the lateness."""
     first, lateness = sought.first, timedelta(seconds=sought.lateness_seconds)
     if page.served_at is None or page.received_at is None:
         untimed = timedelta(seconds=LATENESS_UNTIMED_SECONDS)
@@ -208,7 +212,7 @@ def _earliest_creation(sought: SoughtRecord, page: Page[Resource]) -> datetime:
 
 
 def _is_sorted(pages: list[Page[Resource]]) -> bool:
-    """Whether the pages so far are in the order that was asked for."""
+    """Whether the pages so far are sorted as requested."""
     created = [item.created_at for page in pages for item in page.items if item.created_at]
     # A record that came between two pages shows the last one of a page again.
     return all(earlier >= later for earlier, later in pairwise(created))
@@ -220,7 +224,7 @@ def _reaches_below(page: Page[Resource], floor: datetime) -> bool:
 
 
 def _may_match(sought: SoughtRecord, item: Resource) -> bool:
-    """Whether a list item shows the row's mark and its identity (or else its body)."""
+    """Whether a list item shows the row's marker and its identity (or else its body)."""
     told = {**(sought.identity or sought.body), **sought.marker}
     return all(
         is_same(field, told[field.name], item.raw[field.name])
@@ -234,12 +238,12 @@ def _listed_fields(resource: Declaration) -> tuple[Field, ...]:
 
 
 def _is_match(sought: SoughtRecord, detail: Mapping[str, Any]) -> bool:
-    """Whether the record is the row's, by its mark or by all that was sent."""
+    """Whether the record is the row's, by its marker or by all values that were sent."""
     return not missing_fields(sought.resource, sought.marker or sought.body, detail)
 
 
 def _is_similar(sought: SoughtRecord, detail: Mapping[str, Any]) -> bool:
-    """Whether the record may be the row's, with values changed on the way or since."""
+    """Whether the record may be the row's, although values differ."""
     told = sought.body if sought.marker else sought.identity
     unmarked = {name: value for name, value in told.items() if name not in sought.marker}
     return bool(unmarked) and not missing_fields(sought.resource, unmarked, detail)

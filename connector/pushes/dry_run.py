@@ -1,4 +1,4 @@
-"""What pushing a file would do, row by row and in all."""
+"""Preview of a push: the outcome of each row, and totals. Sends nothing."""
 
 from __future__ import annotations
 
@@ -12,18 +12,11 @@ from pathlib import Path
 from typing import Any, get_args
 
 from connector.catalog.content import ContentTypeField
-from connector.errors import Misused, RestoredUnpulled
+from connector.errors import ConnectorError, Misused
 from connector.ledger.erasures import Erasures
 from connector.ledger.journal import Journal
 from connector.ledger.ledger import Ledger, allowance_of
-from connector.ledger.push_plan import (
-    Problem,
-    PushPlan,
-    RowVerdict,
-    fingerprint,
-    from_json,
-    to_json,
-)
+from connector.ledger.push_plan import Problem, PushPlan, RowResult, fingerprint, from_json, to_json
 from connector.ledger.push_states import LandedRecord, Mode, Operation, Task
 from connector.ledger.quota import MonthUse, format_moment
 from connector.ledger.suppression import SuppressionList
@@ -44,7 +37,7 @@ from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.matching import ClaimedKeys, comparison_key
 from connector.spreadsheet.problems import COLUMN_MISSING, FileQuestion, SheetRow
-from connector.spreadsheet.report import REMEMBERED_MAX, RowResult, Summary
+from connector.spreadsheet.report import REMEMBERED_MAX, Summary
 from connector.spreadsheet.table import Spreadsheet, open_table
 from connector.spreadsheet.target_columns import Lookups, PushTarget, comparison_text, push_target
 from connector.spreadsheet.template_sheet import template_columns, write_template
@@ -56,13 +49,17 @@ from connector.warehouse.warehouse import Warehouse
 
 @dataclass(frozen=True, slots=True)
 class PushFile:
-    """One file to be pushed, and how it is to be read.
+    """File to push, and how to read it.
 
-    `match` are the fields by which rows find their records; `saved` is what a person decided
-    about the columns; `clear` is the text that empties a field; `parent` is the content type of
-    content items. `sheet`, `encoding`, `delimiter` and `header_row` are as `open_table` takes them.
-    `accepts_warnings`: a person has looked at them. `remembers`: without decisions on columns,
-    those that were made for the same headings before are used.
+    Attributes:
+        match: Fields by which a row finds its record.
+        saved: Column mapping.
+        ignored: Columns to leave out.
+        clear: Text that empties a field.
+        parent: Content type of content items.
+        sheet: As for `open_table`; `encoding`, `delimiter` and `header_row` likewise.
+        accepts_warnings: Whether rows with warnings may be sent.
+        remembers: Whether to use the last mapping for the same headings if none is given.
     """
 
     resource: str
@@ -82,11 +79,11 @@ class PushFile:
 
 
 Asked = PushFile
-"""The public name of a push's file."""
+"""Public name of `PushFile`."""
 
 
 def with_column(problem: Problem, columns: ColumnMap) -> Problem:
-    """A problem of the journal as a report tells it, at the column of its field."""
+    """Return a problem of the journal for the report, with the column of its field."""
     column = problem.column or (columns.column_of(problem.field) if problem.field else None)
     is_shown = problem.found is not None and problem.code not in _FOUND_HERE
     found = f" The API has: {problem.found}." if is_shown else ""
@@ -94,7 +91,7 @@ def with_column(problem: Problem, columns: ColumnMap) -> Problem:
 
 
 _FOUND_HERE = frozenset(("record_ambiguous", "reference_ambiguous", "duplicate_in_file"))
-"""Codes of problems whose `found` are records of the local copy or rows of the file."""
+"""Codes of problems whose `found` are records of the warehouse or rows of the file."""
 
 
 # -- Earlier files ---------------------------------------------------------------------------------
@@ -110,7 +107,7 @@ _ROW = "row {number} of {file}"
 
 @dataclass(frozen=True, slots=True)
 class PreviewedFile:
-    """Creates that one file would send; `parent` is the content type as given."""
+    """Creates of a file that is pushed earlier; `parent` is the content type as given."""
 
     resource: str
     parent: str | None
@@ -118,12 +115,14 @@ class PreviewedFile:
     tasks: Collection[Task]
 
     def id_of(self, number: int) -> str:
-        """Stand-in for the id of the record that a row creates. No id has a blank."""
+        """Return the placeholder for the id of the record that a row creates. No real id has a
+        blank.
+        """
         return _ROW.format(number=number, file=self.file)
 
 
 class PlannedLookups:
-    """Lookups into the landing, with the records that earlier files would create."""
+    """Lookups in the warehouse, with the records that earlier files would create."""
 
     def __init__(self, landing: Lookups, earlier: Sequence[PreviewedFile]) -> None:
         self._landing, self._earlier = landing, earlier
@@ -136,7 +135,7 @@ class PlannedLookups:
         values: Sequence[tuple[Any, ...]],
         parent: str | None = None,
     ) -> Sequence[tuple[str, ...]]:
-        """Return loaded ids, and stand-ins for records that earlier files would create."""
+        """Return loaded ids, and placeholders for records that earlier files would create."""
         found = list(self._landing.ids(resource, fields, values, parent))
         for place, each in enumerate(self._earlier):
             if each.resource != resource or each.parent != parent or "id" in fields:
@@ -147,7 +146,7 @@ class PlannedLookups:
         return found
 
     def landed(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedRecord]:
-        """Return the loaded records with these ids, and those that earlier files would create."""
+        """Return the loaded records with these ids, and records that earlier files would create."""
         planned = {id for id in ids if is_planned(id)}
         found = dict(self._landing.landed(resource, [id for id in ids if id not in planned]))
         for each in self._earlier:
@@ -159,12 +158,12 @@ class PlannedLookups:
         return found
 
     def has_records(self, resource: str) -> bool:
-        """Whether any record of the resource was ever landed, or would be created."""
+        """Whether any record of the resource was ever loaded, or would be created."""
         is_planned = any(each.resource == resource and each.tasks for each in self._earlier)
         return is_planned or self._landing.has_records(resource)
 
     def content_fields(self, content_type: str) -> Sequence[ContentTypeField] | None:
-        """Return the fields in the landing; no file creates any."""
+        """Return the content fields in the warehouse. No file creates any."""
         return self._landing.content_fields(content_type)
 
     def _index(self, place: int, fields: tuple[str, ...]) -> _RowIndex:
@@ -175,7 +174,7 @@ class PlannedLookups:
 
 
 class _RowIndex:
-    """The rows of a file by the values that they give some fields: a digest for each."""
+    """Rows of a file by the values of some fields. Keeps a digest of each."""
 
     def __init__(self, fields: tuple[str, ...], tasks: Collection[Task]) -> None:
         self._first = ClaimedKeys()
@@ -189,13 +188,13 @@ class _RowIndex:
                 self._others.setdefault(first, []).append(task.number)
 
     def rows(self, values: Sequence[Any]) -> tuple[int, ...]:
-        """The numbers of the rows that give these values."""
+        """Return the numbers of the rows with these values."""
         first = self._first.first(comparison_key(values))
         return () if first is None else (first, *self._others.get(first, ()))
 
 
 def is_planned(id: str) -> bool:
-    """Whether this stands for the id of a record that does not exist yet."""
+    """Whether the id is a placeholder for a record that does not exist yet."""
     return " " in id
 
 
@@ -203,34 +202,35 @@ def is_planned(id: str) -> bool:
 
 
 REQUESTS: Mapping[Operation, int] = {"create": 1, "update": 2, "convert": 2}
-"""What one row costs: an update and a conversion look at the record first. The creates of a file
-look at the newest records with one request for all of them.
+"""Requests of one row. An update and a conversion read the record first. All creates of a file need
+one more request together, to read the newest records.
 """
 
 OPERATIONS = frozenset(get_args(Operation))
 
 ADD_COLUMNS = (
-    "Add the columns, or use a column mapping (--mapping FILE) to give all rows one value."
+    "Add the columns, or use a column mapping (--mapping FILE) that gives all rows the same value."
 )
-"""What to do about a file that lacks what creating needs."""
+"""Advice for a file without a required column."""
 
 PUSHED = "already_pushed"
-"""The code of a row whose very write an earlier push has applied."""
+"""Code of a row that an earlier push has applied."""
 
 
 CREATES_REMEMBERED = 10
-"""Rows to create whose values are shown before they are sent."""
+"""Maximum number of creates whose values a preview shows."""
 
 
 class PreviewRows:
-    """Previewed rows of a file, in their order.
-    The rows are on the disk, and what they come to is counted as they are added.
+    """Previewed rows of a file, in their order, on the disk; they are counted as they are added.
 
-    `changes` are old and new values by field, of the first rows that would update; `changing`
-    counts all of them. `creates` are the values by field of the first rows that would create.
-    `reported` are the rows with problems, warnings or changes, each with its result: the report
-    is made of them. `tasks` are the writes of the rows that would be sent, kept only if
-    `keeps_tasks`.
+    Attributes:
+        reported: Rows with problems, warnings or changes, for the report.
+        tasks: Rows that would be sent, if `keeps_tasks`.
+        changes: Old and new values of the first updates, by row number and field.
+        changing: Number of updates.
+        creates: Values of the first creates, by row number and field.
+        pushed: Number of rows that an earlier push has applied.
     """
 
     def __init__(self, folder: Path, *, keeps_tasks: bool) -> None:
@@ -246,8 +246,9 @@ class PreviewRows:
         self.keeps_tasks, self._looks = keeps_tasks, False
 
     def add(self, checked: CheckedRow, pushed_as: str | None = None, *, is_pushed: bool) -> None:
-        """Take in a row: as it was checked, or, where an earlier push has applied its very
-        write, as unchanged, with the record `pushed_as`.
+        """Add a row as it was checked.
+
+        A row that an earlier push has applied is unchanged, with the record `pushed_as`.
         """
         number = checked.row.number
         if is_pushed:
@@ -290,9 +291,10 @@ class PreviewRows:
 class Preview:
     """Preview of a push of a file.
 
-    `rows` are what is previewed of each row, and what they come to. `pulled_at` is what the rows
-    were compared with: the time up to which the landing is proven, None if it never was.
-    `notices` say how the file was read, and `questions` what a person has to settle about it.
+    Attributes:
+        pulled_at: Time up to which the warehouse is verified; None if it never was.
+        notices: Sentences on how the file was read.
+        questions: Questions that a person has to answer.
     """
 
     asked: PushFile
@@ -307,12 +309,12 @@ class Preview:
 
     @property
     def stopping(self) -> tuple[FileQuestion, ...]:
-        """The questions without whose answers nothing is sent."""
+        """Questions that have to be answered before anything is sent."""
         return tuple(each for each in self.questions if each.stops)
 
     @property
     def results(self) -> Collection[RowResult]:
-        """One entry for every row, in the order of the file."""
+        """Result of every row, in the order of the file."""
         return self.rows.results
 
     @property
@@ -327,67 +329,67 @@ class Preview:
 
     @property
     def requests(self) -> int:
-        """Requests that it takes, if all goes well."""
+        """Requests that the push needs if all of them are answered."""
         return self.rows.requests
 
     @property
     def minutes(self) -> float | None:
-        """Minutes that the requests take at the last known limit; None if it is unknown."""
+        """Minutes for the requests at the last known rate limit; None if it is unknown."""
         return self.requests / self.limit_per_minute if self.limit_per_minute else None
 
     @property
     def month_share(self) -> float | None:
-        """The requests as a part of the month's, if the plan's figure is known."""
+        """The requests as a share of the monthly quota, if it is known."""
         limit = self.month.limit if self.month is not None else None
         return self.requests / limit if limit else None
 
     @property
     def uncreatable(self) -> int:
-        """Rows that would make records, in a file without a column that creating needs."""
+        """Number of rows that would create records, in a file without a required column."""
         return self.summary.codes[COLUMN_MISSING]
 
     @property
     def is_clean(self) -> bool:
-        """Whether neither a row nor the file needs a person's hand."""
+        """Whether neither a row nor the file needs a correction."""
         counts = self.summary.counts
         return not (counts["invalid"] or counts["duplicate"] or self.stopping)
 
     @property
     def is_pushed(self) -> bool:
-        """Whether an earlier push has applied every row; False where none was checked."""
+        """Whether an earlier push has applied every row. False if no row was checked."""
         return self.rows.pushed == self.summary.rows > 0
 
     @property
     def resources(self) -> frozenset[str]:
-        """The resources that its rows are compared with: its own, and those it refers to."""
+        """Resources that the rows are compared with: their own, and those they refer to."""
         targets = [each.target for each in self.columns.columns]
         referred = {each.reference.resource for each in targets if each.reference is not None}
         return frozenset(referred | {self.asked.resource})
 
     @property
     def planned(self) -> PreviewedFile:
-        """The records that it would create, for the files that are pushed after it."""
+        """Creates of this file, for the preview of the files after it."""
         asked, creates = self.asked, self.rows.tasks
         return PreviewedFile(asked.resource, asked.parent, asked.path.name, creates)
 
     def plan(self) -> PushPlan:
-        """All rows as the journal takes them: those to send, and verdicts on the others."""
+        """Return all rows for the journal."""
         assert len(self.rows.tasks) == self.sent, "the tasks were not kept"
         asked = self.asked
         return PushPlan(
             *(asked.resource, asked.mode, asked.path.name, self.table.digest),
             self.rows.tasks,
-            SpillMap(self.results, _verdict, self.summary.rows - self.sent),
+            SpillMap(self.results, _unsent_result, self.summary.rows - self.sent),
         )
 
 
 def count_requests(task: Task) -> int:
-    """Requests of a row; what follows a create reads the record first."""
+    """Return the number of requests of a row. An update after a create reads the record first."""
     return REQUESTS[task.operation] + (REQUESTS["update"] if task.afterwards else 0)
 
 
 def _by_field(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a body by field; a content type's own are `fields.KEY`."""
+    """Return the values of a body by field. Content values are named `fields.KEY`."""
     values: dict[str, Any] = {}
     for name, value in body.items():
         if isinstance(value, Mapping):
@@ -397,15 +399,8 @@ def _by_field(body: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _verdict(result: RowResult) -> RowVerdict | None:
-    """Return why a row is not sent; None if it is."""
-    match result.outcome:
-        case "invalid" | "duplicate" | "unchanged":
-            code, id = result.code or "", result.record_id
-            return RowVerdict(result.number, result.outcome, code, result.problems, id)
-        case _:
-            assert result.outcome in OPERATIONS, result.outcome
-            return None
+def _unsent_result(result: RowResult) -> RowResult | None:
+    return None if result.outcome in OPERATIONS else result
 
 
 # -- Foresee ---------------------------------------------------------------------------------------
@@ -413,7 +408,7 @@ def _verdict(result: RowResult) -> RowVerdict | None:
 
 
 APPLIED = frozenset(("created", "updated", "converted"))
-"""Outcomes of rows whose write was applied as it was meant."""
+"""Outcomes of rows that were applied as sent."""
 
 
 def preview(
@@ -428,16 +423,25 @@ def preview(
     table: Spreadsheet | None = None,
     only: Iterable[SheetRow] | None = None,
 ) -> Preview:
-    """Read the file and foresee what pushing it would do. Sends nothing.
+    """Read the file, and return what a push of it would do. Sends nothing.
 
-    `again` writes even what an earlier push has applied. `earlier` are the files that are pushed
-    before it: what they would create is taken for landed. `keeps_tasks` keeps what would be sent,
-    for `Preview.plan` and `Preview.planned`. `only_if_pushed` checks the rows only where this very
-    file was pushed before: a file that is new to the journal cannot spare its pull. `as_seen`
-    compares updates with what a person last saw of the records, so that what others have changed
-    since is a conflict. `table` is the file where it is open already; `only` are rows of it that
-    are checked alone. Raises a `SpreadsheetError`, `Misused` or `UnknownName` for what cannot be
-    meant, and `WarehouseError` where the files cannot be read.
+    Args:
+        settings: Settings of the account.
+        asked: The file.
+        again: Send even rows that an earlier push has applied.
+        earlier: Files that are pushed before this one; their creates count as loaded.
+        keeps_tasks: Keep the rows to send, for `Preview.plan` and `Preview.planned`.
+        only_if_pushed: Check the rows only if this very file was pushed before. A new file is
+            checked after its pull anyway.
+        as_seen: Compare updates with the records as a person last saw them, so that a later change
+            by others is a conflict.
+        table: The file, if it is open already.
+        only: Rows to check instead of all.
+
+    Raises:
+        SpreadsheetError: The file cannot be read.
+        Misused: An option cannot apply; `UnknownName` likewise.
+        WarehouseError: A file of the data folder cannot be read.
     """
     table = table or open_file(asked)
     make_folder(settings.folder)
@@ -491,25 +495,26 @@ def preview(
 
 
 def _check_unknown(folder: Path, warehouse: Warehouse, table: Spreadsheet, resource: str) -> None:
-    """Raise `RestoredUnpulled` for a file that only a former ledger knew as pushed.
+    """Raise `ConnectorError` for a file that only a lost ledger knew as pushed.
 
-    The copy of the journal in the work file outlives the ledger.
+    The copy of the journal in the work file still has it.
     """
     with Ledger(folder) as ledger:
         if Journal(ledger).has_rows_of(resource, table.digest):
             return
     found = warehouse.read(find_push, table.digest, resource)
     if found is not None:
-        raise RestoredUnpulled(
-            f"{table.path.name} was pushed at {format_moment(found[1])} (batch {found[0]}), and "
-            "the ledger with its rows was lost. The rows could be created a second time",
+        raise ConnectorError(
+            f"{table.path.name} was pushed at {format_moment(found[1])} (batch {found[0]}), but "
+            f"its rows were lost with the ledger. Another push could create the rows a second time",
             action="Remove the rows that exist in the application from the file, or send all of"
             " them with --resend.",
+            code="restored_unpulled",
         )
 
 
 def open_file(asked: PushFile) -> Spreadsheet:
-    """The table of the file. Raises as `open_table` does."""
+    """Open the table of the file. Raises as `open_table` does."""
     return open_table(
         asked.path,
         sheet=asked.sheet,
@@ -538,7 +543,7 @@ _OBJECTS_MAX = 100_000
 def _rare_garbage_collection() -> Iterator[None]:
     """Collect garbage less often: a batch is many objects without cycles.
 
-    With Python's own threshold, a fifth of the time would go into searching them for cycles.
+    With Python's own threshold, a fifth of the time is spent on looking for cycles.
     """
     before = gc.get_threshold()
     if before[0] >= _OBJECTS_MAX:
@@ -554,7 +559,7 @@ def _rare_garbage_collection() -> Iterator[None]:
 def _add_rows(
     foreseen: PreviewRows, checked: Iterable[CheckedRow], journal: Journal | None
 ) -> None:
-    """Take in the rows, a batch at a time; `journal` knows what was pushed before."""
+    """Add the rows in batches; `journal` knows earlier pushes."""
     left = iter(checked)
     while batch := list(islice(left, BATCH_ROWS)):
         prints = {}
@@ -580,10 +585,10 @@ def template(
     match: tuple[str, ...] = (),
     parent: str | None = None,
 ) -> int:
-    """Write the template, csv or xlsx by its name, and return how many columns it has.
+    """Write a template, csv or xlsx by its name, and return its number of columns.
 
-    `parent` is the content type of content items, which must have been pulled. Raises `Misused`
-    for a file that is there, `UnknownName`, `SpreadsheetError`, `WarehouseError`.
+    `parent` is the content type of content items, which must have been pulled. Raises `Misused` if
+    the file exists, `UnknownName`, `SpreadsheetError` and `WarehouseError`.
     """
     if path.exists():
         raise Misused(

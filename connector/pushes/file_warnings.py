@@ -1,8 +1,8 @@
-"""Questions about a whole file, and the maps with which they were answered before.
+"""Questions about a whole file, and the column mappings that earlier files used.
 
-A column with cells that fills nothing would be lost, and a row with a warning would be sent: both
-wait until a person has agreed. What was decided about the columns of one file is kept in the data
-folder, and used for the next one with the same headings.
+A column with values that fills no field would be lost, and a row with a warning would be sent: both
+wait until a person has agreed. The mapping is kept in the data folder, and used for the next file
+with the same headings.
 """
 
 from __future__ import annotations
@@ -26,35 +26,37 @@ from connector.warehouse.duckdb_file import make_folder
 def warning_questions(
     warned: int, table: Spreadsheet, columns: ColumnMap
 ) -> Iterator[FileQuestion]:
-    """The questions whether rows with warnings are to be sent, and others left out."""
+    """Ask whether to send what has warnings: hidden columns, merged cells, rows and others."""
     filling = {each.heading for each in columns.columns}
     if hidden := [each for each in table.hidden if each in filling]:
         yield FileQuestion(
             "hidden_columns",
-            f"{count_noun(len(hidden), 'column')} of the file would be sent although hidden:"
-            f" {', '.join(map(repr, hidden))}",
+            f"{count_noun(len(hidden), 'column')} hidden in the file would be sent: "
+            f"{', '.join(map(repr, hidden))}",
             "Show the columns and check them. Then run again with --accept-warnings, or with"
             f" --ignore '{hidden[0]}'.",
         )
     if any("@" in each or _IS_DATE(each) for each in table.headings):
         yield FileQuestion(
             "headings",
-            f"row {table.place.index + 1} was read as the headings, but looks like data",
-            "Add a row of headings, or name their row with --header-row N, or accept with"
-            " --accept-warnings.",
+            f"row {table.place.index + 1} is used as the headings, but looks like data",
+            "Add a row of headings, or give the number of their row with --header-row. To use the "
+            "row as headings, add --accept-warnings.",
         )
     if covered := [each for each in table.merged if _covers_rows(each, table, filling)]:
         yield FileQuestion(
             "merged_cells",
             "merged cells cover several rows, but only the first row of each would get the value:"
             f" {', '.join(covered)}",
-            "Unmerge the cells and fill in the others, or accept with --accept-warnings.",
+            "Unmerge the cells and fill in the empty cells. To send the rows as they are, add "
+            "--accept-warnings.",
         )
     if (second := table.left_out.second_table_row) is not None:
         yield FileQuestion(
             "second_table",
-            f"another table seems to begin at row {second}, which is not imported",
-            "Move the table to a separate file, or accept with --accept-warnings.",
+            f"row {second} seems to be the first row of another table, which is not imported",
+            "Move the second table to its own file. To import only the first table, add "
+            "--accept-warnings.",
         )
     if warned:
         yield FileQuestion(
@@ -69,7 +71,7 @@ _RANGE = re.compile(r"([A-Z]+)([0-9]+):([A-Z]+)([0-9]+)").fullmatch
 
 
 def _covers_rows(merged: str, table: Spreadsheet, filling: Set[str]) -> bool:
-    """Whether a merged range has several rows, in a column that fills a field."""
+    """Whether a merged range covers several rows of a column that fills a field."""
     found = _RANGE(merged)
     first, last = (int(found[2]), int(found[4])) if found else (0, 0)
     named = {column_letter(n): each for n, each in enumerate(table.headings)}
@@ -77,7 +79,7 @@ def _covers_rows(merged: str, table: Spreadsheet, filling: Set[str]) -> bool:
 
 
 class LostColumns:
-    """Columns with cells that fill nothing, found while the rows go by."""
+    """Columns with values that fill no field, found while the rows are read."""
 
     def __init__(self, table: Spreadsheet, columns: ColumnMap) -> None:
         self._table, self._columns = table, columns
@@ -86,7 +88,7 @@ class LostColumns:
         self._filled: set[int] = set()
 
     def pass_rows(self) -> Iterator[SheetRow]:
-        """The table's rows."""
+        """Return the table's rows, and note the columns that have values."""
         rows = self._table.rows()
         for row in rows:
             if not row.is_outside:
@@ -100,13 +102,13 @@ class LostColumns:
         yield from rows
 
     def read_sample(self) -> None:
-        """Read rows for as long as a column may still have no cell."""
+        """Read rows until every column has a value, or to the end."""
         for _ in self.pass_rows():
             if not self._empty:
                 return
 
     def questions(self) -> Iterator[FileQuestion]:
-        """Return the questions about columns that would be lost, after the rows were read."""
+        """Ask about columns that would be lost, after the rows were read."""
         lost = [
             each
             for each in self._columns.unmapped
@@ -134,7 +136,7 @@ def _map_path(folder: Path, resource: str, headings: Sequence[str]) -> Path:
 def load_saved_match(
     folder: Path, resource: str, headings: Sequence[str], said: SavedMap | None
 ) -> tuple[SavedMap | None, str | None]:
-    """The decisions on a file's columns, with a notice where they are used again."""
+    """Return the mapping for a file's columns, with a notice if it is that of an earlier file."""
     has_said = said is not None and (said.columns or said.constants or said.ignored)
     path = _map_path(folder, resource, headings)
     if has_said or not path.exists():
@@ -142,18 +144,18 @@ def load_saved_match(
     remembered = load_map(path)
     if said is not None:
         remembered = with_options(remembered, said.options)
-    notice = f"The columns are mapped as in the last file with these headings: {path}"
-    notice += " (--mapping none ignores it)."
+    notice = (
+        f"The columns are matched as in the last file with the same headings (column mapping: "
+        f"{path})."
+    )
+    notice += " Use --mapping none to ignore this mapping."
     return remembered, notice
 
 
 def save_match(
     folder: Path, headings: Sequence[str], columns: ColumnMap, said: SavedMap | None
 ) -> None:
-    """Keep what a person decided on the columns, for the next such file.
-
-    Raises a `WarehouseError`.
-    """
+    """Save the column mapping for the next file with these headings. Raises a `WarehouseError`."""
     is_decided = any(each.match_kind == "given" for each in columns.columns)
     if is_decided or columns.ignored or columns.constants:
         path = _map_path(folder, columns.resource, headings)
@@ -165,7 +167,7 @@ def save_match(
 # -- Maps with a name ------------------------------------------------------------------------------
 
 NAME_ALLOWED = re.compile(r"\w[\w -]{0,39}").fullmatch
-"""A name of saved matches: letters, digits, blanks, hyphens and underscores."""
+"""Name of saved matches: letters, digits, blanks, hyphens and underscores."""
 
 
 def named_maps(folder: Path, resource: str) -> list[str]:
@@ -209,5 +211,5 @@ def load_named_map(
 
 def _named_path(folder: Path, resource: str, name: str) -> Path:
     if NAME_ALLOWED(name) is None:
-        raise ValueError(f"{name!r} is not a name of saved matches")
+        raise ValueError(f"{name!r} is not the name of a saved mapping")
     return folder / MAPS_FOLDER / "named" / resource / f"{name}.toml"

@@ -1,6 +1,6 @@
-"""Inbox of an account: a file in it is found, taken, pushed and put away.
+"""Inbox of an account: its files are found, checked, pushed and archived.
 
-Whether an entry may be read is decided before it is opened. Nothing here follows a link.
+An entry is checked before it is opened. Links are not followed.
 """
 
 from __future__ import annotations
@@ -43,13 +43,15 @@ from connector.spreadsheet.report import report_suffix
 from connector.spreadsheet.table import BOOK_SUFFIXES, TEXT_SUFFIXES
 
 Place = Literal["done", "rejected"]
-"""Where a file is put away: `rejected` where a row or the whole file needs a person's hand."""
+"""Archive of a file: `rejected` if a row or the whole file needs a correction."""
 
 Stamp = tuple[int, int, int, int]
-"""Device, inode, size in bytes, and time of change in nanoseconds: by these a file is the same."""
+"""Device, inode, size in bytes, and time of change in nanoseconds. They identify a version of a
+file.
+"""
 
 NAME_BYTES_MAX = 180
-"""What is put behind a name when its file is put away must fit into a name as well."""
+"""Maximum length of a name, so that the suffixes of an archived file fit as well."""
 
 _SUFFIXES = (*TEXT_SUFFIXES, *BOOK_SUFFIXES)
 _PARTIAL = (".part", ".partial", ".tmp", ".temp", ".crdownload", ".download", ".filepart")
@@ -61,25 +63,25 @@ _OPENING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class RefusedEntry(Exception):  # It never leaves the inbox, where it is a sentence.
-    """Reason why an entry is not read, to be put behind its name."""
+    """Reason why an entry is not read; the text follows the name of the entry."""
 
 
 def visible_entries(folder: Path) -> list[os.DirEntry[str]]:
-    """Return the entries of the folder that are not hidden, by name."""
+    """Return the entries of the folder by name, without hidden ones."""
     with os.scandir(folder) as entries:
         found = [entry for entry in entries if not entry.name.startswith(".")]
     return sorted(found, key=lambda entry: entry.name)
 
 
 def check_not_link(folder: Path) -> Path:
-    """The folder itself, which is not a link to another."""
+    """Return the folder. Raises `RefusedEntry` if it is a link or no folder."""
     if not stat.S_ISDIR(folder.lstat().st_mode):
         raise RefusedEntry(f"{folder.name} is not a folder")
     return folder
 
 
 def check_inside(folder: Path) -> None:
-    """Refuse a resource's folder from which a path would lead elsewhere."""
+    """Raise `RefusedEntry` if the folder, or one of its archives, is a link."""
     for each in (folder, *(folder / place for place in get_args(Place))):
         if each == folder or os.path.lexists(each):
             check_not_link(each)
@@ -94,7 +96,7 @@ def describe_refusal(path: Path, error: Exception) -> str:
 
 
 def check_status(name: str, status: os.stat_result) -> os.stat_result:
-    """The entry's status, if it is a file that may be read."""
+    """Return the entry's status. Raises `RefusedEntry` if it may not be read."""
     check_regular_file(status)
     check_name(name)
     stem, suffix = os.path.splitext(name)
@@ -109,7 +111,7 @@ def check_status(name: str, status: os.stat_result) -> os.stat_result:
 
 
 def check_regular_file(status: os.stat_result) -> None:
-    """Refuse what is no file, and a file that is not of this folder alone."""
+    """Raise `RefusedEntry` for what is no file, and for a file that another folder has as well."""
     if not stat.S_ISREG(status.st_mode):
         raise RefusedEntry("is not a regular file")
     if status.st_nlink > 1:
@@ -117,7 +119,7 @@ def check_regular_file(status: os.stat_result) -> None:
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that means something else to a shell or another system."""
+    """Raise `RefusedEntry` for a name that is special to a shell or another system."""
     if not name.isprintable() or _FORBIDDEN & set(name) or name.startswith((".", " ", "-")):
         raise RefusedEntry("has a name with characters that are not allowed. Rename it")
     if len(name.encode()) > NAME_BYTES_MAX:
@@ -125,22 +127,22 @@ def check_name(name: str) -> None:
 
 
 def normalized_name(name: str) -> str:
-    """Return the form of a name that is equal for names that some systems take for one."""
+    """Return the form in which names are equal that some file systems treat as one."""
     return unicodedata.normalize("NFC", name).casefold()
 
 
 def printable_name(name: str) -> str:
-    """A name as a log may show it: whatever it holds, it is one line."""
+    """Return a name for a log, in one line whatever it contains."""
     return ascii(name[:NAME_BYTES_MAX])
 
 
 def stamp_of(status: os.stat_result) -> Stamp:
-    """The stamp of a file of this status."""
+    """Return the stamp of a file with this status."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def digest_of(path: Path) -> tuple[str, Stamp]:
-    """The SHA-256 of a regular file, and its stamp, of the same opening of it."""
+    """Return the SHA-256 of a regular file, and its stamp while it was read."""
     digest = hashlib.sha256()
     with os.fdopen(os.open(path, _OPENING), "rb") as file:
         status = os.fstat(file.fileno())
@@ -163,7 +165,7 @@ def reason_without_path(error: Exception) -> str:
 
 
 ORDERS = "push.toml"
-"""The file that says how a folder's files are pushed."""
+"""Name of the file with the instructions for a folder."""
 
 _BYTES_MAX = 100_000
 _MODE = "create"
@@ -171,11 +173,13 @@ _MODE = "create"
 
 @dataclass(frozen=True, slots=True)
 class PushInstructions:
-    """Orders for a folder's files; without `push.toml`, to preview creates.
+    """Instructions for the files of a folder. Without `push.toml`, creates are previewed.
 
-    `options` are those of a push; the file of its mapping lies in the folder. `applies`: send what
-    is previewed. `pulls`: bring the landing up to date first. `budget`: the most requests that one
-    file may take.
+    Attributes:
+        options: Options of the push. The mapping file is in the same folder.
+        applies: Whether to send the rows, or only preview them.
+        pulls: Whether to pull first.
+        budget: Maximum number of requests for one file.
     """
 
     options: PushOptions = field(default_factory=lambda: PushOptions(_MODE))
@@ -185,25 +189,26 @@ class PushInstructions:
 
 
 def read_instructions(folder: Path) -> PushInstructions:
-    """Orders by `push.toml`. Raises `Misused`, with the key, and `OSError`."""
+    """Read `push.toml`. Raises `Misused`, with the key, and `OSError`."""
     path = folder / ORDERS
     if not os.path.lexists(path):
         return PushInstructions()
     try:
         check_regular_file(path.lstat())
         if path.lstat().st_size > _BYTES_MAX:
-            raise RefusedEntry("it is too large")
+            raise RefusedEntry("the file is too large")
         given = tomllib.loads(path.read_text(encoding="utf-8"))
         return _parse_instructions(path, given)
     except (RefusedEntry, ValueError, RecursionError) as why:
         raise Misused(
             f"{path} is not valid: {why}",
-            action="Correct the file. The other files of the folder wait until then.",
+            action="Correct the file. Until then the inbox does not push the other files of the "
+            "folder.",
         ) from None
 
 
 def _parse_instructions(path: Path, given: dict[str, Any]) -> PushInstructions:
-    """The orders that the document gives."""
+    """Return the instructions in the document."""
     for key in given:
         if key not in KEYS:
             raise RefusedEntry(
@@ -246,7 +251,7 @@ def _read_count(path: Path, key: str, value: Any) -> int:
 
 
 def _read_path(path: Path, key: str, value: Any) -> Path:
-    """A file beside `push.toml`."""
+    """Return a file in the folder of `push.toml`."""
     name = _read_text(path, key, value)
     try:
         check_name(name)
@@ -276,19 +281,19 @@ KEYS: Mapping[str, tuple[str, _Reader]] = {
     "pull": ("pulls", _read_boolean),
     "max_requests": ("budget", _read_count),
 }
-"""The keys that `push.toml` may have: which option or order each of them is, and how it is read."""
+"""Keys of `push.toml`: the option of each, and the function that reads its value."""
 
 
 # -- Inbox -----------------------------------------------------------------------------------------
 
 
 FILES_MAX = 1000
-"""More files than these, of one folder, wait for a later look."""
+"""Maximum number of files of one folder in a scan. The others wait for a later one."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingFile:
-    """A settled file: its name in its resource's folder, and its SHA-256."""
+    """File that no longer changes: its name in the folder of its resource, and its SHA-256."""
 
     resource: str
     name: str
@@ -297,14 +302,14 @@ class WaitingFile:
 
     @property
     def key(self) -> str:
-        """Key that identifies the file and its content, and shows neither."""
+        """Key that identifies the file and its content without showing them."""
         text = f"{self.resource}/{self.name}\n{self.digest}"
         return hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class InboxScan:
-    """Result of a look: `refused` are sentences, `seen` is for the next look."""
+    """Result of a scan: `refused` are sentences, `seen` is for the next scan."""
 
     waiting: tuple[WaitingFile, ...]
     refused: tuple[str, ...]
@@ -313,9 +318,7 @@ class InboxScan:
 
 @dataclass(frozen=True, slots=True)
 class TakenFile:
-    """A file that is being pushed; `report_draft` is the hidden file that its report is first
-    written to.
-    """
+    """File that is being pushed."""
 
     path: Path
     digest: str
@@ -323,14 +326,15 @@ class TakenFile:
 
     @property
     def report_draft(self) -> Path:
-        """The report's first place."""
+        """Hidden file that the report is first written to."""
         return self.path.with_name(f".{self.digest[:16]}{report_suffix(self.path)}")
 
 
 @dataclass(frozen=True, slots=True)
 class ArchivedFiles:
-    """Places of a push's files. `file` is None if it was changed or removed
-    in the meantime, and then nothing was done to what is there instead.
+    """Places of a pushed file and its report.
+
+    `file` is None if the file was changed or removed during the push. Then nothing was moved.
     """
 
     place: Place
@@ -339,7 +343,7 @@ class ArchivedFiles:
 
 
 class Inbox:
-    """The inbox of the account whose folder this is."""
+    """Inbox of the account with this data folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / INBOX_FOLDER
@@ -347,11 +351,13 @@ class Inbox:
     # -- looking ----------------------------------------------------------------------------------
 
     def scan(self, seen: str | None) -> InboxScan:
-        """Find what has settled, in the order in which resources refer to each other.
-        `seen` is what the look before this one returned; None, or a text that no look made:
-        there was none.
+        """Find the files that no longer change, in the order in which resources refer to each
+        other.
 
-        Changes nothing. Every entry that is not taken is told of, hidden ones apart.
+        Changes nothing. Every entry that is not taken is named in `refused`, except hidden ones.
+
+        Args:
+            seen: `InboxScan.seen` of the last scan; None if there was none.
         """
         before, now = _parse_seen(seen), dict[str, list[Any]]()
         waiting: list[WaitingFile] = []
@@ -380,7 +386,7 @@ class Inbox:
         return InboxScan(tuple(waiting), tuple(refused), json.dumps(now))
 
     def _folders(self, refused: list[str]) -> list[str]:
-        """The resources that have a folder, in their order."""
+        """Return the resources that have a folder, in their order."""
         if not os.path.lexists(self._folder):
             refused.append(
                 f"The folder {self._folder} does not exist. Create it, with one folder for "
@@ -406,7 +412,7 @@ class Inbox:
         return sorted(found, key=ORDER.index)
 
     def _files(self, resource: str, refused: list[str]) -> Iterator[tuple[str, os.stat_result]]:
-        """The files of a resource that may be read, by name."""
+        """Yield the files of a resource that may be read, by name."""
         entries = [
             entry
             for entry in visible_entries(self._folder / resource)
@@ -417,7 +423,8 @@ class Inbox:
             try:
                 if number >= FILES_MAX:
                     raise RefusedEntry(
-                        f"and the files after it wait, because there are more than {FILES_MAX}"
+                        f"and later files are not pushed yet, because the folder has more than "
+                        f"{FILES_MAX} files"
                     )
                 if folds[normalized_name(entry.name)] > 1:
                     raise RefusedEntry(
@@ -434,7 +441,9 @@ class Inbox:
     # -- taking -----------------------------------------------------------------------------------
 
     def claim(self, resource: str, name: str, digest: str) -> TakenFile:
-        """The file looked at. Raises `Misused`, or `SpreadsheetChanged` if it is gone."""
+        """Check the file of a scan, and return it. Raises `Misused`, or `SpreadsheetChanged` if it
+        is gone.
+        """
         if resource not in ORDER:
             raise Misused(
                 f"{printable_name(resource)} has no inbox",
@@ -450,7 +459,8 @@ class Inbox:
         except RefusedEntry as why:
             raise Misused(
                 f"{INBOX_FOLDER}/{printable_name(resource)}/{printable_name(name)} {why}",
-                action="Wait for the inbox, or push the file from another folder.",
+                action="Wait until the inbox pushes the file, or push the file from another "
+                "folder.",
             ) from None
         except FileNotFoundError:
             raise SpreadsheetChanged(f"{path} no longer exists") from None
@@ -461,10 +471,16 @@ class Inbox:
         return TakenFile(path, digest, stamp)
 
     def archive(self, taken: TakenFile, place: Place, kind: str, moment: datetime) -> ArchivedFiles:
-        """Move the file to `place`, and what is `beside` it as its `kind` (`.report.csv`),
-        both under the run's time; a name that is there already gets a number.
+        """Move the file and its report to the archive, both named with the time of the run.
 
-        Raises `WarehouseError`, with the file where it was.
+        A name that exists already gets a number. Raises `WarehouseError`, and the file stays where
+        it was.
+
+        Args:
+            taken: The file.
+            place: Archive to move it to.
+            kind: Suffix of the report, for example `.report.csv`.
+            moment: Time of the run.
         """
         folder = taken.path.parent / place
         try:
@@ -489,7 +505,7 @@ class Inbox:
 
 
 def _reserve_names(folder: Path, stem: str, suffix: str, kind: str) -> tuple[Path, Path]:
-    """Two names in the folder that no one had, and that no one else gets."""
+    """Create two files with new names in the folder, for the report and the file."""
     for number in count(1):
         name = stem if number == 1 else f"{stem}-{number}"
         report, file = folder / f"{name}{kind}", folder / f"{name}{suffix}"
@@ -523,8 +539,9 @@ def _parse_seen(seen: str | None) -> dict[str, list[Any]]:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryResult:
-    """Result of a push. `put_away` is None for a file that is not of the inbox, and
-    for one that stays in it, since its push did not end.
+    """Result of a push.
+
+    `put_away` is None for a file outside the inbox, and for one whose push was stopped or failed.
     """
 
     report: PushReport
@@ -541,12 +558,13 @@ async def deliver(
     watch: Watch | None = None,
     now: datetime | None = None,
 ) -> DeliveryResult:
-    """Push one file. With the `digest` that a look found, it is the file of that name
-    in the inbox of its resource, and is put away when its report is written, under the time
-    `now`.
+    """Push one file.
 
-    A file of the inbox that cannot be pushed at all goes to `rejected/` with the reason; one whose
-    push was stopped or failed stays. Raises what `Inbox.take`, `push` and `Inbox.put_away` raise.
+    With the `digest` of a scan, the file is in the inbox of its resource, and is archived under the
+    time `now` once its report is written. A file of the inbox that cannot be pushed at all is moved
+    to `rejected/` with the reason. A file whose push was stopped or failed stays.
+
+    Raises what `Inbox.claim`, `push` and `Inbox.archive` raise.
     """
     if digest is None:
         (report,) = await push(settings, [asked], manner, budget=budget, watch=watch)
@@ -571,18 +589,19 @@ async def deliver(
 def archive_files(
     inbox: Inbox, taken: TakenFile, report: PushReport, moment: datetime
 ) -> DeliveryResult:
-    """Put a file away whose push has ended and whose report is written."""
+    """Archive a file whose push has ended and whose report is written."""
     place: Place = "done" if report.exit_status == 0 else "rejected"
     kept = inbox.archive(taken, place, f".report{report_suffix(taken.path)}", moment)
     return DeliveryResult(replace(report, file=kept.report), kept)
 
 
 def _is_caused_by_file(error: ConnectorError) -> bool:
-    """Whether the same file would be refused for ever, before anything is sent."""
+    """Whether the same file would be refused every time, before anything is sent."""
     if isinstance(error, SettingsError | SpreadsheetChanged | ReportRefused):
         return False
     # The plain error is the disk's, which may do better the next time.
-    return isinstance(error, Misused | SpreadsheetError) and type(error) is not SpreadsheetError
+    is_files = isinstance(error, Misused | SpreadsheetError)
+    return is_files and error.code != SpreadsheetError.code
 
 
 def _write_reason(path: Path, error: ConnectorError) -> None:

@@ -1,8 +1,8 @@
-"""Landing what a push was answered, through the same door as what is pulled.
+"""Loading of the API's answers to a push, in the same way as pulled records.
 
-A whole record lands as if it had been read. An answer that shows fewer fields (API 4.7), and a
-lead that was converted, are queued instead, for the next pull to read. Answers are landed together,
-a time after the first of them, since opening the file costs more than landing one.
+A complete record is loaded as if it had been read. For an answer with fewer fields (API 4.7), and
+for a converted lead, the record is queued for the next pull. Answers are loaded together, since
+opening the file takes longer than loading one.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from connector.catalog import declaration
 from connector.catalog.resource import Declaration, Resource
 from connector.errors import ConnectorError, WarehouseError
 from connector.ledger.journal import Journal
-from connector.ledger.journal_reads import Changes
-from connector.ledger.journal_records import Transition
+from connector.ledger.journal_records import Changes, Transition
 from connector.ledger.ledger import Ledger
 from connector.ledger.push_states import RowEvent, Task
 from connector.ledger.sqlite_file import values_of
@@ -30,10 +29,10 @@ from connector.warehouse.state import PushChanges, find_by_slug_or_id, last_copi
 from connector.warehouse.warehouse import Warehouse
 
 LAND_SECONDS = 1.0
-"""How long an answer may wait for others to land with it."""
+"""Maximum time in seconds that an answer waits for others to be loaded with it."""
 
 QUEUED_AS = "pushed"
-"""Why a record that a push has written is to be read again."""
+"""Reason in the queue for a record that a push has written."""
 
 _WRITTEN: frozenset[RowEvent] = frozenset(
     ("accepted", "altered", "begun", "confirmed", "found", "declared_applied")
@@ -42,7 +41,7 @@ _WRITTEN: frozenset[RowEvent] = frozenset(
 
 @dataclass(slots=True)
 class _Pending:
-    """Answers of one stream that wait to be landed, the last of each record."""
+    """Answers of one stream that wait to be loaded, the last one of each record."""
 
     stream: Stream
     records: dict[str, Found] = field(default_factory=dict)
@@ -51,7 +50,7 @@ class _Pending:
 
 
 class WriteLanding:
-    """Lands the answers of one run. `unlanded` counts those that could not be."""
+    """Loads the answers of one run. `unlanded` counts answers that could not be loaded."""
 
     def __init__(self, warehouse: Warehouse, run_id: str, now: Callable[[], datetime]) -> None:
         self.unlanded = 0
@@ -62,7 +61,7 @@ class WriteLanding:
         self._turn = asyncio.Lock()
 
     def stream(self, task: Task) -> Stream | None:
-        """Stream of the task's record; None where its parent is not landed. Slow."""
+        """Return the stream of the task's record; None if its parent is not loaded. Slow."""
         resource = declaration(task.resource)
         if resource.parent is None:
             return Stream(resource)
@@ -73,7 +72,7 @@ class WriteLanding:
         return None if parent is None else Stream(resource, parent)
 
     async def add(self, task: Task, move: Transition) -> None:
-        """Land what a transition showed, soon."""
+        """Load the record of a transition, soon."""
         if move.shown is None and (move.event not in _WRITTEN or move.record_id is None):
             return
         pending = await self._pending_of(task)
@@ -92,13 +91,15 @@ class WriteLanding:
             self._due = asyncio.ensure_future(self._land_if_due())
 
     async def queue_deletion(self, task: Task, id: str, gone: Gone) -> None:
-        """Land the record as deleted, with the others at the latest."""
+        """Mark the record as deleted, together with the next answers."""
         if (pending := await self._pending_of(task)) is not None:
             pending.records.pop(id, None)
             pending.gone[id] = gone
 
     async def _pending_of(self, task: Task) -> _Pending | None:
-        """Answers of the task's stream; None, and counted, where there is none."""
+        """Return the waiting answers of the task's stream; None, and counted, if there is no
+        stream.
+        """
         is_known = declaration(task.resource).parent is None or task.parent in self._parents
         # Only a parent has to be looked up in the file.
         stream = self.stream(task) if is_known else await asyncio.to_thread(self.stream, task)
@@ -108,7 +109,7 @@ class WriteLanding:
         return self._pending.setdefault(stream.name, _Pending(stream))
 
     async def finish(self) -> None:
-        """Land what is left, at once."""
+        """Load the answers that still wait."""
         if self._due is not None:
             self._due.cancel()
             with suppress(asyncio.CancelledError):
@@ -140,7 +141,7 @@ class WriteLanding:
             self._warehouse.release()
 
     def _parent_id(self, resource: Declaration, named: str) -> str | None:
-        """The id of the parent that a slug or an id names, where it is landed."""
+        """Return the id of the parent with this slug or id, if it is loaded."""
         assert resource.parent is not None
         try:
             found = self._warehouse.read(find_by_slug_or_id, resource.parent, named)
@@ -152,7 +153,7 @@ class WriteLanding:
 
 
 def _is_whole(resource: Declaration, record: Resource) -> bool:
-    """Whether an answer shows every field of a detail."""
+    """Whether an answer has every field of a detail."""
     return all(field.name in record.raw for field in resource.detail_fields)
 
 
@@ -161,9 +162,11 @@ def _is_whole(resource: Declaration, record: Resource) -> bool:
 
 
 def copy_and_publish(settings: Settings) -> ConnectorError | None:
-    """Copy what the journal has and the warehouse has not, and publish; a run has just
-    prepared the files. Returns what kept it from being done now, None where nothing did: what
-    was written is in the journal, and the next publication shows it.
+    """Copy new rows of the journal to the warehouse, and publish.
+
+    The files of the folder must have been prepared by a run. Returns the error that prevented it,
+    if
+    any: the journal has what was written, and the next publication shows it.
     """
     try:
         copy_journal(settings)
@@ -174,7 +177,7 @@ def copy_and_publish(settings: Settings) -> ConnectorError | None:
 
 
 def copy_journal(settings: Settings) -> None:
-    """Copy what the journal has and the warehouse has not. Raises a `WarehouseError`."""
+    """Copy new rows of the journal to the warehouse. Raises a `WarehouseError`."""
     warehouse = Warehouse(settings.folder)
     with Ledger(settings.folder) as ledger:
         journal, is_copied = Journal(ledger), False
@@ -186,7 +189,7 @@ def copy_journal(settings: Settings) -> None:
 
 
 def _as_tables(changes: Changes) -> PushChanges:
-    """The changes as rows of the tables that analysts see."""
+    """Return the changes as rows of the tables for analysts."""
     return {
         "batches": [asdict(each) for each in changes.batches],
         "rows": [values_of(each) for each in changes.rows],

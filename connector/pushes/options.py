@@ -1,8 +1,4 @@
-"""Options of a push, declared once.
-
-The command, the job and the inbox's `push.toml` take the same options, with the same words for
-them, the same values and the same errors.
-"""
+"""Options of a push, declared once for the command, the Dagster job and the inbox's `push.toml`."""
 
 from __future__ import annotations
 
@@ -28,10 +24,10 @@ from connector.spreadsheet.mapping_file import (
 from connector.spreadsheet.numbers import Decimal
 
 DECIMALS: Mapping[str, Decimal] = {"dot": ".", "comma": ","}
-"""The signs that part a fraction, by name."""
+"""Decimal separators by name."""
 
 NO_MAP = "none"
-"""Stands for no map: not even that which was used before for the same headings."""
+"""Name that turns off the remembered column mapping."""
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 
@@ -42,7 +38,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class PushOption:
-    """Words on one option, its choices (empty: anything), and its placeholder."""
+    """Help text of an option, its choices (empty: any value), and its placeholder."""
 
     about: str
     choices: Sequence[str] = ()
@@ -57,14 +53,15 @@ _MATCH = PushOption(
     shown="FIELD,...",
 )
 _UNCONFIRMED = PushOption(
-    "Action for a create whose answer was lost and whose record is not found: hold the row for you,"
-    " or send it again, which can create a duplicate if the server is slow.",
+    "Action if the answer to a create is lost and its record is not found. 'hold' keeps the row "
+    "for you to decide. 'retry' sends it again, which can create a duplicate if the server is "
+    "slow.",
     POLICIES,
 )
 _MARKER = PushOption(
     (
-        "Text field for a marker, which identifies a created record with certainty if the "
-        "answer is lost."
+        "Text field in which a create writes a marker. The marker identifies the record with "
+        "certainty if the answer is lost."
     ),
     shown="FIELD",
 )
@@ -74,11 +71,7 @@ _OVERWRITE = PushOption("Overwrite values that others changed since the last pul
 
 @dataclass(frozen=True, slots=True)
 class PushOptions:
-    """Options of a push as a person says them: their one declaration.
-
-    Names of columns and values are as typed: whether they make sense is seen when a file is asked
-    for, and when it is read.
-    """
+    """Options of a push as a person gives them. Values are checked by `push_file` and `policy`."""
 
     mode: Annotated[str, _MODE]
     match: Annotated[tuple[str, ...], _MATCH] = ()
@@ -88,7 +81,9 @@ class PushOptions:
     ] = None
     ignore: Annotated[
         tuple[str, ...],
-        PushOption("Columns to leave out, or '*' for all unknown columns.", shown="COLUMN,..."),
+        PushOption(
+            "Columns that are not imported, or '*' for all unknown columns.", shown="COLUMN,..."
+        ),
     ] = ()
     content_type: Annotated[
         str | None, PushOption("Content type of the rows (content_items only).", shown="SLUG")
@@ -134,10 +129,10 @@ class PushOptions:
     marker_field: Annotated[str | None, _MARKER] = None
 
     def push_file(self, resource: str, path: Path) -> PushFile:
-        """One file of a resource, to be read as the options say.
+        """Return a file of a resource with these options.
 
-        Raises `UnknownName` with what is allowed, `Misused` for a form of dates that is none, and
-        what `load_map` raises.
+        Raises `UnknownName` with the values allowed, `Misused` for an invalid date format, century
+        or row number, and what `load_map` raises.
         """
         mode, saved = _choice("mode", self.mode, MODES), self._effective_saved_map(resource)
         return PushFile(
@@ -159,7 +154,7 @@ class PushOptions:
         )
 
     def policy(self) -> PushPolicy:
-        """Return the policy of the push. Raises `UnknownName` with what is allowed."""
+        """Return the policy of the push. Raises `UnknownName` with the values allowed."""
         return PushPolicy(
             policy=_choice("policy for unconfirmed rows", self.unconfirmed, POLICIES),
             overwrite=self.overwrite,
@@ -168,7 +163,7 @@ class PushOptions:
         )
 
     def _effective_saved_map(self, resource: str) -> SavedMap:
-        """Return the column mapping; options apply where the mapping says nothing."""
+        """Return the column mapping. Options apply if the mapping does not set them."""
         has_map = self.mapping_file is not None and self.mapping_file.name != NO_MAP
         saved = load_map(self.mapping_file) if has_map and self.mapping_file else SavedMap(resource)
         said: dict[str, Any] = {}
@@ -187,10 +182,10 @@ OPTIONS: Mapping[str, PushOption] = {
     name: hint.__metadata__[0]
     for name, hint in get_type_hints(PushOptions, include_extras=True).items()
 }
-"""The words on each option, by its name, for whoever offers them: a command, a job, a file."""
+"""Every option by name, for the command, the job and `push.toml`."""
 
 PUSH_OPTIONS: Mapping[str, str] = {name: each.about for name, each in OPTIONS.items()}
-"""What each option means, by its name."""
+"""Help text of each option by name."""
 
 
 def _choice(what: str, said: str, allowed: tuple[T, ...]) -> T:

@@ -1,8 +1,8 @@
-"""Spreadsheets into the API: previewed, applied if wanted, and reported on.
+"""Push of spreadsheets: preview, send, report.
 
-A preview sends nothing. To apply, the landing is brought up to date first, so that rows are
-compared with what is there now; then what is left to be sent is sent (`pushes/batch.py`). The
-report has one line for each row, and can be corrected and pushed again.
+A preview sends nothing. To send, the warehouse is pulled first, so that rows are compared with the
+present records; then the rows are sent (`pushes/batch.py`). The report has a line for each row, and
+can be corrected and pushed again.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from connector.catalog import CATALOG, REFERRED_FIRST
 from connector.errors import ConnectorError, Misused, UnknownName, count_noun
 from connector.errors_api import LeaseHeld
 from connector.ledger.journal import Journal
-from connector.ledger.journal_reads import BatchAction, RowRecord
+from connector.ledger.journal_records import BatchAction, RowRecord
 from connector.ledger.ledger import Ledger
-from connector.ledger.push_plan import PushPolicy
+from connector.ledger.push_plan import PushPolicy, RowResult
 from connector.ledger.push_states import PreviewOutcome
 from connector.pulls.outcome import Progress, PullReport, Watch
 from connector.pushes.batch_report import BatchReport
@@ -36,7 +36,6 @@ from connector.spreadsheet.problems import SheetRow
 from connector.spreadsheet.report import (
     PLAIN_WORDS,
     ReportWords,
-    RowResult,
     Summary,
     report_path,
     write_report,
@@ -48,24 +47,29 @@ if TYPE_CHECKING:
     from connector.client.client import Client
 
 ORDER = tuple(name for name in REFERRED_FIRST if "create" in CATALOG[name].operations)
-"""In which order files are pushed that are given together: those first that others refer to."""
+"""Order of the resources in a push of several files: those that others refer to come first."""
 
 PULL_LOOK_SECONDS = 1.0
-"""How often a push looks whether the pull that it waits for has ended."""
+"""Seconds between two checks whether a running pull has ended."""
 
 ReportRows = Literal["problems", "all"]
-"""Rows in the report of a preview. The report of rows that were sent has all of them."""
+"""Rows in the report of a preview. A report after sending has all of them."""
 
 PushOutcome = Literal["previewed", "done", "partial", "stopped", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
 class PushReport:
-    """Result of the push of one file. `results` are its rows, in order, and `summary` what
-    they come to. `batch` is None while nothing was applied, and then they say what is previewed;
-    `pulled` is the pull that went before; `file` is where the report is; `unpublished` is why
-    analysts do not see yet what was written. It `is_held_back` until a person has answered the
-    preview's questions.
+    """Result of the push of one file.
+
+    Attributes:
+        results: Results of its rows, in order. They are those of the preview if `batch` is None.
+        summary: Counts of the results.
+        file: Report file.
+        batch: Report on the batch; None if nothing was sent.
+        pulled: Report on the pull before it.
+        unpublished: Error that kept the results from being published.
+        is_held_back: Whether questions of the preview have to be answered first.
     """
 
     preview: Preview
@@ -95,13 +99,13 @@ class PushReport:
 
     @property
     def requests(self) -> int:
-        """Requests that were sent, those of the pull among them."""
+        """Requests that were sent, including those of the pull."""
         pulled = self.pulled.requests if self.pulled is not None else 0
         return pulled + (self.batch.requests if self.batch is not None else 0)
 
     @property
     def exit_status(self) -> int:
-        """0 where every row is well, 3 where some need a person, else as it ended."""
+        """0 if every row is fine, 3 if some need attention, else that of the error."""
         if self.batch is not None:
             # What was written is written, but a person has to look why it is not to be seen.
             status = self.batch.exit_status
@@ -111,7 +115,7 @@ class PushReport:
         return 0 if self.preview.is_clean else 3
 
     def as_json(self) -> dict[str, Any]:
-        """The report as `--json` prints it."""
+        """Return the report for `--json`."""
         asked = self.preview.asked
         error = self.error or (self.batch.error if self.batch is not None else None)
         return {
@@ -137,7 +141,7 @@ class PushReport:
         }
 
     def _changes(self) -> list[dict[str, Any]]:
-        """Changes of the first rows, field by field; empty after sending."""
+        """Return the changes of the first rows, field by field; empty after sending."""
         if self.batch is not None:
             return []
         rows = self.preview.rows
@@ -155,13 +159,17 @@ class PushReport:
 
 @dataclass(frozen=True, slots=True)
 class PushRunOptions:
-    """Options of a push that are not about the file.
+    """Options of a push that do not concern the file.
 
-    `applies`: send what is previewed, and do not only say it. `pulls`: bring the landing up to date
-    first. `reports`: write the report, into `output` if that is named, else next to the file.
-    `report`: the rows in it while nothing is sent, those with problems or all.
-    `settles`: wait until rows whose answers were lost can be told from those that never arrived.
-    `people`: who prepared and sent it, for the journal. `words`: words of the report.
+    Attributes:
+        applies: Whether to send the rows, or only preview them.
+        pulls: Whether to pull first.
+        settles: Whether to wait until unconfirmed rows can be looked up.
+        reports: Whether to write the report.
+        output: Report file; by default it is next to the pushed file.
+        report: Rows in the report of a preview.
+        people: Users who prepared and sent the file, for the journal.
+        words: Words of the report.
     """
 
     applies: bool = False
@@ -177,7 +185,7 @@ class PushRunOptions:
 
 
 Manner = PushRunOptions
-"""The public name of a push's options."""
+"""Public name of `PushRunOptions`."""
 
 
 async def push(
@@ -190,13 +198,24 @@ async def push(
     waits: Callable[[str], None] | None = None,
     connect: Callable[..., Client] | None = None,
 ) -> list[PushReport]:
-    """Push the files, those first that others refer to, and say what became of each.
+    """Push the files, in the order in which resources refer to each other, and report on each.
 
-    At most `budget` requests are sent, all files and pulls together. `watch` is told how the pull
-    and the rows go on, `waits` why nothing does; `connect` makes another client. A file after one
-    that failed or was stopped is previewed and not applied. A pull that is under way is waited for,
-    unless the manner leaves pulling out. Raises `Misused`, `UnknownName` or a
-    `SpreadsheetError` for what cannot be meant, before anything is sent, and `WarehouseError`.
+    A file after one that failed or was stopped is only previewed. A pull that is running is waited
+    for.
+
+    Args:
+        settings: Settings of the account.
+        files: The files.
+        manner: Options of the run.
+        budget: Maximum number of requests, for all files and pulls together.
+        watch: Called with the progress of the pull and of the rows.
+        waits: Called with a sentence when the push has to wait.
+        connect: Makes the client.
+
+    Raises:
+        Misused: Options do not fit each other. Nothing was sent; likewise for `UnknownName` and
+            `SpreadsheetError`.
+        WarehouseError: A file of the data folder cannot be read or written.
     """
     for each in files:
         if each.resource not in ORDER:
@@ -224,12 +243,10 @@ async def push(
 def _previews(
     settings: Settings, files: Sequence[PushFile], manner: PushRunOptions
 ) -> list[tuple[Preview, float]]:
-    """Preview all files before the first request: a mistake in any of them costs nothing.
+    """Preview all files before the first request is sent, and return the seconds of each.
 
-    Returns each preview with the seconds that it took.
-
-    The rows of an only file are checked once, against what its pull has landed. Those of several
-    refer to each other, so that they are previewed together here, and checked again one by one.
+    The rows of a single file are checked once, after its pull. Several files refer to each other,
+    so that they are previewed together here, and checked again one by one.
     """
     foreseen: list[tuple[Preview, float]] = []
     for each in files:
@@ -252,10 +269,10 @@ def _previews(
 def record_preview(
     folder: Path, foreseen: Preview, at: datetime, report: Path | None = None
 ) -> None:
-    """Note that a person sees what the file would change, as of that time.
+    """Record that a person saw the changes of the file at this time.
 
-    A push that told of conflicts notes it of its file and of its report, unless there was a
-    preview: what others have changed is not written over by saying the same again.
+    A push with conflicts records this for its file and its report, unless there was a preview:
+    pushing the same values again does not overwrite what others have changed.
     """
     resource, digests = foreseen.asked.resource, [foreseen.table.digest]
     with Ledger(folder) as ledger:
@@ -270,7 +287,7 @@ def record_preview(
 
 @dataclass(slots=True)
 class _FilePush:
-    """One file's push."""
+    """Push of one file."""
 
     settings: Settings
     manner: PushRunOptions
@@ -283,7 +300,7 @@ class _FilePush:
     is_waiting: bool = False
 
     async def report_preview(self, foreseen: Preview) -> PushReport:
-        """Say what would be done."""
+        """Report on the preview."""
         await asyncio.to_thread(self._note_seen, foreseen)
         return await self._report(foreseen, foreseen.results)
 
@@ -291,7 +308,7 @@ class _FilePush:
         record_preview(self.settings.folder, foreseen, self.checked_at, report)
 
     async def send_and_report(self, foreseen: Preview, is_first: bool) -> PushReport:
-        """Bring the landing up to date, check where it is another one, and send."""
+        """Pull, check the rows again if the warehouse changed, and send them."""
         from connector.pushes.batch import apply  # noqa: PLC0415
         from connector.pushes.landed_writes import copy_and_publish  # noqa: PLC0415
 
@@ -346,14 +363,14 @@ class _FilePush:
         return report
 
     def _follow(self, progress: Progress) -> None:
-        """Pass progress on, and say once for what rows in doubt wait."""
+        """Pass the progress on, and say once what unconfirmed rows wait for."""
         if progress.until is not None and not self.is_waiting:
             self.is_waiting = True
             if self.waits is not None:
                 rows = count_noun(progress.pending, "row")
                 self.waits(
-                    f"{rows} unconfirmed: the answers were lost. Searching the records "
-                    f"again at {progress.until:%H:%M:%S} UTC (--no-wait skips this)"
+                    f"{rows} unconfirmed, because the answers were lost. The push searches for the "
+                    f"records again at {progress.until:%H:%M:%S} UTC (--no-wait skips the search)"
                 )
         if self.watch is not None:
             self.watch(progress)
@@ -361,7 +378,7 @@ class _FilePush:
     async def _questions_before_sending(
         self, foreseen: Preview, pulled: PullReport | None
     ) -> PushReport:
-        """Say what a person has to settle before anything is sent."""
+        """Report the questions that have to be answered before anything is sent."""
         if not foreseen.results:
             # The pull was saved, and so the rows have not been checked yet.
             again = self.manner.terms.again
@@ -376,8 +393,8 @@ class _FilePush:
         return {} if self.connect is None else {"connect": self.connect}
 
     async def _pull(self, foreseen: Preview) -> PullReport:
-        """Bring the landing up to date. A pull that is under way is waited for: what it
-        has not read yet may be what the rows are compared with.
+        """Pull the resources of the file. A pull that is running is waited for, since it may not
+        have read the records that the rows are compared with.
         """
         from connector.pulls.run import pull  # noqa: PLC0415
 
@@ -397,7 +414,7 @@ class _FilePush:
                 )
             except LeaseHeld as held:
                 if self.waits is not None and not is_told:
-                    self.waits(f"{held}. This push waits until it ends")
+                    self.waits(f"{held}. The push waits until this run ends")
                 is_told = True
             await asyncio.sleep(PULL_LOOK_SECONDS)
 
@@ -417,7 +434,7 @@ class _FilePush:
         batch: BatchReport | None = None,
         **more: Any,
     ) -> Path | None:
-        """Write the report and return its path; None where it would have no row."""
+        """Write the report and return its path; None if it would have no row."""
         manner, table = self.manner, foreseen.table
         if not manner.reports:
             return None
@@ -438,7 +455,7 @@ class _FilePush:
 def _with_results(
     rows: Iterable[tuple[SheetRow, RowResult]], results: Iterable[RowResult]
 ) -> Iterator[tuple[SheetRow, RowResult]]:
-    """The rows with other results, of which there is one for every row of the table."""
+    """Yield the rows with other results. `results` has one for every row of the table."""
     given = iter(results)
     for row, _ in rows:
         yield row, next(each for each in given if each.number == row.number)
@@ -446,8 +463,9 @@ def _with_results(
 
 def _final_results(foreseen: Preview, done: BatchReport) -> Collection[RowResult]:
     """Return the outcome of every row by the journal.
-    Raises `AssertionError` where they do not add up: a report that leaves out a row is worse
-    than none.
+
+    Raises `AssertionError` if the rows are not those of the file: no report is better than one with
+    missing rows.
     """
 
     def result(row: RowRecord) -> RowResult:
@@ -461,7 +479,7 @@ def _final_results(foreseen: Preview, done: BatchReport) -> Collection[RowResult
 
 
 def _as_unsent(foreseen: Preview, code: str | None = None) -> Collection[RowResult]:
-    """Return the previewed results, with rows to be sent as not sent."""
+    """Return the results of the preview, with rows to send as not sent."""
 
     def result(row: RowResult) -> RowResult:
         is_left = row.outcome in OPERATIONS

@@ -1,4 +1,4 @@
-"""Drivers of rows: they perform the commands of several engines at once."""
+"""Executors of a push: they carry out the commands of several rows at the same time."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ from connector.client.response import served_at
 from connector.client.response_parsing import read_written
 from connector.errors import ConnectorError, Misused
 from connector.errors_api import NoAnswer, NotFound, ServerFailed, UnreadableAnswer
-from connector.ledger.journal import Journal
-from connector.ledger.journal_reads import BatchRecord, PendingRow, RowKey
-from connector.ledger.journal_records import Attempt, Transition
+from connector.ledger.journal_records import Attempt, BatchRecord, PendingRow, RowKey, Transition
+from connector.ledger.journal_writer import JournalWriter
 from connector.ledger.push_plan import BlockedRow, Problem, QueuedRow, RowQueue
 from connector.ledger.push_states import Task
 from connector.pulls.outcome import Progress
@@ -58,29 +57,34 @@ from connector.warehouse.pull_commands import Found, Gone, Outcome, Unread
 
 
 IN_A_ROW_MAX = 5
-"""Writes without an answer, one after another, after which nothing more is sent."""
+"""Maximum number of writes without an answer, one after another."""
 
 LIMITED_MAX = 3
-"""Writes refused for their speed, one after another, the client's own repeats not counted."""
+"""Maximum number of writes that the rate limit refused, one after another, after the client's
+retries.
+"""
 
 
 class PushStopped(Exception):
-    """Nothing more may be sent in this run; the row stays as the journal has it."""
+    """Nothing more may be sent in this run. The row stays as the journal has it."""
 
 
 @dataclass(slots=True)
 class PushSession:
-    """Shared state of the rows of a run. `error` is why nothing more may be sent.
+    """State that all rows of a run share.
 
-    `ahead` is how far the server's clock is ahead of ours, as last heard. A run that only `reads`
-    sends no write; one that `is_eager` looks for rows in doubt once before they have settled.
-    `newest` is the page listed before the first create, by parent. `places` bounds the rows that
-    are under way, and so the intents without an outcome, which a kill puts in doubt. `progress` is
-    what those who watch were told last.
+    Attributes:
+        ahead: How far the server's clock is ahead of ours, by the last answer.
+        reads: Whether the run sends no writes.
+        is_eager: Whether unconfirmed rows are looked up once before their waiting time is over.
+        progress: Last progress that was reported.
+        error: Why nothing more may be sent.
+        newest: First page of the list before the first create, by parent.
+        places: Limits the rows that are being sent, and so the rows that a kill leaves unconfirmed.
     """
 
     context: RunContext
-    journal: Journal
+    journal: JournalWriter
     landing: WriteLanding
     ahead: timedelta
     reads: bool = False
@@ -98,24 +102,24 @@ class PushSession:
 
     @classmethod
     def of(cls, context: RunContext) -> Self:
-        """The session of a run that has the lease of pushes."""
+        """Return the session of a run that has the lease of pushes."""
         ledger, run_id, now = context.lease.ledger, context.run.run_id, context.now
-        journal = Journal(ledger, run_id, now=now)
+        journal = JournalWriter(ledger, run_id, now=now)
         landing = WriteLanding(context.warehouse, run_id, now)
         ahead = timedelta(seconds=ledger.read_server_state().offset_seconds)
         return cls(context, journal, landing, ahead)
 
     def now(self) -> datetime:
-        """Our own time."""
+        """Time of our own clock."""
         return self.context.now()
 
     @property
     def served_at(self) -> datetime:
-        """The server's time, as far as it is known."""
+        """Time of the server's clock, as far as it is known."""
         return self.now() + self.ahead
 
     def endpoint(self, task: Task) -> RecordEndpoint[Resource]:
-        """RecordEndpoint of the task's resource. Raises `PushStopped` as `check_can_send` does."""
+        """Return the endpoint of the task's resource. Raises `PushStopped`."""
         self.check_can_send()
         return RecordEndpoint(self.context.client, declaration(task.resource).record, task.parent)
 
@@ -127,12 +131,12 @@ class PushSession:
     # -- Progress ---------------------------------------------------------------------------------
 
     def on_batch_start(self, batch: BatchRecord, rows: int) -> None:
-        """The work begins: so many rows of the batch have not ended yet."""
+        """Report the number of unfinished rows of the batch."""
         self.progress = Progress(batch.resource, pending=rows, batch=batch.batch)
         self.context.watch(self.progress)
 
     def on_row_end(self) -> None:
-        """One more row has come as far as it can for now."""
+        """Report that one more row has ended, or cannot continue now."""
         assert self.progress is not None, "no batch was begun"
         read, pending = self.progress.read + 1, self.progress.pending - 1
         requests = self.context.tally.requests
@@ -140,28 +144,28 @@ class PushSession:
         self.context.watch(self.progress)
 
     def on_wait(self, until: datetime, rows: int) -> None:
-        """Only rows in doubt are left, and nothing can be said of them before that time."""
+        """Report that the remaining rows are unconfirmed, and wait until that time."""
         assert self.progress is not None, "no batch was begun"
         self.context.watch(replace(self.progress, pending=rows, until=until))
 
     # -- Limits -----------------------------------------------------------------------------------
 
     def check_can_send(self, *, is_write: bool = False) -> None:
-        """Raise `PushStopped` once nothing more may be sent."""
+        """Raise `PushStopped` if nothing more may be sent."""
         if self.error is not None or (is_write and self.reads):
             raise PushStopped
 
     def stop(self, error: ConnectorError) -> None:
-        """Let nothing more leave. The first reason is the one that counts."""
+        """Send nothing more in this run. The first error is kept."""
         self.error = self.error or error
 
     def record_server_time(self, told: datetime | None) -> None:
-        """Take note of the server's clock."""
+        """Update the difference between the server's clock and ours."""
         if told is not None:
             self.ahead = told - self.now()
 
     def record_write_end(self, error: ConnectorError | None) -> None:
-        """Take note of how a write ended, and whether others would end so as well."""
+        """Record how a write ended, and stop the run if others would end in the same way."""
         if error is None:
             self.lost_in_a_row = self.limited_in_a_row = 0
             return
@@ -178,7 +182,7 @@ class PushSession:
                 self.lost_in_a_row = self.limited_in_a_row = 0
 
     def _count_unanswered(self, error: ConnectorError) -> None:
-        """One more that was not answered: too many in a row, and the server is left alone."""
+        """Count a request without an answer, and stop the run after too many in a row."""
         self.lost_in_a_row += 1
         if self.lost_in_a_row >= IN_A_ROW_MAX:
             self.stop(error)
@@ -187,7 +191,7 @@ class PushSession:
     # They raise `PushStopped` for what every further request would meet as well.
 
     async def read(self, task: Task, id: str) -> Outcome:
-        """The record as it is now."""
+        """Read the record as it is now."""
         try:
             record = await self.endpoint(task).get(id)
         except ConnectorError as error:
@@ -199,7 +203,7 @@ class PushSession:
         return Found(record, record.served_at or self.now())
 
     async def list_newest(self, task: Task, number: int) -> Page[Resource] | Unread:
-        """A page of the list, last created first."""
+        """Read a page of the list, last created first."""
         try:
             page = await self.endpoint(task).list(page=number, sort="created_at", order="desc")
         except ConnectorError as error:
@@ -208,7 +212,7 @@ class PushSession:
         return replace(page, received_at=self.now())
 
     async def newest_before(self, task: Task) -> Page[Resource] | Unread:
-        """The first page as it was before the first create; rows wait for one read."""
+        """Return the first page of the list as it was before the first create. It is read once."""
         async with self.looking:
             if task.parent in self.newest:
                 return self.newest[task.parent]
@@ -234,16 +238,16 @@ GoOn = Callable[[], Coroutine[Any, Any, bool | datetime]]
 W = TypeVar("W", bound=QueuedRow)
 
 WAIT_SECONDS_MAX = 30.0
-"""A wait for rows to settle is cut into waits no longer than this, so that those who watch know."""
+"""Maximum length of one wait for unconfirmed rows, so that the progress is reported."""
 
 
 ROWS_A_CONNECTION = 3
-"""Rows that are begun for each connection: one is sent while the next ones wait for its place."""
+"""Rows that run for each connection: one is being sent, and the others wait for their turn."""
 
 
 @dataclass(slots=True)
 class RowExecutor:
-    """Executor of one row: its steps, and its state while it waits."""
+    """Executor of one row, with its state while it waits."""
 
     row: PendingRow
     steps: PushSteps[bool]
@@ -253,10 +257,11 @@ class RowExecutor:
     has_looked: bool = False
 
     async def run(self) -> bool | datetime:
-        """Perform command after command. Ends with whether the row is open once its engine
-        is done, or with the time before which it cannot go on.
+        """Carry out the commands of the row.
 
-        Raises `PushStopped`, and errors that every further row would meet as well.
+        Returns whether the row's write is open when the steps have ended, or the time before which
+        it cannot continue. Raises `PushStopped`, and errors that every other row would meet as
+        well.
         """
         async with self.session.places:
             try:
@@ -322,7 +327,7 @@ class RowExecutor:
         )
 
     async def _send(self) -> Answer:
-        """Send what was intended, once: a request leaves no second time."""
+        """Send the request that was recorded. No request is sent twice."""
         request, self.request = self.request, None
         assert request is not None, "nothing was intended"
         try:
@@ -338,12 +343,16 @@ class RowExecutor:
 
 
 class BatchExecutor(Generic[W]):
-    """Driver of all rows of one run, begun in their order.
+    """Executor of all rows of one run, started in their order.
 
-    At most `connections` of them are under way at once, and those that must settle come last;
-    without a `sleep` they stay in doubt.
-    `begin` gives what brings a row further, each time that it is called: it ends as
-    `RowDriver.go_on` does.
+    At most three rows for each connection run at the same time. Unconfirmed rows come last; without
+    `sleep` they stay unconfirmed.
+
+    Args:
+        session: Shared state of the rows.
+        order: Queue of the rows.
+        begin: Returns the function that continues a row, as `RowExecutor.run` does.
+        sleep: Waits until unconfirmed rows can be looked up.
     """
 
     def __init__(
@@ -359,7 +368,7 @@ class BatchExecutor(Generic[W]):
         self._settling: list[tuple[datetime, W, GoOn]] = []
 
     async def run_rows(self) -> None:
-        """Bring each row as far as it comes; the session keeps what ends the run."""
+        """Run all rows. The session has the error that ended the run early."""
         try:
             while True:
                 await self._start_rows()
@@ -378,7 +387,7 @@ class BatchExecutor(Generic[W]):
             await asyncio.gather(*self._active, return_exceptions=True)
 
     async def _start_rows(self) -> None:
-        """Begin rows: as many as there are connections, and as many that wait for a place."""
+        """Start rows until the maximum is running."""
         rows_max = ROWS_A_CONNECTION * self._connections
         is_more = True
         while is_more and self._session.error is None:
@@ -395,7 +404,7 @@ class BatchExecutor(Generic[W]):
             is_more = len(begun) == free
 
     def _next_rows(self, count: int) -> list[tuple[W, GoOn] | None]:
-        """The next rows, at most so many; None for a row that may not begin."""
+        """Return the next rows, at most `count`; None for a row that is blocked by another."""
         found: list[tuple[W, GoOn] | None] = []
         while len(found) < count:
             match self._order.next():
@@ -412,7 +421,7 @@ class BatchExecutor(Generic[W]):
         self._active[asyncio.ensure_future(go_on())] = row, go_on
 
     def _end_row(self, task: asyncio.Task[bool | datetime], row: W, go_on: GoOn) -> None:
-        """Take note of a row that can go no further now."""
+        """Record the end of a row, or the time at which it continues."""
         try:
             ended = task.result()
         except PushStopped:
@@ -426,7 +435,7 @@ class BatchExecutor(Generic[W]):
         self._order.end_row(row, is_open=ended)
 
     async def _resume_due_rows(self, sleep: Sleep) -> None:
-        """Wait for the first row that must settle, and go on with all that have."""
+        """Wait for the first unconfirmed row, and continue all whose time has come."""
         self._settling.sort(key=lambda each: (each[0], each[1].key))
         until = self._settling[0][0]
         while (left := (until - self._session.now()).total_seconds()) > 0:

@@ -1,6 +1,6 @@
-"""One row under way: where it stands, how it moves, and one attempt at a write.
+"""Commands of a row's push, its answers, its problems, and its state.
 
-Creates, updates and conversions (`push.py`) have this in common.
+Creates, updates and conversions (`row_steps.py`) use them.
 """
 
 from __future__ import annotations
@@ -44,10 +44,9 @@ from connector.warehouse.pull_commands import Found
 
 @dataclass(frozen=True, slots=True)
 class RecordAttempt:
-    """Write the attempt to the disk: its number, its exact body, and the record `before` it.
+    """Record an attempt in the journal: its number, its exact body, and the record `before` it.
 
-    Answered with an `Attempt`, or with `InvalidBody` if no request can be made of it. `before` is
-    None if it is not known.
+    Answered with an `Attempt`, or with `InvalidBody` if no request can be made of it.
     """
 
     operation: Operation
@@ -58,20 +57,21 @@ class RecordAttempt:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send what was intended last. Answered with an `Answer`."""
+    """Send the attempt that was recorded last. Answered with an `Answer`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListNewest:
-    """A page of the list, last created first: `Page` or `Unread`."""
+    """Read a page of the list, last created first. Answered with `Page` or `Unread`."""
 
     page: int
 
 
 @dataclass(frozen=True, slots=True)
 class NewestBefore:
-    """Read the first page of the list, last created first, as it was before the run's
-    first create: one request for all rows of a run. Answered with `Page` or `Unread`.
+    """Read the first page of the list as it was before the run's first create.
+
+    It is one request for all rows of a run. Answered with `Page` or `Unread`.
     """
 
 
@@ -84,21 +84,19 @@ class ReadOne:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedRecords:
-    """Which of these records are certainly not this row's. Answered with ids."""
+    """Find which of these records are certainly not this row's. Answered with their ids."""
 
     ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class OpenCreates:
-    """What other creates of the same kind are open, whose records may have come or may
-    yet come. Answered with the fields that each of them has sent.
-    """
+    """Find other open creates of the same kind. Answered with the fields that each has sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaitUntil:
-    """Go on no earlier than a time of our own clock. Answered with None."""
+    """Continue no earlier than a time of our own clock. Answered with None."""
 
     moment: datetime
 
@@ -117,7 +115,7 @@ PushCommand = (
 
 T = TypeVar("T")
 PushSteps = Generator[PushCommand, Any, T]
-"""A generator of commands that ends with a `T`."""
+"""Generator of commands that returns a `T`."""
 
 
 # -- Answers ---------------------------------------------------------------------------------------
@@ -125,23 +123,26 @@ PushSteps = Generator[PushCommand, Any, T]
 
 @dataclass(frozen=True, slots=True)
 class InvalidBody:
-    """The values cannot be put into a request."""
+    """The values cannot be sent in a request."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """2xx with a readable record, which may show fewer fields than a detail (API 4.7)."""
+    """Answer 2xx with a readable record, which may have fewer fields than a detail (API 4.7)."""
 
     record: Resource
 
 
 @dataclass(frozen=True, slots=True)
 class Declined:
-    """Refused in the API's own words: nothing was applied, no repeat helps.
+    """The API refused the write: nothing was applied, and a retry does not help.
 
-    `is_validation` says that it was a 422, `is_missing` a 404. `errors` are its messages by field.
+    Attributes:
+        errors: Messages of the API by field.
+        is_validation: Whether the status was 422.
+        is_missing: Whether the status was 404.
     """
 
     code: str
@@ -153,7 +154,7 @@ class Declined:
 
 @dataclass(frozen=True, slots=True)
 class Unsent:
-    """Nothing was applied for certain. `is_limited`: by a 429."""
+    """Certainly nothing was applied. `is_limited`: because of a 429."""
 
     reason: str
     is_limited: bool = False
@@ -161,7 +162,7 @@ class Unsent:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Sent, and its fate unknown. `answer` is the answer without the API's words, if one came."""
+    """The fate of the write is unknown. `answer` is the answer without the API's words."""
 
     reason: str
     answer: str | None = None
@@ -171,15 +172,15 @@ Answer = Accepted | Declined | Unsent | Lost
 
 
 _UNSENT = (Denied, Unreachable, RateLimited, Stopped, Misused, WarehouseError)
-"""Errors of a write that prove that nothing was applied and say nothing against the row: the key,
-the network, a limit, or our own files are in the way.
+"""Errors of a write that prove that nothing was applied, and that are not caused by the row: the
+key, the network, a limit, or our own files.
 """
 
 
 def answer_of(error: ConnectorError) -> Answer:
     """Convert the error of a write to an answer about its effect.
 
-    Only what is known to prove something proves it: any other error leaves the fate unknown.
+    The fate is unknown unless the error proves it.
     """
     if isinstance(error, _UNSENT):
         return Unsent(str(error), is_limited=isinstance(error, RateLimited))
@@ -207,23 +208,27 @@ _RESOLVE = (
 )
 
 UNANSWERED = "not answered"
-"""What happened to a request without an answer."""
+"""Text for a request without an answer."""
 
 DOUBTS: Mapping[str, str] = {
-    "not_found": "it was sent and {answered}, and its record is not found",
+    "not_found": "the row was sent and {answered}, but its record is not found",
     "not_converted": "the conversion was sent and {answered}, but the lead is unchanged",
-    "attempts_spent": "it was sent several times, the last time {answered}",
-    "look_incomplete": "it was sent and {answered}, and the list could not be read completely",
-    "several_matches": "it was sent and {answered}, and several records match the row",
-    "look_alike": "it was sent and {answered}, and a similar but different record exists",
-    "created_twice": "it was sent again after it was {answered}, and both created a record",
-    "twins_unknown": "it was sent again after it was {answered}; the first may have created one",
+    "attempts_spent": "the row was sent several times, the last time {answered}",
+    "look_incomplete": "the row was sent and {answered}, and the list in which its record would be "
+    "could not be read completely",
+    "several_matches": "the row was sent and {answered}, and several records match it",
+    "look_alike": "the row was sent and {answered}, and a record with similar but different values "
+    "exists",
+    "created_twice": "the row was sent again after it was {answered}, and each request created a "
+    "record",
+    "twins_unknown": "the row was sent again after it was {answered}. The first request may have "
+    "created a record, too",
 }
-"""Message on a row in doubt, by code; `answered` is the answer that came, or `UNANSWERED`."""
+"""Message for an unconfirmed row, by code. `answered` is the answer, or `UNANSWERED`."""
 
 
 def last_answer(attempts: Iterable[Attempt]) -> str:
-    """Return the answer to the last attempt in doubt, for `DOUBTS`."""
+    """Return the answer to the last unconfirmed attempt, for `DOUBTS`."""
     answers = [each.answer for each in attempts if each.fate in (None, "lost")]
     return (answers[-1] if answers else None) or UNANSWERED
 
@@ -231,7 +236,7 @@ def last_answer(attempts: Iterable[Attempt]) -> str:
 def declined_problems(
     resource: Declaration, declined: Declined, sent: Mapping[str, Any]
 ) -> tuple[Problem, ...]:
-    """Problems in the API's own words, each at its field, or at the row."""
+    """Return the API's messages as problems of the fields, or of the row."""
     problems = []
     for name, messages in declined.errors.items():
         is_field = name in resource.fields
@@ -257,15 +262,15 @@ def conflict_problems(
     base: Mapping[str, Any],
     now: Mapping[str, Any],
 ) -> tuple[Problem, ...]:
-    """A problem for every field that another user has changed, with the other value.
-    Where an erasure has redacted the landed value, the other one is not shown: it may name the
-    person.
+    """Return a problem for every field that another user has changed, with the other value.
+
+    If an erasure has redacted the loaded value, the other one is not shown: it may name the person.
     """
     problems = []
     for name in names:
         was_redacted = is_redacted(base[name])
         if was_redacted:
-            told = f"{name} was changed by an erasure, so changes by others cannot be detected"
+            told = f"an erasure changed {name}, so the push cannot detect changes by others"
         else:
             known = repr(as_text(base[name]))
             told = f"{name} was changed by someone else; the last pull read {known}"
@@ -282,7 +287,7 @@ def conflict_problems(
 
 
 def gone_problem(id: str) -> Problem:
-    """The record to be written is not there any more."""
+    """Return the problem of a record that no longer exists."""
     return Problem(
         "record_gone",
         "the record no longer exists",
@@ -292,17 +297,17 @@ def gone_problem(id: str) -> Problem:
 
 
 def already_there_problem(ids: tuple[str, ...]) -> Problem:
-    """A record of the row's identity is among the newest, and nothing here knew of it."""
+    """Return the problem of a row whose record someone else created since the last pull."""
     return Problem(
         "already_there",
-        "someone else created the same record since the last pull",
+        "someone else has created the same record since the last pull",
         found=", ".join(ids),
         fix="Check the record. Then remove the row, or push it with --mode upsert.",
     )
 
 
 def unfit_problem(reason: str) -> Problem:
-    """The values cannot be put into a request."""
+    """Return the problem of values that cannot be sent."""
     return Problem("unfit", reason, fix="Correct the values of the row.")
 
 
@@ -310,16 +315,18 @@ def unfit_problem(reason: str) -> Problem:
 
 
 ATTEMPTS_MAX = 3
-"""Attempts of one step that may end in doubt before the row is kept for a person."""
+"""Maximum number of unconfirmed attempts of one step. After them a person has to decide."""
 
 UNSENT_MAX = 3
-"""Attempts of one run that may come back unsent before the row is left to a later push."""
+"""Maximum number of attempts of one run that could not be sent. A later push continues."""
 
 
 class PushRow:
-    """One row under way. `marker` is its mark, or empty.
+    """Row that is being pushed.
 
-    `seen` is what was just read of the record, so that it is not read again.
+    Attributes:
+        marker: Marker of the row; may be empty.
+        seen: Record that was just read, so that it is not read again.
     """
 
     def __init__(
@@ -341,39 +348,39 @@ class PushRow:
 
     @property
     def id(self) -> str:
-        """The id of the record that is changed."""
+        """Id of the record to change."""
         assert self.record_id is not None, "an update or a conversion names no record"
         return self.record_id
 
     @property
     def unknown_attempts(self) -> int:
-        """Attempts of this step whose fate is unknown."""
+        """Number of attempts of this step whose fate is unknown."""
         return sum(each.fate in (None, "lost") for each in self.attempts)
 
     @property
     def settled_at(self) -> datetime:
-        """Time after which no attempt is expected to take effect, by our own clock."""
+        """Time of our own clock after which no attempt can take effect any more."""
         last = max(each.intended_at for each in self.attempts)
         return last + timedelta(seconds=self.terms.settle_seconds)
 
     @property
     def is_open(self) -> bool:
-        """Whether its write may have happened, or has half happened, and is not settled."""
+        """Whether the write may have been applied, or was applied in part."""
         is_half_done = self.is_begun or self.is_in_doubt
         return self.state in IN_DOUBT or (self.state == "planned" and is_half_done)
 
     @property
     def can_repeat(self) -> bool:
-        """Whether a refusal to send says nothing against another try in this run."""
+        """Whether the row may be tried again in this run."""
         return self._unsent < UNSENT_MAX
 
     def doubt_problem(self, code: str, ids: tuple[str, ...] = ()) -> tuple[Problem, ...]:
-        """Problem of the row if it is in doubt, with the records that it may be."""
+        """Return the problem of an unconfirmed row, with the records that may be its own."""
         message = DOUBTS[code].format(answered=last_answer(self.attempts))
         return (Problem(code, message, found=", ".join(ids) or None, fix=_RESOLVE),)
 
     def move(self, move: Transition, record: Resource | None = None) -> PushSteps[None]:
-        """Record a transition that the table has, with what the API showed of the record."""
+        """Record a transition, with the record that the API returned."""
         if record is not None:
             updated_at = record.raw.get("updated_at")
             move = replace(
@@ -390,7 +397,7 @@ class PushRow:
         yield move
 
     def finish(self, move: Transition, record: Resource) -> PushSteps[None]:
-        """The row is done, as it was sent or, by what the API showed, otherwise."""
+        """Record the end of the row: applied, or applied with other values."""
         self.is_altered |= any(each.code == "values_differ" for each in move.problems)
         if self.is_altered:
             move = replace(move, event="altered", code="values_differ")
@@ -402,9 +409,10 @@ class PushRow:
         fields: Mapping[str, Any] | None,
         before: Mapping[str, Any] | None = None,
     ) -> PushSteps[Answer | None]:
-        """Write ahead and send. An answer of the API is the caller's to record; silence
-        and what was not sent are recorded here. None: it was no request, and the row has
-        ended.
+        """Record an attempt, and send it.
+
+        The caller records an answer of the API. A lost answer, and a request that was not sent, are
+        recorded here. Returns None if the values make no valid request; then the row has ended.
         """
         record_id = None if operation == "create" else self.id
         attempt = yield RecordAttempt(operation, fields, record_id, before)

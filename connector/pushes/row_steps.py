@@ -1,17 +1,16 @@
-"""Push of one row: what to write, what an answer means, what a lost answer means.
+"""Steps of the push of one row. Pure: times, answers and the journal's rows are arguments.
 
-    create   intent, send; in doubt: look, wait until no late commit can follow, look again; then
-             hold the row for a person or, if the push was told so, send it again.
+    create   record the attempt, and send it. Unconfirmed: look it up, wait until it can no longer
+             take effect, look it up again; then hold the row for a person, or send it again if the
+             policy says so.
     update   read the record first; send only what differs; refuse if another user changed it.
-             In doubt: read it again, and send what is still missing.
-    convert  read the lead first; send once. In doubt: read it; never send again.
+             Unconfirmed: read it again, and send what is still missing.
+    convert  read the lead first; send once. Unconfirmed: read it; never send again.
 
 Fields that a create refuses and an update accepts are sent as an update after the create. Every
-transition is in the table of `push_states.py`. It is on the disk before the next step, and an
-attempt is on the disk before its first byte leaves. A row that cannot be finished now is left in a
-state from which a later push continues.
-
-Pure: times, answers and the journal's rows are arguments.
+transition is in the table of `push_states.py`, and is on the disk before the next step. An attempt
+is on the disk before its first byte is sent. A row that cannot be finished now is left in a state
+from which a later push continues.
 """
 
 from __future__ import annotations
@@ -69,14 +68,14 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 def create(row: PushRow) -> PushSteps[bool]:
-    """Send the create, and record what came of it. Says whether to go on."""
+    """Send the create, and record the answer. Returns whether to continue."""
     if not row.is_in_doubt and not (yield from _may_be_sent(row)):
         return False
     answer = yield from row.send_attempt("create", create_body(row))
     if isinstance(answer, Accepted):
         misfit = yield from _misfit(row, answer.record)
         if misfit is not None:
-            yield from row.record_lost(Lost(f"it was {misfit}", misfit))
+            yield from row.record_lost(Lost(f"the row was {misfit}", misfit))
             return True
     match answer:
         case None:
@@ -100,10 +99,10 @@ def create(row: PushRow) -> PushSteps[bool]:
 
 
 def _misfit(row: PushRow, record: Resource) -> PushSteps[str | None]:
-    """Return an answer whose record cannot be the row's, by what is known here; None if it can be.
+    """Return why the record of an answer cannot be the row's; None if it can be.
 
-    The client has compared the record with the request. Without the server's clock it could not
-    compare the record's age, and it does not know which records exist.
+    The client has compared the record with the request. It does not know which records exist, and
+    without the server's clock it could not compare the record's age.
     """
     if (yield ClaimedRecords((record.id,))):
         return f"answered with {record.id}, which existed before the request"
@@ -122,7 +121,7 @@ def _misfit(row: PushRow, record: Resource) -> PushSteps[str | None]:
 def _may_be_sent(row: PushRow) -> PushSteps[bool]:
     """Return True if the record of the row is not among the newest records.
 
-    A row whose record is there ends here. If the newest records cannot be read, the row stays
+    A row whose record exists ends here. If the newest records cannot be read, the row stays
     planned.
     """
     if not row.task.identity:
@@ -138,7 +137,7 @@ def _may_be_sent(row: PushRow) -> PushSteps[bool]:
 
 
 def look_up_create(row: PushRow) -> PushSteps[bool]:
-    """Look for the record that a create may have made. Says whether to go on."""
+    """Look for the record that a create may have made. Returns whether to continue."""
     if row.state == "settling":
         yield WaitUntil(row.settled_at)
     sighting = yield from find_created_record(_sought_record(row))
@@ -168,7 +167,7 @@ def create_body(row: PushRow) -> dict[str, Any]:
 
 
 def _record_created(row: PushRow, move: Transition, record: Resource) -> PushSteps[None]:
-    """The record exists: the row is done, or its update follows."""
+    """Record that the record exists: the row is done, or its update follows."""
     if not row.task.afterwards:
         yield from row.finish(move, record)
         return
@@ -182,7 +181,7 @@ def _record_created(row: PushRow, move: Transition, record: Resource) -> PushSte
 
 
 def _record_not_found(row: PushRow, sighting: LookupResult) -> Transition:
-    """It is not there, and no late commit is to be expected any more."""
+    """Return the transition of a row whose record was not found and can no longer appear."""
     if sighting.alike:
         return Transition("several", "look_alike", row.doubt_problem("look_alike", sighting.alike))
     if row.attempts[-1].fate == "refused":
@@ -200,7 +199,7 @@ def _record_not_found(row: PushRow, sighting: LookupResult) -> Transition:
 
 
 def _duplicate_problems(row: PushRow, id: str) -> PushSteps[tuple[Problem, ...]]:
-    """Problems of an accepted repeat: an attempt before it may have made a twin."""
+    """Return the problems of a repeated create: an earlier attempt may have created a duplicate."""
     sighting = yield from find_created_record(_sought_record(row))
     if sighting is None:
         return row.doubt_problem("twins_unknown", (id,))
@@ -227,7 +226,7 @@ def _sought_record(row: PushRow) -> SoughtRecord:
 
 
 def update(row: PushRow) -> PushSteps[bool]:
-    """Compare, and send what is missing. Says whether to go on."""
+    """Compare, and send what is missing. Returns whether to continue."""
     found, row.seen = row.seen, None
     outcome: Outcome = found or (yield ReadOne(row.id))
     if isinstance(outcome, Unread):
@@ -258,7 +257,7 @@ def update(row: PushRow) -> PushSteps[bool]:
 
 
 def record_gone(row: PushRow) -> Transition:
-    """The record is not there: nothing was or will be written to it."""
+    """Return the transition of a row whose record does not exist."""
     return Transition("missing", "record_gone", (gone_problem(row.id),))
 
 
@@ -296,7 +295,7 @@ def _wanted(row: PushRow) -> Mapping[str, Any]:
 
 
 def _has_shown(row: PushRow) -> bool:
-    """Whether the attempt in doubt wrote something that answers show."""
+    """Whether the unconfirmed attempt wrote a field that answers show."""
     if row.state != "unknown" or row.before is None:
         return False
     whole = plan_update(row.resource, _wanted(row), {}, row.before, overwrite=True)
@@ -304,7 +303,7 @@ def _has_shown(row: PushRow) -> bool:
 
 
 def _finish_unchanged(row: PushRow, record: Resource) -> PushSteps[None]:
-    """The record has all that is wanted: by an attempt of ours, or it had it before."""
+    """End the row, since the record has all values: by an attempt, or from the beginning."""
     if row.is_begun or row.unknown_attempts:
         code = "found_after_doubt" if row.unknown_attempts else ""
         yield from row.finish(Transition("found", code, is_detail=True), record)
@@ -320,11 +319,11 @@ def _finish_unchanged(row: PushRow, record: Resource) -> PushSteps[None]:
 
 
 CONVERTED_STATUS = "active"
-"""The status that a conversion is answered with (API 3.5)."""
+"""Status in the answer to a conversion (API 3.5)."""
 
 
 def convert(row: PushRow) -> PushSteps[bool]:
-    """Read the lead and convert it. Says whether to go on."""
+    """Read the lead and convert it. Returns whether to continue."""
     outcome: Outcome = yield ReadOne(row.id)
     if isinstance(outcome, Unread):
         return False
@@ -351,7 +350,7 @@ def convert(row: PushRow) -> PushSteps[bool]:
 
 
 def check_conversion(row: PushRow) -> PushSteps[bool]:
-    """Whether a conversion in doubt has happened. Says whether to go on."""
+    """Check whether an unconfirmed conversion has happened. Returns whether to continue."""
     if row.state == "settling":
         yield WaitUntil(row.settled_at)
     outcome: Outcome = yield ReadOne(row.id)
@@ -405,9 +404,9 @@ def run_row(
     marker: Mapping[str, str],
     status: RowStatus,
 ) -> PushSteps[bool]:
-    """Bring the row as near to its end as it can come; `marker` may be empty.
+    """Carry out the steps of a row as far as possible; `marker` may be empty.
 
-    Ends with whether the row is open: its write may have happened, or has half happened.
+    Returns whether the row is open: its write may have been applied, or was applied in part.
     """
     row = PushRow(resource, task, terms, marker, status)
     is_going = True
@@ -427,7 +426,7 @@ def run_row(
 
 @dataclass(frozen=True, slots=True)
 class UpdateComparison:
-    """Rest of an update: the body to send, and fields that another user changed.
+    """Rest of an update: the body to send, and the fields that another user changed.
 
     `is_shown` says whether answers can show any field of the body.
     """
@@ -445,11 +444,11 @@ def plan_update(
     *,
     overwrite: bool,
 ) -> UpdateComparison:
-    """Compare wanted values with the record as it is now, and as it was known.
+    """Compare the wanted values with the record as it is now, and as it was known.
 
     A field that has the wanted value is not sent. A field with neither the wanted nor the former
-    value is a conflict, unless `overwrite`. Values of content are compared key by key and sent
-    whole, since the API does not say whether it merges them (API 4.7).
+    value is a conflict, unless `overwrite`. Content values are compared by key and sent together,
+    since the API does not say whether it merges them (API 4.7).
     """
     body: dict[str, Any] = {}
     conflicts: list[str] = []
@@ -480,7 +479,7 @@ def plan_update(
 def altered_problems(
     resource: Declaration, sent: Mapping[str, Any], shown: Mapping[str, Any]
 ) -> tuple[Problem, ...]:
-    """Problems of fields that the API accepted and shows with another value."""
+    """Return the problems of fields that the API accepted and returned with another value."""
     return tuple(
         Problem(
             "values_differ",

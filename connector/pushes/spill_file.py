@@ -1,7 +1,7 @@
-"""Spill file: values in their order, a million of which take no memory.
+"""Spill file: a sequence of values on the disk, so that a million of them take no memory.
 
-The first stay in memory, and all are in a file from then on. The file has no name, is its owner's
-alone, and is gone with the process: what a spreadsheet holds is personal data.
+The first values stay in memory. The file has no name, only its owner can read it, and it is gone
+with the process: a spreadsheet contains personal data.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ from tempfile import SpooledTemporaryFile
 from typing import Any, Generic, TypeVar
 
 from connector.errors import naming_file_errors
-from connector.ledger.push_plan import Problem
+from connector.ledger.push_plan import Problem, RowResult
 from connector.spreadsheet.problems import Amount, Cell, PartlyShown, SheetRow
-from connector.spreadsheet.report import RowResult
 
 MEMORY_BYTES = 1_000_000
-"""As much is kept in memory before the file is begun."""
+"""Size up to which the values stay in memory."""
 
 _LINES_AT_ONCE = 500
 _READ_BYTES = 64 * 1024
@@ -31,10 +30,14 @@ U = TypeVar("U")
 
 
 class SpillFile(Collection[T], Generic[T]):
-    """Values in the order in which they were added; may be read as often as wanted.
+    """Values in the order in which they were added. They can be read any number of times.
 
-    `pack` makes one line of ASCII of a value, and `unpack` the value again. Adding and reading
-    raise a `WarehouseError` that names the folder where the disk fails.
+    Adding and reading raise a `WarehouseError` with the folder if the disk fails.
+
+    Args:
+        folder: Folder of the file.
+        pack: Converts a value to one line of ASCII.
+        unpack: Converts the line to the value.
     """
 
     def __init__(self, folder: Path, pack: Callable[[T], str], unpack: Callable[[str], T]) -> None:
@@ -47,7 +50,7 @@ class SpillFile(Collection[T], Generic[T]):
         self._count = self._bytes = 0
 
     def add(self, value: T) -> int:
-        """Put a value behind the others; returns the place at which `at` finds it."""
+        """Append a value, and return its place for `value_at`."""
         line, place = self._pack(value), self._bytes
         self._lines.append(line)
         self._count += 1
@@ -57,7 +60,7 @@ class SpillFile(Collection[T], Generic[T]):
         return place
 
     def value_at(self, place: int) -> T:
-        """The value that was added at that place."""
+        """Return the value at that place."""
         self._write()
         with naming_file_errors(self._folder):
             self._file.seek(place)
@@ -93,9 +96,9 @@ class SpillFile(Collection[T], Generic[T]):
 
 
 class SpillMap(Collection[U], Generic[T, U]):
-    """The values of a collection as `make` makes them each time they are read.
+    """Values of a collection, converted by `make` each time they are read.
 
-    One for which it gives None is left out; `count` is how many are not.
+    Values for which it returns None are left out; `count` is the number of the others.
     """
 
     def __init__(self, values: Collection[T], make: Callable[[T], U | None], count: int) -> None:

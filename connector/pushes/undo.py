@@ -1,9 +1,9 @@
-"""Taking back what a batch did, as far as no one has touched it since.
+"""Undo of a batch, as far as no one else has changed its records since.
 
-Each row is held against its record as it is now (`pushes/undo_plan.py`): the fields of an update go
-back, a record that was created is deleted, and what another user has changed is told and left.
-Nothing is remembered of an undo but that a row is undone: one that was cut off is run again, and
-finds by itself what is left to do.
+Each row is compared with its record as it is now (`pushes/undo_plan.py`). The fields of an update
+are restored, a created record is deleted, and what another user has changed is reported and left.
+The journal only records that a row is undone. An undo that was cut off is run again, and finds by
+itself what is left to do.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from connector.catalog.resource import Resource
 from connector.client.client import Client
 from connector.errors import ConnectorError, Misused
 from connector.errors_api import InDoubt, NotFound
-from connector.ledger.journal import PUSH_LEASE, Journal
-from connector.ledger.journal_reads import RowKey
-from connector.ledger.journal_records import Transition
+from connector.ledger.journal import Journal
+from connector.ledger.journal_records import RowKey, Transition
+from connector.ledger.journal_writer import PUSH_LEASE
 from connector.ledger.ledger import Ledger
 from connector.ledger.push_plan import Problem, RowQueue
 from connector.pulls.outcome import Watch
@@ -32,28 +32,28 @@ from connector.pushes.landed_writes import copy_and_publish
 from connector.pushes.push_executor import BatchExecutor, GoOn, PushSession, Sleep
 from connector.pushes.push_row import Accepted, Answer, Declined, answer_of, declined_problems
 from connector.pushes.row_steps import altered_problems
-from connector.pushes.undo_plan import UndoStep, is_unchanged_by_others, plan_undo
+from connector.pushes.undo_plan import UndoStep, WrittenRow, is_unchanged_by_others, plan_undo
 from connector.pushes.undo_report import (
-    UndoableRow,
     UndoneRow,
     UndoOutcome,
     UndoReport,
     WrittenRecord,
     read_undo_plan,
+    undone_row,
 )
 from connector.settings.model import Settings
 from connector.warehouse.pull_commands import Found, Gone, Outcome, Unread
 
 TRIES_MAX = 3
-"""How often a row is read and written to while its write is not answered. A field is put back and
-a record deleted only where it still is as the push left it, so that a repeat does no harm.
+"""How often a row is read and written if its write is not answered. A retry does no harm, since a
+field is restored, or a record deleted, only if it still is as the push left it.
 """
 
 LAST = "last"
-"""The name for the batch that was begun last."""
+"""Name of the batch that was started last."""
 
 MARKED_TOGETHER = 50
-"""Rows that are landed and marked as undone together."""
+"""Number of rows that are marked as undone together."""
 
 
 async def undo(
@@ -69,12 +69,28 @@ async def undo(
     sleep: Sleep = asyncio.sleep,
     connect: Callable[..., Client] = Client,
 ) -> UndoReport:
-    """Say what would take a batch back, with a read each; do it if `applies`.
+    """Report what an undo of a batch would do, with one read for each record; do it if `applies`.
 
-    `batch` may be `LAST`. Rows about one record are taken back in the reverse order. At most
-    `budget` requests are sent; `person` is noted in the journal. Raises `UnknownName` for a batch
-    that is not in the journal, `Misused` for a budget of nothing, `SettingsError`, `LeaseHeld`
-    while a push is under way, and `WarehouseError`; what ends it early else is in the report.
+    Rows of one record are undone in the reverse order.
+
+    Args:
+        settings: Settings of the account.
+        batch: Batch, or `LAST`.
+        applies: Whether to undo, or only preview.
+        budget: Maximum number of requests.
+        asks_anyway: Send requests even if the API reported that the month is used up.
+        person: User of the import page, for the journal.
+        watch: Called with the progress.
+        now: Clock.
+        sleep: Waits between two tries.
+        connect: Makes the client.
+
+    Raises:
+        UnknownName: The batch is not in the journal.
+        Misused: The budget is 0.
+        SettingsError: The address or the key is missing.
+        LeaseHeld: A push is running.
+        WarehouseError: A file of the data folder cannot be read or written.
     """
     started = time.monotonic()
     await asyncio.to_thread(check_files, settings)
@@ -101,7 +117,7 @@ async def undo(
 
 
 def _batch_to_undo(journal: Journal, batch: str) -> str:
-    """The batch that is meant. Raises `UnknownName`, or `Misused` without any."""
+    """Return the name of the batch. Raises `UnknownName`, or `Misused` if there are none."""
     if batch != LAST:
         return journal.batch(batch).batch
     pushed = journal.batches()
@@ -113,24 +129,24 @@ def _batch_to_undo(journal: Journal, batch: str) -> str:
 
 
 class _UndoRun:
-    """One run at a batch."""
+    """Run that undoes one batch."""
 
     def __init__(self, context: RunContext, *, applies: bool) -> None:
         self._context, self._applies = context, applies
         self._session = PushSession.of(context)
         self._journal, self._landing = self._session.journal, self._session.landing
-        self._told: dict[int, UndoneRow] = {}
+        self._ended: dict[int, UndoneRow] = {}
         self._marked: dict[RowKey, str | None] = {}
         self._turn = asyncio.Lock()
 
     def note_person(self, batch: str, person: str) -> None:
-        """Write down who takes the batch back."""
+        """Record who undoes the batch."""
         self._journal.note_people(batch, {"undone": person})
 
     async def undo_records(self, batch: str, sleep: Sleep) -> UndoReport:
-        """Take back what can be, several records at once, and report."""
+        """Undo the rows, several records at the same time, and report."""
         work = await asyncio.to_thread(read_undo_plan, self._journal, batch)
-        self._told = {each.number: each for each in work.told}
+        self._ended = {each.number: each for each in work.ended}
         rows = sum(len(each.rows) for each in work.records)
         self._session.on_batch_start(await asyncio.to_thread(self._journal.batch, batch), rows)
         order = RowQueue(work.records, {}, ())
@@ -140,11 +156,11 @@ class _UndoRun:
             await self._flush()
         for record in work.records:
             for each in record.rows:
-                self._told.setdefault(each.number, each.report_row("not_reached"))
+                self._ended.setdefault(each.key[1], undone_row(each, "not_reached"))
         return UndoReport(
             batch=batch,
             is_applied=self._applies,
-            rows=tuple(self._told[number] for number in sorted(self._told)),
+            rows=tuple(self._ended[number] for number in sorted(self._ended)),
             requests=self._context.tally.requests,
             seconds=0.0,
             unlanded=self._landing.unlanded,
@@ -155,30 +171,30 @@ class _UndoRun:
         return partial(self._undo_record, record)
 
     async def _undo_record(self, record: WrittenRecord) -> bool:
-        """Take back the rows that wrote to one record, the last of them first."""
+        """Undo the rows of one record, the last one first."""
         seen: Outcome | None = None
         taken_back: tuple[tuple[str, str], ...] = ()
         async with self._session.places:
             for row in record.rows:
-                deed = replace(row.deed, taken_back=(*row.deed.taken_back, *taken_back))
-                seen = await self._undo_row(replace(row, deed=deed), seen)
-                left_at, before = self._marked.get(row.key), deed.before.get("updated_at")
+                present = replace(row, taken_back=(*row.taken_back, *taken_back))
+                seen = await self._undo_row(present, seen)
+                left_at, before = self._marked.get(row.key), row.before.get("updated_at")
                 taken_back += ((before, left_at),) if left_at and before else ()
         if len(self._marked) >= MARKED_TOGETHER:
             await self._flush()
         return False
 
-    async def _undo_row(self, row: UndoableRow, seen: Outcome | None) -> Outcome | None:
-        """Take one row back; returns its record as it is then, None if unknown."""
+    async def _undo_row(self, row: WrittenRow, seen: Outcome | None) -> Outcome | None:
+        """Undo one row, and return its record as it is then; None if unknown."""
         if self._applies:
             # What an earlier write was answered is no sight of the record as it is now.
             seen = None
         for _ in range(TRIES_MAX):
-            seen = seen or await self._session.read(row.task, row.deed.record_id)
+            seen = seen or await self._session.read(row.task, row.record_id)
             if not isinstance(seen, Found):
                 return await self._end_unread_row(row, seen)
             is_timed = seen.record.served_at is not None
-            found = plan_undo(row.deed, seen.record.raw, is_timed=is_timed)
+            found = plan_undo(row, seen.record.raw, is_timed=is_timed)
             if not self._applies or not (found.deletes or found.body):
                 self._previewed(row, found)
                 return _with(seen, found)
@@ -189,8 +205,8 @@ class _UndoRun:
                 case Accepted(record):
                     return await self._put_back(row, found, record, seen)
                 case Declined(is_missing=False):
-                    problems = declined_problems(row.deed.resource, answer, found.body)
-                    self._record_row_end(row.report_row("refused", (*found.problems, *problems)))
+                    problems = declined_problems(row.resource, answer, found.body)
+                    self._record_row_end(undone_row(row, "refused", (*found.problems, *problems)))
                     return None
             seen = None
         return await self._end_unread_row(row, Unread(InDoubt.code))
@@ -200,69 +216,69 @@ class _UndoRun:
     def _record_row_end(
         self, told: UndoneRow, key: RowKey | None = None, left_at: str | None = None
     ) -> None:
-        """Take note of how a row ended; with its key, also that it is undone, and
-        `left_at`, the record's `updated_at` since where that is ours.
+        """Record how a row ended.
+
+        With its `key` the row is undone, and `left_at` is the record's `updated_at` after that, if
+        no one else has changed the record.
         """
-        self._told[told.number] = told
+        self._ended[told.number] = told
         if key is not None and self._applies:
             self._marked[key] = left_at
         self._session.on_row_end()
 
-    def _previewed(self, row: UndoableRow, found: UndoStep) -> None:
-        """Nothing is sent for the row: it is a preview, or nothing is left that could be."""
+    def _previewed(self, row: WrittenRow, found: UndoStep) -> None:
+        """End a row for which nothing is sent: it is a preview, or nothing is left to undo."""
         if found.deletes:
-            self._record_row_end(row.report_row("delete"))
+            self._record_row_end(undone_row(row, "delete"))
         elif found.problems:
             unfit: UndoOutcome = "redacted" if found.is_redacted else "conflict"
             outcome: UndoOutcome = "partly" if found.is_any_back else unfit
-            told = row.report_row(outcome, found.problems, found)
+            told = undone_row(row, outcome, found.problems, found)
             self._record_row_end(told, row.key if found.is_any_back else None)
         elif found.body:
-            self._record_row_end(row.report_row("restore", (), found))
+            self._record_row_end(undone_row(row, "restore", (), found))
         else:
-            self._record_row_end(row.report_row("undone"), row.key)
+            self._record_row_end(undone_row(row, "undone"), row.key)
 
-    async def _end_unread_row(self, row: UndoableRow, seen: Gone | Unread) -> Gone | None:
+    async def _end_unread_row(self, row: WrittenRow, seen: Gone | Unread) -> Gone | None:
         """End a row whose record is gone or unread; a create that is gone is undone."""
         if isinstance(seen, Unread):
-            self._record_row_end(row.report_row("unread", reason=seen.reason))
+            self._record_row_end(undone_row(row, "unread", reason=seen.reason))
             return None
-        if row.deed.operation == "create":
+        if row.operation == "create":
             return await self._end_deleted_row(row, seen, "undone")
         problem = Problem("record_gone", "the record was deleted after the push")
-        self._record_row_end(row.report_row("conflict", (problem,)))
+        self._record_row_end(undone_row(row, "conflict", (problem,)))
         return seen
 
     async def _end_deleted_row(
-        self, row: UndoableRow, gone: Gone, outcome: UndoOutcome = "deleted"
+        self, row: WrittenRow, gone: Gone, outcome: UndoOutcome = "deleted"
     ) -> Gone:
-        """The record is gone, by this undo or before."""
+        """End a row whose record is deleted, by this undo or before."""
         if self._applies:
-            await self._landing.queue_deletion(row.task, row.deed.record_id, gone)
-        self._record_row_end(row.report_row(outcome), row.key)
+            await self._landing.queue_deletion(row.task, row.record_id, gone)
+        self._record_row_end(undone_row(row, outcome), row.key)
         return gone
 
     async def _put_back(
-        self, row: UndoableRow, found: UndoStep, record: Resource, seen: Found
+        self, row: WrittenRow, found: UndoStep, record: Resource, seen: Found
     ) -> Outcome:
-        """The fields were accepted; what the API shows of them is compared."""
+        """End a row whose fields were restored, and compare what the API returned."""
         await self._landing.add(row.task, Transition("accepted", record_id=record.id, shown=record))
-        problems = (*found.problems, *altered_problems(row.deed.resource, found.body, record.raw))
+        problems = (*found.problems, *altered_problems(row.resource, found.body, record.raw))
         shown = record.raw.get("updated_at")
         is_ours = (
-            *(
-                not problems,
-                isinstance(shown, str),
-                is_unchanged_by_others(row.deed, seen.record.raw),
-            ),
+            *(not problems, isinstance(shown, str), is_unchanged_by_others(row, seen.record.raw)),
             _is_same_besides(found.body, seen.record.raw, record.raw),
         )
-        told = row.report_row("partly" if problems else "restored", problems, found)
+        told = undone_row(row, "partly" if problems else "restored", problems, found)
         self._record_row_end(told, row.key, shown if all(is_ours) else None)
         return _with(seen, found, record)
 
     async def _flush(self) -> None:
-        """Land the answers, then mark the rows: a kill in between only reads again."""
+        """Load the answers, then mark the rows. After a kill in between, the records are read
+        again.
+        """
         async with self._turn:
             marked, self._marked = self._marked, {}
             await self._landing.finish()
@@ -272,9 +288,9 @@ class _UndoRun:
                 except ConnectorError as error:
                     self._session.stop(error)
 
-    async def _write(self, row: UndoableRow, found: UndoStep) -> Answer | Gone:
-        """Delete the record, or put the fields back."""
-        endpoint, id = self._session.endpoint(row.task), row.deed.record_id
+    async def _write(self, row: WrittenRow, found: UndoStep) -> Answer | Gone:
+        """Delete the record, or restore its fields."""
+        endpoint, id = self._session.endpoint(row.task), row.record_id
         answer: Answer | Gone
         try:
             if found.deletes:
@@ -293,14 +309,14 @@ class _UndoRun:
 def _is_same_besides(
     body: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> bool:
-    """Whether nothing but `body` differs between the two records."""
+    """Whether the two records differ only in the fields of `body`."""
     return all(
         after[name] == before.get(name) for name in after if name not in {*body, "updated_at"}
     )
 
 
 def _with(seen: Found, found: UndoStep, record: Resource | None = None) -> Found:
-    """The record as it is, or in a preview would be, once the body is sent."""
+    """Return the record after the body was sent, or as a preview expects it."""
     shown = {} if record is None else record.raw
     raw = {**seen.record.raw, **found.body, **shown}
     return Found(type(seen.record)(raw, served_at=seen.record.served_at), seen.served_at)

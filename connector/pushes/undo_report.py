@@ -1,4 +1,4 @@
-"""What a batch did, as it is to be taken back, and what became of each row."""
+"""What an undo has to do, by the journal, and the outcome of each row."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
-from connector.catalog import declaration
 from connector.errors import ConnectorError
 from connector.errors_api import Stopped
 from connector.ledger.journal import Journal
-from connector.ledger.journal_reads import AttemptRecord, RowKey, RowRecord
+from connector.ledger.journal_records import AttemptRecord, RowKey, RowRecord
 from connector.ledger.push_plan import Problem
 from connector.ledger.push_states import IN_DOUBT, Task
 from connector.pushes.undo_plan import UndoStep, WrittenRow
@@ -34,21 +33,20 @@ UndoOutcome = Literal[
     "unread",
     "not_reached",
 ]
-"""What became of a row, or in a preview would.
+"""Outcome of a row, or in a preview the expected one.
 
-`delete` and `restore` are what a preview foresees. `undone`: it was taken back before, or has
-nothing left of it. `nothing`: the row had changed nothing. `partly`: some fields went back, and
-others cannot. `conflict`: another user has changed what the row wrote. `redacted`: an erasure has
-changed what the row wrote or what was there before, and nothing goes back. `irreversible`: a
-conversion. `refused`: the API refused to take it back. `held`: what the row did is not known.
-`unread`: the record could not be read, or the write was not answered. `not_reached`: the undo
-ended before its turn.
+`delete` and `restore` are for previews. `undone`: it was undone before, or nothing is left of it.
+`nothing`: the row had changed nothing. `partly`: some fields are restored, and others cannot be.
+`conflict`: another user has changed the values. `redacted`: an erasure has changed the present or
+former values. `irreversible`: a conversion. `refused`: the API refused the undo. `held`: the row is
+unconfirmed. `unread`: the record could not be read, or the write was not answered. `not_reached`:
+the undo ended before its turn.
 """
 
 GOOD: frozenset[UndoOutcome] = frozenset(
     ("delete", "restore", "deleted", "restored", "undone", "nothing")
 )
-"""Outcomes that no one needs to look at."""
+"""Outcomes that need no attention."""
 
 _HAPPENED = ("accepted", "lost", None)
 _TOLD: Mapping[str, tuple[UndoOutcome, str, str]] = {
@@ -59,12 +57,12 @@ _TOLD: Mapping[str, tuple[UndoOutcome, str, str]] = {
     ),
     "never_known": (
         "held",
-        "it was sent, but its result is unknown",
+        "the undo of the row was sent, but its result is unknown",
         "Check the record in the application.",
     ),
     "written_elsewhere": (
         "nothing",
-        "a row of another batch wrote the same values",
+        "a row of another batch wrote the same values before",
         "To undo the values, undo that batch.",
     ),
     "irreversible": (
@@ -74,16 +72,17 @@ _TOLD: Mapping[str, tuple[UndoOutcome, str, str]] = {
     ),
     "declared": (
         "conflict",
-        "the record was assigned to the row by hand, so it is not deleted",
-        "Delete it in the application if needed.",
+        "'connector resolve --record' assigned the record to the row, so the undo does not delete "
+        "it",
+        "Delete the record in the application if necessary.",
     ),
 }
-"""What is told of rows whose records are not looked at, by code."""
+"""Outcome, message and advice for rows whose records are not read, by code."""
 
 
 @dataclass(frozen=True, slots=True)
 class UndoneRow:
-    """Outcome of one row; `changes` are its fields as found, and then."""
+    """Outcome of one row; `changes` are the present and the restored value of each field."""
 
     number: int
     operation: str | None
@@ -93,7 +92,7 @@ class UndoneRow:
     problems: tuple[Problem, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """The row as `--json` prints it."""
+        """Return the row for `--json`."""
         return {
             "row": self.number,
             "operation": self.operation,
@@ -117,8 +116,11 @@ class UndoneRow:
 @dataclass(frozen=True, slots=True)
 class UndoReport:
     """Result of an undo, with every row of the batch.
-    `error` is what ended it early, if anything did; `unlanded` counts the answers that could
-    not be landed at once; `unpublished` is why analysts do not see yet what was undone.
+
+    Attributes:
+        unlanded: Number of answers that could not be loaded; the next pull loads their records.
+        error: Error that ended the undo early.
+        unpublished: Error that kept the result from being published.
     """
 
     batch: str
@@ -146,7 +148,7 @@ class UndoReport:
 
     @property
     def exit_status(self) -> int:
-        """0 where all is undone, or would be, 3 where some cannot, else as the error."""
+        """0 if all is undone, or would be; 3 if some rows are not; else that of the error."""
         if self.error is not None:
             return self.error.exit_status
         if self.unpublished is not None:
@@ -158,7 +160,7 @@ class UndoReport:
         return all(each.outcome in GOOD for each in self.rows)
 
     def as_json(self) -> dict[str, Any]:
-        """The report as `--json` prints it, with all rows."""
+        """Return the report for `--json`, with all rows."""
         return {
             "outcome": self.outcome,
             "batch": self.batch,
@@ -172,60 +174,54 @@ class UndoReport:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class UndoableRow:
-    """A row that can be taken back: what it did, and the task that it was."""
+def undone_row(
+    row: WrittenRow,
+    outcome: UndoOutcome,
+    problems: tuple[Problem, ...] = (),
+    step: UndoStep | None = None,
+    *,
+    reason: str | None = None,
+) -> UndoneRow:
+    """Return the row as it is reported.
 
-    key: RowKey
-    task: Task
-    deed: WrittenRow
-
-    @property
-    def number(self) -> int:
-        """The row's number in its file."""
-        return self.key[1]
-
-    def report_row(
-        self,
-        outcome: UndoOutcome,
-        problems: tuple[Problem, ...] = (),
-        found: UndoStep | None = None,
-        *,
-        reason: str | None = None,
-    ) -> UndoneRow:
-        """The row as it is reported; `reason` is the code of an error that came between."""
-        if reason is not None:
-            told = f"the API answered with an error ({reason})"
-            problems = (Problem(reason, told, fix="Run the same command again."),)
-        changes = {}
-        if found is not None:
-            changes = {name: (found.left[name], then) for name, then in found.body.items()}
-        id = self.deed.record_id
-        return UndoneRow(self.number, self.deed.operation, outcome, id, changes, problems)
+    Args:
+        row: The row.
+        outcome: Its outcome.
+        problems: Its problems.
+        step: Step that undoes it, for the changes.
+        reason: Code of an error that prevented the undo.
+    """
+    if reason is not None:
+        message = f"the API answered with an error ({reason})"
+        problems = (Problem(reason, message, fix="Run the same command again."),)
+    changes = {}
+    if step is not None:
+        changes = {name: (step.left[name], then) for name, then in step.body.items()}
+    return UndoneRow(row.key[1], row.operation, outcome, row.record_id, changes, problems)
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenRecord:
-    """A record that rows of the batch wrote to: these rows, the last write first."""
+    """Record that rows of the batch wrote to, with these rows, the last write first."""
 
-    rows: tuple[UndoableRow, ...]
+    rows: tuple[WrittenRow, ...]
     subject: None = None
 
     @property
     def key(self) -> RowKey:
-        """The key of the row that wrote last."""
+        """Key of the row that wrote last."""
         return self.rows[0].key
 
 
 @dataclass(frozen=True, slots=True)
 class UndoPlan:
-    """A batch to take back: the records that it wrote to, those written last first.
+    """Batch to undo: the records that it wrote to, the last one first.
 
-    `told` are the rows of which nothing is to be taken back, or can be.
+    `ended` are the rows that have nothing to undo, or cannot be undone.
     """
 
     records: tuple[WrittenRecord, ...]
-    told: tuple[UndoneRow, ...]
+    ended: tuple[UndoneRow, ...]
 
 
 def read_undo_plan(journal: Journal, batch: str) -> UndoPlan:
@@ -234,37 +230,32 @@ def read_undo_plan(journal: Journal, batch: str) -> UndoPlan:
     for each in journal.attempts(batch):
         attempts.setdefault(each.number, []).append(each)
     before = {(each.number, each.step): each.record for each in journal.before_images(batch)}
-    told: list[UndoneRow] = []
-    records: dict[str, list[tuple[datetime, UndoableRow]]] = {}
+    ended: list[UndoneRow] = []
+    records: dict[str, list[tuple[datetime, WrittenRow]]] = {}
     for row in journal.rows(batch):
         made = [each for each in attempts.get(row.number, ()) if each.fate in _HAPPENED]
-        without = _unread_outcome(row, made)
-        if without is not None:
-            told.append(without)
+        if (without := _unread_outcome(row, made)) is not None:
+            ended.append(without)
             continue
-        work = journal.row((batch, row.number))
-        if work is None or row.record_id is None:
+        pending = journal.row((batch, row.number))
+        if pending is None or row.record_id is None:
             raise journal.damage_error(
                 f"row {row.number} was written, and has no task or no record"
             )
-        # An update names its record itself; whatever answered it since proves nothing.
-        id = work.task.record_id or row.record_id
-        deed = _written_row(row, id, work.task, made, before.get((row.number, "first"), {}))
-        deed = replace(deed, taken_back=journal.undone_updates(deed.record_id))
-        records.setdefault(deed.record_id, []).append(
-            (made[-1].intended_at, UndoableRow(work.key, work.task, deed))
-        )
+        written = _written_row(row, pending.task, made, before.get((row.number, "first"), {}))
+        written = replace(written, taken_back=journal.undone_updates(written.record_id))
+        records.setdefault(written.record_id, []).append((made[-1].intended_at, written))
     groups = []
     for rows in records.values():
-        latest = sorted(rows, key=lambda each: (each[0], each[1].number), reverse=True)
+        latest = sorted(rows, key=lambda each: (each[0], each[1].key), reverse=True)
         groups.append(WrittenRecord(tuple(each for _, each in latest)))
-    # Rows that came later may refer to what earlier ones have made.
+    # Later rows may refer to records that earlier ones have created.
     groups.sort(key=lambda each: each.key, reverse=True)
-    return UndoPlan(tuple(groups), tuple(told))
+    return UndoPlan(tuple(groups), tuple(ended))
 
 
 def _unread_outcome(row: RowRecord, made: list[AttemptRecord]) -> UndoneRow | None:
-    """Outcome of a row whose record is not read; None where it is to be."""
+    """Return the outcome of a row whose record need not be read; None if it has to be read."""
     is_done = row.state in ("applied", "not_applied")
     is_half_done = row.state == "planned" and row.outcome != "not_sent"
     code = ""
@@ -292,17 +283,20 @@ def _unread_outcome(row: RowRecord, made: list[AttemptRecord]) -> UndoneRow | No
 
 
 def _written_row(
-    row: RowRecord, id: str, task: Task, made: list[AttemptRecord], before: Mapping[str, Any]
+    row: RowRecord, task: Task, made: list[AttemptRecord], before: Mapping[str, Any]
 ) -> WrittenRow:
-    """Return the row's write, by the body that was sent."""
+    """Return the row's write, by the bodies that were sent."""
     assert task.operation != "convert", row.number
+    # An update names its record itself; whatever answered it since proves nothing.
+    record_id = task.record_id or row.record_id
+    assert record_id is not None, row.number
     written: dict[str, Any] = {}
     for each in made:
         written |= json.loads(each.body or "{}")
     return WrittenRow(
-        resource=declaration(task.resource),
-        operation=task.operation,
-        record_id=id,
+        key=(row.batch, row.number),
+        task=task,
+        record_id=record_id,
         written=written,
         before=before,
         updated_at=row.updated_at,

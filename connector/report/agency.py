@@ -66,9 +66,9 @@ _FORECAST = Figure(
     ),
     caption="Fees by month of the start and currency",
     findings=(
-        "From this month on: {ahead*currency}; together {reporting_ahead@reporting_currency} "
+        "Fees from this month on: {ahead*currency}; in total {reporting_ahead@reporting_currency} "
         "(currencies with an exchange rate).",
-        "From this month on: {ahead*currency}.",
+        "Fees from this month on: {ahead*currency}.",
         "No fee is known from this month on.",
     ),
     notes=(
@@ -96,15 +96,15 @@ _ENDING = Figure(
     "FROM marts.fct_contractors_ending AS c GROUP BY c.band "
     "ORDER BY list_position(['0-14', '15-30', '31-90', 'later', 'open'], c.band)",
     headings=parse_headings(
-        "band Ending; contracts Contracts; next_booking_id Next known; is_extended Extended; "
-        "is_replaced Replaced"
+        "band Ending; contracts Contracts; next_booking_id With a next booking; is_extended "
+        "Extended; is_replaced Replaced"
     ),
-    caption="Contracts by the days that are left",
+    caption="Contracts by days until the end",
     findings=(
         "Contracts ending within 14 days: {the_14}; within 30: {the_30}; within 90: {the_90}; of "
-        "{contracts contract} running or to come.",
+        "{contracts contract} running or planned.",
     ),
-    empty="No contract is running or to come.",
+    empty="No contract is running or planned.",
     chart=lambda _, rows: [
         charts.stacked_bar_chart(
             rows,
@@ -166,7 +166,7 @@ _SOURCES = Figure(
     "ORDER BY placement_rate DESC NULLS LAST, candidates DESC, source_group",
     headings=parse_headings(
         "source_group Source group; candidates Candidates; candidates_interviewed Interviewed; "
-        "interview_rate Of all; candidates_placed Placed; placement_rate Of all; "
+        "interview_rate Share interviewed; candidates_placed Placed; placement_rate Share placed; "
         "placements Placements; placements_with_reporting_fee With a fee; "
         "reporting_fee Fees, converted; reporting_currency To"
     ),
@@ -279,14 +279,15 @@ _CONSULTANTS = Figure(
     ),
     headings=parse_headings(
         "consultant_name Consultant; candidates_added Candidates; jobs_added Jobs; "
-        "interviews_booked Interviews entered; interviews_held Held; placements Placements; "
+        "interviews_booked Interviews booked; interviews_held Interviews held; placements "
+        "Placements; "
         "placements_with_reporting_fee With a fee; reporting_fee Fees, converted; "
         "reporting_currency To"
     ),
     caption="Activity of the last twelve months",
     findings=("{placements placement} in twelve months, by {consultants consultant}.",),
     notes=("{missing/placements placement} have no fee that can be converted.",),
-    empty="No activity in any month yet.",
+    empty="No activity is loaded yet.",
     chart=lambda _, rows: [
         charts.bar_chart(rows[:_DRAWN_MAX], "consultant_name", "placements", unit="placements")
     ],
@@ -315,7 +316,7 @@ _BY_MONTH = Figure(
     ),
     caption="Activity by month",
     findings=("So far this month: {interviews_held interview} held, {placements placement}.",),
-    empty="No activity in any month yet.",
+    empty="No activity is loaded yet.",
     rows=_every_month,
     has_total=True,
     chart=lambda _, rows: [
@@ -327,8 +328,8 @@ _BY_MONTH = Figure(
 PEOPLE = Section(
     "people",
     "Sources and consultants",
-    "Records count for the consultant to whom they are assigned now. Sources are free text, put "
-    "into groups.",
+    "Each record counts for the consultant to whom it is assigned now. Source names are free text, "
+    "and sources with similar names are put into one group.",
     (_SOURCES, _LEADS, _LEAD_STATUSES, _CONSULTANTS, _BY_MONTH),
 )
 
@@ -348,7 +349,7 @@ _CONTENT_ITEMS = Figure(
     findings=(
         "{items_published/items content item} are published.",
         "None of {items content item} is published.",
-        "{rows content type} and no content item yet.",
+        "{rows content type} loaded, but no content item yet.",
     ),
     empty="No content types are loaded yet.",
     chart=lambda _, rows: [

@@ -298,14 +298,14 @@ def range_chart(rows: Rows, label: str, *, unit: str) -> Chart:
                 waits["beyond"] = f"{row[waiting]:,.0f} days"
         values.append({"place": place, **known, **waits})
     alternative = _join_limited(
-        f"{row[label]} median {_days_text(row[p50])}, those still there {_days_text(row[waiting])}"
+        f"{row[label]} median {_days_text(row[p50])}, still in the stage {_days_text(row[waiting])}"
         for row in rows
     )
     parts = {
         "most": ("third", "10th to 90th percentile"),
         "upper": ("first", "25th to 75th percentile"),
         p50: ("second", "median"),
-        waiting: ("fourth", "median so far of those still there"),
+        waiting: ("fourth", "median so far of candidates still in the stage"),
     }
     drawn = {name for each in values for name in each}
     legend = tuple((variable(c), word) for name, (c, word) in parts.items() if name in drawn)

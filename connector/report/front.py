@@ -151,7 +151,7 @@ def _compare_periods(
     def is_whole(each: ReportPeriod) -> bool:
         return (each.ends if question.is_of_day else each.begins) >= since
 
-    began = f"known from {format_day(since)} on"
+    began = f"no data before {format_day(since)}"
     reading = known(period) or FigureValue(None, began)
     if reading.value is not None and not is_whole(period):
         reading = replace(reading, detail=f"{reading.detail}; {began}")
@@ -226,7 +226,9 @@ def _fees(published: PublishedFile, period: ReportPeriod) -> FigureValue:
     detail = f"for {number:,} of {whole}" if placements else ""
     if len(known) > 1:
         amounts = tuple(format_money(row["currency"], row["fee"]) for row in known)
-        return FigureValue(None, f"{detail}; not added up: no exchange rate", amounts=amounts)
+        return FigureValue(
+            None, f"{detail}; no total, because exchange rates are missing", amounts=amounts
+        )
     if placements and not number:
         return FigureValue(None, "no placement has a known fee")
     return FigureValue(

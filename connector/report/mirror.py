@@ -58,7 +58,7 @@ def file_summary(published: PublishedFile, written_at: datetime) -> list[tuple[s
         found.append(("As of", format_timestamp(published.local(published.as_of))))
         found.append(("Age", describe_age(written_at - published.as_of)))
     if not published.has("sync.publications"):
-        found.append(("Checks", "Not known: the file has no schema sync."))
+        found.append(("Checks", "Unknown: the file was published without the schema sync."))
         return found
     rows = published.rows(
         "SELECT epoch_us(started_at) AS began, models, checks, "
@@ -73,7 +73,7 @@ def file_summary(published: PublishedFile, written_at: datetime) -> list[tuple[s
             found.append(("Published", format_timestamp(published.local(began))))
         found.append(("Checks", _checks(row["checks"] or 0, row["failed_checks"] or ())))
         found.append(("Models", f"{row['models'] or 0:,} in the file"))
-        found.append(("Personal fields", _PERSONAL.get(row["personal"] or "", "not said")))
+        found.append(("Personal fields", _PERSONAL.get(row["personal"] or "", "unknown")))
     return found
 
 
@@ -87,13 +87,13 @@ _RESOURCES = Figure(
     "FROM marts.data_freshness AS m ORDER BY m.resource",
     headings=parse_headings(
         "resource Resource; current_rows Records; summary_only Summary only; deleted Deleted; "
-        "pending Waiting; proven_at Verified up to; oldest_read_age_days Oldest read, days; "
+        "pending Not read yet; proven_at Verified up to; oldest_read_age_days Oldest read, days; "
         "last_outcome Last run; anomalies Anomalies"
     ),
     caption="Loaded records by resource",
     findings=("{current_rows record} of {rows resource} are loaded.",),
     notes=(
-        "{pending record} wait to be read.",
+        "{pending record} are not read yet.",
         "Not verified yet: {the_unproven}.",
         "{summary_only/current_rows record} have only summary data so far.",
     ),
@@ -116,7 +116,7 @@ _COVERAGE = Figure(
     headings=parse_headings(
         "about Data; covered Available; total Of; missing Missing; coverage Coverage"
     ),
-    caption="Data that the figures need",
+    caption="Completeness of the data in the figures",
     findings=("Lowest coverage, {the_covered/the_total}: {the_about}",),
     empty="No data is loaded yet.",
     chart=lambda _, rows: [
@@ -154,7 +154,7 @@ _COST = Figure(
 MIRROR = Section(
     "mirror",
     "Data quality",
-    "The figures are made from a copy of the platform's records: its completeness and freshness, "
-    "the API requests it cost, and the checks before publication.",
+    "The figures use a copy of the platform's records. Here: how complete and recent the copy is, "
+    "the API requests it took, and the checks before publication.",
     (_RESOURCES, _COVERAGE, _COST),
 )

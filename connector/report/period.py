@@ -70,8 +70,9 @@ def read_period(text: str, today: date) -> ReportPeriod:
     found = _parse_period(text, today)
     if found.begins > today:
         raise Misused(
-            f"{found.name} has not begun: the data are true of {today}",
-            action="Name a period that has begun, or none for the last month.",
+            f"{found.name} has not begun: the data ends on {today}",
+            action="Give a period that has begun. Without --period, the report is about the last "
+            "month.",
         )
     is_over = found.ends < today
     return found if is_over else replace(found, days=(today - found.begins).days + 1)
@@ -95,7 +96,7 @@ def read_compared(
             raise Misused(
                 f"{each.name} is a {each.noun}, but {period.name} is a {period.noun}; compare"
                 " periods of the same length",
-                action=f"Name another {period.noun}, or one of {', '.join(COMPARED_DEFAULT)}.",
+                action=f"Give another {period.noun}, or one of {', '.join(COMPARED_DEFAULT)}.",
             )
         if each not in (*found, period):
             found.append(each)

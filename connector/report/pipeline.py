@@ -59,17 +59,18 @@ _FUNNEL = Figure(
     "arg_min(advanced, stage_order) OVER () AS the_advanced, "
     "arg_min(entered, stage_order) OVER () AS the_entered FROM rates ORDER BY stage_order",
     headings=parse_headings(
-        "stage Stage; entered Candidates; advanced Advanced; arrived At the end; in_progress "
-        "Not decided; lost Lost; deleted Deleted; conversion_rate Of all; decided_rate Of decided"
+        "stage Stage; entered Candidates; advanced Advanced; arrived In the last stage; "
+        "in_progress Not decided; lost Lost; deleted Deleted; conversion_rate Share of all; "
+        "decided_rate Share of decided"
     ),
-    caption="From each stage to a later one",
+    caption="Candidates who advanced from each stage to a later one",
     findings=(
         "{the_worst} loses most: {the_lost/the_decided decided candidate} dropped out.",
         "{the_advanced/the_entered candidate} in {the_first} advanced.",
     ),
     notes=(
         "{the_skipping/the_everybody candidate} were seen in a later stage but not in every "
-        "earlier one: they passed it between two pulls, or before the first.",
+        "earlier one: they passed the earlier stage between two pulls, or before the first pull.",
     ),
     empty="No candidate has been in a stage of the pipeline yet.",
     counted="entered",
@@ -139,8 +140,8 @@ _OFFERS = Figure(
 CANDIDATES = Section(
     "candidates",
     "Candidates",
-    "Each person counts once, whatever jobs they were considered for: a candidate's status says "
-    "nothing about which job it was for.",
+    "Each person counts once, even if considered for several jobs: a candidate's status does not "
+    "name a job.",
     (_STAGES, _FUNNEL, _OFFERS),
 )
 
@@ -289,9 +290,7 @@ _CLIENTS = Figure(
         "position_placed_rate Positions with a placement"
     ),
     caption="The {rows client} with the most decided jobs",
-    findings=(
-        "{the_filled/the_decided decided job} are marked filled, over {the_clients client}.",
-    ),
+    findings=("{the_filled/the_decided decided job} are marked filled, at {the_clients client}.",),
     notes=(
         "{the_differing/the_compared comparable counter} of the platform differ from the loaded "
         "records.",
@@ -314,8 +313,8 @@ _CLIENTS = Figure(
 JOBS = Section(
     "jobs",
     "Jobs",
-    "Each vacancy counts once, and a candidate once for each job. Candidates meet jobs only in "
-    "bookings.",
+    "Each job counts once, and a candidate counts once for each job. Only bookings connect "
+    "candidates with jobs.",
     (_MET, _AGEING, _WORTH, _CLIENTS),
 )
 
@@ -476,9 +475,9 @@ def _time_to(
 TIME = Section(
     "time",
     "Time",
-    "Medians and percentiles. In stages, candidates who still wait count for as long as they were "
-    "watched. Of jobs and placements, only completed times are included: compare them with the "
-    "jobs that are still open.",
+    "Times are medians and percentiles. In stages, candidates who are still there count with their "
+    "time so far. For jobs and placements, only completed times count: compare them with the jobs "
+    "that are still open.",
     (
         _IN_STAGES,
         _time_to(

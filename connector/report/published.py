@@ -182,7 +182,7 @@ def open_published(path: Path) -> Iterator[PublishedFile]:
     `WarehouseError`.
     """
     if not path.exists():
-        raise NothingPublished(f"{path} is not there: nothing was published yet")
+        raise NothingPublished(f"{path} does not exist: nothing has been published yet")
     with open_snapshot(path) as ask:
         published = PublishedFile(ask)
         if not published.marts:

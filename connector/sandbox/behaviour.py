@@ -28,179 +28,204 @@ class Behaviours:
     # Lists.
     per_page_over: Literal["clamped", "422", "400", "default"] = switch(
         "clamped",
-        "A `per_page` above the maximum is clamped, refused with that status, or taken as 20.",
+        "Response to a `per_page` above the maximum: use the maximum, reject it with this status, "
+        "or use 20.",
         "8.6",
     )
     per_page_max: Literal["100", "50", "10"] = switch(
-        "100", "The largest page that is really served.", "8.6"
+        "100", "Maximum number of records on a page.", "8.6"
     )
     page_invalid: Literal["refused", "first"] = switch(
         "refused",
-        "A `page` or `per_page` that is no positive integer is a 422, or taken as the default.",
+        "Response to a `page` or `per_page` that is not a positive integer: 422, or use the "
+        "default.",
         "4.1",
     )
     page_past_end: Literal["empty", "404", "last"] = switch(
-        "empty", "A page past the end is empty, a 404, or the last page under its number.", "4.1"
+        "empty",
+        "Response to a page after the last one: an empty page, 404, or the last page again.",
+        "4.1",
     )
-    pages_of_nothing: Literal["0", "1"] = switch(
-        "0", "The `total_pages` of a list without members.", "4.1"
-    )
+    pages_of_nothing: Literal["0", "1"] = switch("0", "`total_pages` of an empty list.", "4.1")
     total: Literal["exact", "earlier"] = switch(
         "exact",
-        "`total` fits the rows, or is counted before the rows are read and writes come between.",
+        "`total` equals the number of records, or was counted before other requests changed the "
+        "list.",
         "4.1",
     )
     sorting: Literal["honoured", "ignored"] = switch(
-        "honoured", "`sort` and `order` are honoured, or silently ignored altogether.", "4.1"
+        "honoured", "The server uses `sort` and `order`, or ignores them.", "4.1"
     )
     unknown_sort: Literal["ignored", "refused"] = switch(
-        "ignored", "A `sort` or `order` outside those listed is ignored, or a 422.", "4.1"
+        "ignored", "Response to an unknown `sort` or `order`: ignore it, or 422.", "4.1"
     )
     content_type_sort: Literal["ignored", "refused"] = switch(
-        "ignored", "`sort` on `/content-types` is ignored, or a 422.", "4.1"
+        "ignored", "Response to `sort` on `/content-types`: ignore it, or 422.", "4.1"
     )
     ties: Literal["stable", "random"] = switch(
         "stable",
-        "Records with equal sort values keep one order, or take another at each request.",
+        "Order of records with equal sort values: always the same, or random in each response.",
         "4.1",
     )
     unknown_filter_value: Literal["refused", "empty", "ignored"] = switch(
-        "refused",
-        "A filter value outside those listed is a 422, matches nothing, or is ignored.",
-        "4",
+        "refused", "Response to an unknown filter value: 422, an empty list, or ignore it.", "4"
     )
     unknown_parameter: Literal["ignored", "refused"] = switch(
-        "ignored", "A query parameter that the endpoint does not list is ignored, or a 422.", "4"
+        "ignored", "Response to an unknown query parameter: ignore it, or 422.", "4"
     )
     search: Literal["listed", "names", "all"] = switch(
         "listed",
-        "`search` looks in the texts of the list item, in names and titles, or in every text.",
+        "Fields that `search` searches: the texts in lists, names and titles, or all texts.",
         "4.1",
     )
     booking_dates: Literal["start_datetime", "end_datetime", "each", "created_at"] = switch(
         "start_datetime",
-        "What `start_date` and `end_date` compare with; `each` compares each with its namesake.",
+        "Field that `start_date` and `end_date` filter. `each`: the start and the end of the "
+        "booking.",
         "4.5",
     )
     booking_bounds: Literal["inclusive", "exclusive"] = switch(
-        "inclusive", "Whether the days `start_date` and `end_date` themselves belong.", "4.5"
+        "inclusive", "The filter includes or excludes the days `start_date` and `end_date`.", "4.5"
     )
     content_type_items: Literal["declared", "without_updated_at"] = switch(
-        "declared", "Whether `/content-types` shows `updated_at` in its list.", "2.6"
+        "declared", "The list of `/content-types` contains `updated_at`, or not.", "2.6"
     )
     # Values.
     timestamp_precision: Literal["microseconds", "milliseconds", "seconds"] = switch(
-        "microseconds", "The precision in which timestamps are kept and shown.", "conventions"
+        "microseconds", "Precision of timestamps.", "conventions"
     )
     timestamp_suffix: Literal["Z", "offset", "none"] = switch(
-        "Z", "Timestamps end in `Z`, in `+00:00`, or in nothing.", "conventions"
+        "Z", "End of timestamps: `Z`, `+00:00`, or no time zone.", "conventions"
     )
     nulls: Literal["null", "absent"] = switch(
-        "null", "A field without a value is null, or absent from the answer.", "2"
+        "null", "A field without a value is null, or missing in the response.", "2"
     )
     extra_fields: Literal["none", "shown"] = switch(
-        "none", "Whether answers carry a field that the API does not list.", "9.2"
+        "none", "Responses contain an undocumented field, or not.", "9.2"
     )
     empty_strings: Literal["kept", "null"] = switch(
-        "kept", "An empty string in a body is kept, or stored as null.", "2"
+        "kept", "The server stores an empty string as it is, or as null.", "2"
     )
     whitespace: Literal["kept", "trimmed"] = switch(
-        "kept", "White space around a string in a body is kept, or cut off.", "2"
+        "kept", "The server keeps or removes spaces around a string.", "2"
     )
     counters: Literal["live", "moving"] = switch(
-        "live",
-        "A company's counters change alone, or a change of them moves its `updated_at`.",
-        "2.3",
+        "live", "A change of a company's counters keeps its `updated_at`, or updates it.", "2.3"
     )
     # Writes.
     unknown_fields: Literal["ignored", "refused"] = switch(
-        "ignored", "A body field that the operation does not list is ignored, or a 422.", "4"
+        "ignored", "Response to an unknown field in a request: ignore it, or 422.", "4"
     )
     duplicate_emails: Literal["allowed", "refused"] = switch(
-        "allowed", "Two records of a resource may share an `email`, or a 422.", "2"
+        "allowed", "Response to an `email` that another record already has: accept it, or 422.", "2"
     )
     duplicate_slugs: Literal["allowed", "refused"] = switch(
-        "allowed", "Two content items of a type may share a `slug`, or a 422.", "2"
+        "allowed",
+        "Response to a `slug` that another content item of the type already has: accept "
+        "it, or 422.",
+        "2",
     )
     references: Literal["checked", "unchecked"] = switch(
-        "checked", "The id of a related record must exist (422), or may be any.", "2.4"
+        "checked",
+        "Response to the id of a related record that does not exist: 422, or accept it.",
+        "2.4",
     )
     formats: Literal["enforced", "email_only"] = switch(
         "enforced",
-        "Addresses, currencies, time zones and uuids must be well formed, or emails alone.",
+        "Fields whose format the server checks: web addresses, currencies, time zones, ids and "
+        "emails, or only emails.",
         "2",
     )
     text_length: Literal["unlimited", "255"] = switch(
-        "unlimited", "The longest text accepted in a field that list items show.", "2"
+        "unlimited", "Maximum length of texts in fields that lists contain.", "2"
     )
     update_choices: Literal["declared", "create", "responses"] = switch(
         "declared",
-        "Update accepts the values listed for it, those of create, or all that answers show.",
+        "Choices that an update accepts: its documented values, those of a create, or all values "
+        "in responses.",
         "2.1",
     )
     transitions: Literal["any", "restricted"] = switch(
         "any",
-        "Any state may follow any other, or the final ones (see below) are never left (422).",
+        "A record may change from any state to any other, or never leave a final state (422; see "
+        "below).",
         "3",
     )
     reason_alone: Literal["refused", "accepted"] = switch(
-        "refused", "`cancellation_reason` without cancelling is a 422, or accepted.", "2.4"
+        "refused",
+        "Response to a `cancellation_reason` without a cancellation: 422, or accept it.",
+        "2.4",
     )
     empty_update: Literal["moves", "keeps"] = switch(
-        "moves", "A PUT with an empty object moves `updated_at`, or leaves it.", "4"
+        "moves", "A PUT with an empty object updates `updated_at`, or keeps it.", "4"
     )
     unchanged_update: Literal["moves", "keeps"] = switch(
-        "moves", "A PUT that changes no value moves `updated_at`, or leaves it.", "4"
+        "moves", "A PUT that changes no value updates `updated_at`, or keeps it.", "4"
     )
     content_update: Literal["merged", "replaced"] = switch(
-        "merged", "A content item's new `fields` are merged into the old, or replace them.", "4.7"
+        "merged",
+        "The `fields` of an update are merged into a content item's old fields, or replace them.",
+        "4.7",
     )
     delete: Literal["204", "message"] = switch(
         "204", "A delete returns 204 without a body, or 200 with a `message`.", "4.8"
     )
     # Convert.
     convertible: Literal["any", "prospect"] = switch(
-        "any", "Any lead can be converted, or only one whose status is `prospect` (422).", "3.5"
+        "any",
+        "Leads that can be converted: all, or only leads with the status `prospect` (else 422).",
+        "3.5",
     )
     converted_lead: Literal["kept", "active", "deleted"] = switch(
         "kept",
-        "A converted lead keeps its status, is stored as `active` with `converted_at`, or goes.",
+        "A converted lead keeps its status, gets the status `active` and a `converted_at`, or is "
+        "deleted.",
         "3.5",
     )
     second_convert: Literal["refused", "repeated"] = switch(
-        "refused", "Converting a lead again is a 422, or answered as the first time.", "3.5"
+        "refused",
+        "Response to a second conversion of a lead: 422, or the response of the first conversion.",
+        "3.5",
     )
     convert_status: Literal["200", "201"] = switch(
-        "200", "The status that a convert is answered with.", "4.6"
+        "200", "Status of the response to a conversion.", "4.6"
     )
     convert_fields: Literal["record", "minimal"] = switch(
-        "record", "A convert answers with the whole lead, or with the three fields shown.", "4.6"
+        "record",
+        "Response to a conversion: the whole lead, or only the three fields in the API's example.",
+        "4.6",
     )
     # Errors and headers.
     error_bodies: Literal["full", "message", "empty"] = switch(
         "full",
-        "Errors other than 422 carry `error` and `message`, `message` alone, or an empty object.",
+        "Body of errors other than 422: `error` and `message`, only `message`, or an empty object.",
         "7.3",
     )
     unknown_paths: Literal["json", "html"] = switch(
-        "json", "An unknown path is a 404 with an error body, or with an HTML page.", "7.3"
+        "json",
+        "Response to an unknown path: 404 with an error in JSON, or with an HTML page.",
+        "7.3",
     )
     rate_window: Literal["aligned", "first_request", "sliding"] = switch(
-        "aligned", "A minute begins on the clock, with the first request, or slides.", "8.2"
+        "aligned",
+        "Minute of the rate limit: a minute of the clock, one that starts with the "
+        "first request, or the last 60 seconds.",
+        "8.2",
     )
     rate_headers: Literal["always", "success_only", "never"] = switch(
-        "always", "Every answer carries the rate headers, only successes do, or none.", "8.3"
+        "always", "Responses with rate limit headers: all, only successful ones, or none.", "8.3"
     )
     month_reset: Literal["month", "minute"] = switch(
         "month",
-        "When the month is spent, the reset shown is the next month's, or the next minute's.",
+        "Reset time that the headers show when the monthly limit is used up: the next month, or "
+        "the next minute.",
         "8.3",
     )
     retry_after: Literal["absent", "seconds", "timestamp"] = switch(
-        "absent", "A 429 has no `Retry-After`, one in seconds, or one as a Unix time.", "8.3"
+        "absent", "`Retry-After` of a 429: missing, in seconds, or as a Unix time.", "8.3"
     )
     date_header: Literal["shown", "missing"] = switch(
-        "shown", "Whether answers carry the `Date` header.", "8.3"
+        "shown", "Responses contain the `Date` header, or not.", "8.3"
     )
 
     @classmethod

@@ -313,7 +313,8 @@ def _with_pagination(response: Response, **numbers: float) -> Response:
     if "pagination" not in document:
         return response
     document["pagination"] |= numbers
-    return JSONResponse(document)
+    # Not a `JSONResponse`, which refuses an infinite total.
+    return Response(json.dumps(document), media_type="application/json")
 
 
 KINDS: Mapping[str, type[Fault]] = {

@@ -81,8 +81,8 @@ def require_account(settings: Settings, *, creates: bool = False) -> Settings:
         raise Misused(
             f"{name!r} ({settings.account.origin}) is not a known account: {CONFIG_NAME} has no"
             f" accounts, and {settings.data_dir.value} has no folder of that name. Known: {known}",
-            action=f"Correct the name, add [accounts.{name}] to {CONFIG_NAME}, or begin a new"
-            f" account with 'connector pull --account {name} --create'.",
+            action=f"Correct the name, add [accounts.{name}] to {CONFIG_NAME}, or create a new "
+            f"account with 'connector pull --account {name} --create'.",
         )
     is_meant = settings.account.value is not None or settings.base_url.value is not None
     if settings.accounts and not is_meant and not _has_files(settings):

@@ -162,6 +162,6 @@ def _check_pair(layers: Layers, outer: list[RawValue], inner: list[RawValue]) ->
         said += f" {file_address.origin}"
     raise SettingsError(
         said,
-        action="Set the address and the key in the same place. This keeps the key from being "
-        "sent to a wrong address.",
+        action="Set the address and the key in the same place, so the key is never sent to a wrong "
+        "address.",
     )

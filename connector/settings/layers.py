@@ -31,16 +31,17 @@ KEYRING_ENDING = "_keyring"
 """What the name of a secret's place in the system's keyring ends in, as a setting."""
 
 INBOX_FOLDER, RECEIPTS_FOLDER, SEEDS_FOLDER, MAPS_FOLDER = "inbox", "receipts", "seeds", "maps"
-IMPORTS_FOLDER = "imports"
+IMPORTS_FOLDER, PUSHES_FOLDER = "imports", "pushes"
 DAGSTER_FOLDER = "dagster"
 ASIDE, WAITED = "replaced-", "waited-"
 
 OWN_FOLDERS: Mapping[str, str] = {
-    INBOX_FOLDER: "the files that wait to be pushed",
-    IMPORTS_FOLDER: "the imports that are prepared in the browser",
+    INBOX_FOLDER: "files that the inbox pushes",
+    IMPORTS_FOLDER: "imports that users prepare on the import page",
+    PUSHES_FOLDER: "results of queries that were pushed",
     RECEIPTS_FOLDER: "the receipts of erasures",
-    MAPS_FOLDER: "what was decided about the columns of files that were pushed",
-    SEEDS_FOLDER: "the tables that people fill in for the models",
+    MAPS_FOLDER: "saved column mappings",
+    SEEDS_FOLDER: "seed files of the models",
     DAGSTER_FOLDER: "Dagster's state",
     "backups": "backups",
 }
@@ -49,12 +50,12 @@ contents. An account of the same name would have its databases in that folder.
 """
 
 OWN_PREFIXES: Mapping[str, str] = {
-    ASIDE: "what a restore replaced",
-    WAITED: "files that waited to be pushed before a restore",
+    ASIDE: "files that a restore replaced",
+    WAITED: "inbox files from before a restore",
 }
 """Beginnings of such folders' names that a time stamp follows."""
 
-GROUPS = ("models",)
+GROUPS = ("models", "publish")
 """Tables of the project file whose keys are settings: `folder` in `[models]` is `models_folder`."""
 
 _TABLES_ALLOWED = "must be tables such as [accounts.acme]"

@@ -122,7 +122,7 @@ class Settings:
     models_schema: Annotated[Setting[str], Spec(values.read_schema(SCHEMAS), "own")]
     publish_personal: Annotated[Setting[Treatment], Spec(values.one_of(Treatment), "keep")]
     publish_without: Annotated[
-        Setting[tuple[str, ...]], Spec(values.words_of(SCHEMAS, at_least=0), ())
+        Setting[tuple[str, ...]], Spec(values.schemas_or_columns(SCHEMAS), ())
     ]
     publish_hash_key: Annotated[Setting[SecretStr | None], secret(read_hash_key)]
 
@@ -228,8 +228,8 @@ class Settings:
             raise SettingsError(
                 f"publish_personal is 'hash' (from {self.publish_personal.origin}), and"
                 " publish_hash_key is not set",
-                action=f"Set {ENVIRONMENT['publish_hash_key_file']} to a file that holds a random"
-                f" word of at least {HASH_KEY_CHARACTERS_MIN} characters (chmod 600).",
+                action=f"Set {ENVIRONMENT['publish_hash_key_file']} to a file that contains a "
+                f"random word of at least {HASH_KEY_CHARACTERS_MIN} characters (chmod 600).",
             )
         return self.publish_hash_key.value
 

@@ -10,12 +10,15 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from difflib import get_close_matches
 from ipaddress import ip_address
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar, get_args
 from urllib.parse import SplitResult, urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from connector.catalog import CATALOG
 
 Word = TypeVar("Word", bound=str)
 
@@ -49,6 +52,43 @@ def words_of(words: tuple[Word, ...], *, at_least: int = 1) -> Callable[[object]
         return tuple(each for each in words if each in names)
 
     return read
+
+
+def schemas_or_columns(schemas: tuple[str, ...]) -> Callable[[object], tuple[str, ...]]:
+    """Return a reader of schemas, `RESOURCE.FIELD` and `SCHEMA.TABLE.COLUMN`.
+
+    The tables and columns of models are not known here.
+    """
+
+    def read(raw: object) -> tuple[str, ...]:
+        forms = f"{', '.join(schemas)}, RESOURCE.FIELD or SCHEMA.TABLE.COLUMN"
+        names = _listed(raw)
+        if names is None:
+            raise ValueError(f"some of: {forms}")
+        for name in names:
+            first, *more = name.split(".")
+            if len(more) == 1:
+                _check_field(first, more[0])
+            elif first not in schemas or len(more) not in (0, 2) or not all(more):
+                raise ValueError(f"some of: {forms}; {name!r} is neither")
+        ordered = [each for each in schemas if each in names]
+        return tuple(dict.fromkeys((*ordered, *names)))
+
+    return read
+
+
+def _check_field(resource: str, field: str) -> None:
+    """Raise `ValueError` with the names allowed unless the catalog has the field."""
+    for what, name, known in (
+        ("resource", resource, CATALOG),
+        (f"field of {resource}", field, CATALOG[resource].fields if resource in CATALOG else ()),
+    ):
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            raise ValueError(
+                f"RESOURCE.FIELD; {name!r} is no {what}{hint}. Allowed: {', '.join(known)}"
+            )
 
 
 def text_matching(pattern: str, allowed: str) -> Callable[[object], str]:
@@ -160,9 +200,11 @@ def _parts(text: str, allowed: str, what: str) -> SplitResult:
     if parts.scheme not in ("https", "http") or not parts.hostname or port == 0:
         raise ValueError(allowed)
     if "@" in parts.netloc:
-        raise ValueError(f"{allowed}, without a name or a password in it")
+        raise ValueError(f"{allowed}, without a user name or a password")
     if parts.scheme == "http" and not is_loopback(parts.hostname):
-        raise ValueError(f"{allowed}: http would show {what} to others, so only this machine may")
+        raise ValueError(
+            f"{allowed}: other machines must use https, because http would show {what} to others"
+        )
     return parts
 
 
@@ -292,7 +334,7 @@ def read_cron(raw: object) -> str:
         raise ValueError(_CRON)
     _, _, days, months, _ = map(_numbers, fields, _RANGES)
     if all(min(days) > _LENGTHS[month - 1] for month in months):
-        raise ValueError(f"{_CRON}; no chosen month has such a day")
+        raise ValueError(f"{_CRON}; no chosen month has this day")
     return text
 
 

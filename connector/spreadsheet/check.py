@@ -257,8 +257,8 @@ class _FileCheck:
         resource = self._target.resource
         return problem_of(
             "record_not_read",
-            f"The local copy does not have the whole {resource.singular}, so its present value is"
-            " not known.",
+            f"The local copy does not have the whole {resource.singular}, so the current value is "
+            f"not known.",
             self._columns.column_of(key),
         )
 

@@ -186,8 +186,8 @@ class ColumnMeanings:
             return column
         ((reading, proof),) = proofs.items()
         self.inferred.append(
-            f"Column {column.heading!r} is read with {_SHOWN[reading]}: {proof!r} in {whose} can be"
-            f" nothing else ({_OPTION[own.sort]} says otherwise)."
+            f"Column {column.heading!r} is read with {_SHOWN[reading]}: {proof!r} in {whose} has "
+            f"only this meaning (change this with {_OPTION[own.sort]})."
         )
         if own.sort == "date":
             return replace(column, options=replace(column.options, date_format=reading))

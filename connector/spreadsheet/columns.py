@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from connector.errors import HeadingsRefused
+from connector.errors import SpreadsheetError
 from connector.spreadsheet.texts import unescape_cell
 
 REPORT_HEADINGS = ("_row", "_outcome", "_code", "_problem", "_fix", "_id")
@@ -69,12 +69,14 @@ def read_headings(path: Path, first_row: Sequence[str], filled: int = 0) -> Colu
     """Return the columns of the table with these headings, without empty cells at the end.
 
     A column without a heading, and the second of two headings that look the same, are named by
-    their letters. The first `filled` columns have cells. Raises `HeadingsRefused` if all headings
+    their letters. The first `filled` columns have cells. Raises `SpreadsheetError` if all headings
     are empty or if the columns of a report are not the last six.
     """
     cells = _without_empty_end(first_row)
     if not cells:
-        raise HeadingsRefused(f"{path}: row 1 is blank, but must have the headings")
+        raise SpreadsheetError(
+            f"{path}: row 1 is blank, but must have the headings", code="headings_refused"
+        )
     is_report = has_report_headings(cells)
     if is_report:
         cells = [unescape_cell(cell) for cell in cells[: -len(REPORT_HEADINGS)]]
@@ -85,12 +87,15 @@ def read_headings(path: Path, first_row: Sequence[str], filled: int = 0) -> Colu
         named = ", ".join(
             f"column {column_letter(i)} {cells[i][:_SHOWN_CHARACTERS]!r}" for i in strays
         )
-        raise HeadingsRefused(
+        raise SpreadsheetError(
             f"{path}: {named}: a report's own columns must be its last six, in their order",
             action=f"Move them back to the end ({' '.join(REPORT_HEADINGS)}), or delete them all.",
+            code="headings_refused",
         )
     if not cells:
-        raise HeadingsRefused(f"{path}: the file has only the columns that a report adds")
+        raise SpreadsheetError(
+            f"{path}: the file has only the columns that a report adds", code="headings_refused"
+        )
     return Columns(tuple(_distinct_headings(cells)), is_report)
 
 
@@ -147,13 +152,13 @@ def normalized_heading(heading: str) -> str:
 # automatically. Headings that are certain are in the catalog.
 
 
-_WHOLE_NAME = "first and last name have separate columns here"
-_ANY = "it can be any of them"
-_EITHER = "it can be either"
-_OFTEN = "this name is often used for it"
-_IN_DAYS = "that field is in days, but the heading may mean weeks or months"
-_WITH_TIME = "a time may be needed too"
-_AN_ID = "that field is an ID: map the names to IDs"
+_WHOLE_NAME = "first and last name need separate columns"
+_ANY = "the heading fits several fields"
+_EITHER = "the heading fits both fields"
+_OFTEN = "this heading is often used for the field"
+_IN_DAYS = "the field is in days, but the heading may mean weeks or months"
+_WITH_TIME = "the field may need a time, too"
+_AN_ID = "the field is an ID: translate the names to IDs in a column mapping"
 _NO_FILES = "the API does not accept files"
 _RATES = ("expected_day_rate", "current_day_rate", "day_rate_min", "day_rate_max")
 _SALARIES = ("expected_salary", "current_salary", "salary_min", "salary_max", "annual_salary")
@@ -172,7 +177,10 @@ HINTS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "currency": (("salary_currency", "rate_currency"), _EITHER),
     "notice": (("notice_period_days",), _IN_DAYS),
     "noticeperiod": (("notice_period_days",), _IN_DAYS),
-    "experience": (("years_of_experience", "experience_level"), "it can be a number or a text"),
+    "experience": (
+        ("years_of_experience", "experience_level"),
+        "the column can be a number or a text",
+    ),
     "type": (_TYPES, _OFTEN),
     "contract": (("employment_type", "contract_type"), _OFTEN),
     "contracttype": (("employment_type",), _OFTEN),
@@ -182,14 +190,14 @@ HINTS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "startdate": (("start_datetime", "available_from"), _WITH_TIME),
     "end": (_ENDS, _ANY),
     "enddate": (_ENDS, _WITH_TIME),
-    "available": (("available_from",), "that field is a date"),
-    "availability": (("available_from",), "that field is a date"),
-    "contact": (("contact_name", "primary_contact_name"), "it can be a name or an address"),
+    "available": (("available_from",), "the field is a date"),
+    "availability": (("available_from",), "the field is a date"),
+    "contact": (("contact_name", "primary_contact_name"), "the column can be a name or an address"),
     "job": (("job_reference_code", "job_title", "current_job_title"), _ANY),
     "role": (("current_job_title", "title"), _OFTEN),
     **dict.fromkeys(("owner", "recruiter", "consultant"), (_OWNERS, _AN_ID)),
-    "state": (("status", "county", "state_province"), "it can be a place or a status"),
-    "title": (("current_job_title",), "it can be a job or a form of address"),
+    "state": (("status", "county", "state_province"), "the column can be a place or a status"),
+    "title": (("current_job_title",), "the column can be a job title or a form of address"),
     "url": (("network_url", "website", "portfolio_url"), _ANY),
     "cv": ((), _NO_FILES),
     "resume": ((), _NO_FILES),

@@ -19,13 +19,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal
 
-from connector.errors import (
-    DamagedSpreadsheet,
-    DelimiterUnknown,
-    EncodingUnknown,
-    NoRows,
-    UnknownName,
-)
+from connector.errors import DamagedSpreadsheet, EncodingUnknown, SpreadsheetError, UnknownName
 from connector.spreadsheet.columns import has_report_headings
 from connector.spreadsheet.problems import FileQuestion
 from connector.spreadsheet.source_file import SourceFile
@@ -143,7 +137,8 @@ def _codec_given(source: SourceFile, given: str, marked: str | None) -> str:
     if not known[name].startswith(marked.removesuffix("-sig")):
         raise EncodingUnknown(
             source.path,
-            f"it begins with the mark of {marked.removesuffix('-sig')}, but {given!r} was given",
+            f"the file begins with the byte order mark of {marked.removesuffix('-sig')}, but "
+            f"{given!r} was given",
         )
     return marked
 
@@ -243,7 +238,7 @@ def _encoding_by_words(source: SourceFile) -> TextEncoding | None:
     shown = ", ".join(samples)
     if len(words_by_codec) == 1:
         notice = (
-            f"The text is not UTF-8, and reads as {codec}: {shown} (--encoding says otherwise)."
+            f"The file is not UTF-8 and is read as {codec}: {shown} (change this with --encoding)."
         )
         return TextEncoding(codec, codec, True, samples, (notice,))
     return TextEncoding(codec, codec, True, samples, (), (_encoding_question(words_by_codec),))
@@ -649,8 +644,8 @@ def detect_delimiter(
 ) -> DelimiterFit:
     """Return the delimiter of the file and the shape of its rows; `given` is the user's choice.
 
-    Raises `DelimiterUnknown` if no delimiter or more than one fits, `UnknownName` for one that may
-    not be given, `NoRows`, and the errors of `read_rows`.
+    Raises `SpreadsheetError`, also if no delimiter or several fit, `UnknownName` for one that
+    may not be given, and the errors of `read_rows`.
     """
     if given is None:
         fit = _best_fit(source, _candidate_fits(source, encoded, header_row))
@@ -662,7 +657,7 @@ def detect_delimiter(
             source, encoded, character, _find_headings(source, encoded, character, header_row)
         )
     if not fit.rows and any(fit.first_row):
-        raise NoRows(f"{source.path} has headings, but no rows")
+        raise SpreadsheetError(f"{source.path} has headings, but no rows", code="no_rows")
     return fit
 
 
@@ -745,7 +740,7 @@ def _best_fit(source: SourceFile, fits: list[DelimiterFit]) -> DelimiterFit:
         return chosen[0]
     reason = "more than one delimiter fits" if chosen else "no delimiter fits"
     counts = "; ".join(map(str, fits))
-    raise DelimiterUnknown(f"{source.path}: {reason} the rows: {counts}")
+    raise SpreadsheetError(f"{source.path}: {reason} the rows: {counts}", code="delimiter_unknown")
 
 
 def _measure_fit(

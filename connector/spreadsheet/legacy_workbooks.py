@@ -16,7 +16,7 @@ from typing import Any, Literal
 import xlrd
 from xlrd.biffh import XLRDError
 
-from connector.errors import DamagedSpreadsheet, PasswordProtected, UnsafeWorkbook
+from connector.errors import DamagedSpreadsheet, SpreadsheetError
 from connector.spreadsheet.numbers import (
     apply_format,
     as_integer_if_whole,
@@ -82,7 +82,9 @@ def find_ods(source: SourceFile, name: str | None) -> LegacySheet:
 def find_xls(source: SourceFile, name: str | None) -> LegacySheet:
     """Return the sheet of a workbook of Excel before 2007. Raises as `find_sheet` does."""
     if source.size > _BYTES_MAX:
-        raise UnsafeWorkbook(f"{source.path} is too large for this file type")
+        raise SpreadsheetError(
+            f"{source.path} is too large for this file type", code="unsafe_workbook"
+        )
     with source.open() as file:
         content = file.read()
     try:
@@ -97,7 +99,9 @@ def find_xls(source: SourceFile, name: str | None) -> LegacySheet:
     # The library raises arbitrary errors for damaged files.
     except Exception as error:
         if isinstance(error, XLRDError) and "encrypted" in str(error):
-            raise PasswordProtected(f"{source.path} is encrypted with a password") from error
+            raise SpreadsheetError(
+                f"{source.path} is encrypted with a password", code="password_protected"
+            ) from error
         raise DamagedSpreadsheet(f"{source.path} is damaged: {type(error).__name__}") from error
     return _choose_sheet(source, name, sheets)
 
@@ -299,11 +303,12 @@ class _OdsScan:
     def _grow(self, cells: int) -> None:
         self._area += cells
         if self._area > AREA_MAX:
-            raise UnsafeWorkbook(
+            raise SpreadsheetError(
                 f"{self._source.path}: the table has more than {AREA_MAX:,} cells",
                 action=(
                     "Delete the empty rows and columns around the table, or save the sheet as csv."
                 ),
+                code="unsafe_workbook",
             )
 
 

@@ -336,7 +336,7 @@ def _parse_value(text: str, column: TargetColumn, target: PushTarget, descriptio
         problem = error.problem()
         allowed = f" Allowed: {problem.allowed}." if problem.allowed else ""
         raise Misused(
-            f"{description}, which is refused: {problem.message}",
+            f"{description}, which is not allowed: {problem.message}",
             action=f"Correct the text.{allowed}",
         ) from error
 

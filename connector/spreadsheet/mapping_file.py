@@ -81,7 +81,7 @@ def load_map(path: Path) -> SavedMap:
         ) from error
     try:
         if len(text) > _BYTES_MAX:
-            raise ValueError("it is too large")
+            raise ValueError("the file is too large")
         document = tomllib.loads(text.decode())
     except (ValueError, RecursionError) as error:
         raise Misused(
@@ -127,9 +127,9 @@ def _file_lines(saved: SavedMap) -> Iterator[str]:
             f"{{ field = {field_name}, {written} }}" if written else field_name
         )
     for heading, remark in saved.remarks.items():
-        yield f'# {_toml_key(heading)} = ""  # fills nothing yet ({_one_line(remark)})'
+        yield f'# {_toml_key(heading)} = ""  # no field yet ({_one_line(remark)})'
     for name in saved.missing:
-        yield f"# missing: {name}, which a column or a constant has to give"
+        yield f"# missing: {name}, add a column or a constant for it"
 
 
 def _one_line(text: str) -> str:

@@ -115,7 +115,7 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         "quote_not_closed": 'A quote (") opens a cell in the row and is not closed: close the quote'
         " or delete it.",
         "quote_in_cell": 'A quote (") is in the middle of a cell: check the row for a missing'
-        " separator, or double the quote.",
+        " separator, or write the quote twice.",
         "spreadsheet_error": "The value is a formula error: correct the formula or clear the cell.",
         "formula_without_value": "The formula in the cell was never calculated: open the file"
         " in a spreadsheet program and save it, or enter the value.",
@@ -134,14 +134,14 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         " fill in one of them.",
         "only_with": "The value is allowed only with a certain value in another column:"
         " change the other cell or clear this one.",
-        "cannot_clear": "The value would clear a required field: leave the cell empty to keep"
-        " the present value.",
+        "cannot_clear": "The value would clear a required field: leave the cell empty to keep the "
+        "current value.",
         # Texts.
         "scientific": "The value is a number that a spreadsheet program shortened, and digits"
         " are lost: format the column as text and enter the number again.",
         "hidden_character": "The cell contains invisible characters: delete the cell and type"
         " the text again.",
-        "ditto": "The value stands for the cell above: enter the value itself.",
+        "ditto": "The value is a sign that means “as in the cell above”: enter the value itself.",
         "control_character": "The cell contains an invalid character: enter the text again.",
         "number_in_text": "The value is stored as a number, so leading zeros and a plus sign"
         " may be lost: format the column as text and enter the value again.",
@@ -157,14 +157,14 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         " keep one number.",
         "name_of_one_word": "The value is one word, but a first and a last name are required:"
         " enter both names.",
-        "name_unclear": "The value does not show which words are the first and which the last"
-        " name: use a column for each.",
+        "name_unclear": "The value does not show where the first name ends: use one column for the "
+        "first name and one for the last name.",
         "url_format": "The value is not a web address: start the address with https:// or http://.",
         "currency_format": "The value is not a currency code: enter a code, for example GBP.",
         "timezone_format": "The value is not a time zone: enter a name, for example Europe/London.",
         "json_format": "The value is not JSON: correct the JSON.",
-        "id_format": "The value is not an ID: enter the ID, or ask an administrator to map"
-        " the name.",
+        "id_format": "The value is not an ID: enter the ID, or ask an administrator to add the "
+        "name to a column mapping.",
         # Choices.
         "unknown_value": "The value is not allowed: enter an allowed value.",
         "value_not_accepted": "The value is not allowed in this import: enter an allowed"
@@ -182,11 +182,12 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         " currency: enter the number alone, and the currency code in its own column.",
         "currency_differs": "The currency in the cell differs from the currency of the row:"
         " change one of the two cells.",
-        "other_period": "The value is for another period than the column: convert the number.",
+        "other_period": "The value is for another period than the column, for example a month "
+        "instead of a year: convert the number.",
         "month_length": "The value is in months, but this column is in days: choose the number of"
         " days in a month, or enter days.",
-        "immediately": "The value means immediately: choose what immediately is in this file, or"
-        " enter another value.",
+        "immediately": "The value means immediately: choose the value that is imported for"
+        " “immediately”, or enter another value.",
         "percent_sign": "The value is a percentage, but this column is an amount: enter an amount.",
         "not_true_or_false": "The value is neither yes nor no: enter yes or no.",
         # Dates and times.
@@ -195,7 +196,7 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         " or enter the date as 2026-05-01.",
         "two_digit_year": "The year in the cell has two digits, so the century is not clear:"
         " enter four digits, for example 1985.",
-        "no_such_date": "The value is not in the calendar: enter an existing date.",
+        "no_such_date": "The date does not exist in the calendar: enter an existing date.",
         "time_in_date": "The value has a time, but this column takes only a date: enter the"
         " date alone.",
         "time_missing": "The value has no time, but this column needs a date and a time: add"
@@ -237,15 +238,15 @@ WARNINGS: Mapping[str, str] = MappingProxyType(
         " spelling.",
         "odd_letters": "The value looks damaged, because a letter is missing or wrong: check"
         " the spelling.",
-        "line_break": "The value has a line break or a tab, which is imported as a blank: check the"
-        " text.",
-        "escaped_signs": "The value contains backslashes of another program, which are removed:"
-        " check the text.",
+        "line_break": "The value has a line break or a tab, which is imported as a space: check "
+        "the text.",
+        "escaped_signs": "The value contains backslashes that another program added. They are "
+        "removed: check the text.",
         "invisible": "The cell contains invisible characters, which are removed: check the text.",
         "partly_shown": "The value is a date that the cell shows without its year: check the year.",
         "hidden_value": "The value is hidden by its number format and is imported as empty: change"
         " the number format to import the value.",
-        "scheme_added": "The value is imported with https:// in front: check the address.",
+        "scheme_added": "The value is imported with https:// at the beginning: check the address.",
         "maybe_cut": "The text may be cut off: check the text against its source.",
         "name_split": "The value is split into first and last name: check both names.",
         "currency_taken": "The currency in the cell is imported as the currency of the row:"
@@ -262,7 +263,7 @@ WARNINGS: Mapping[str, str] = MappingProxyType(
         "hidden_row": "The row is hidden in the file, perhaps by a filter: show the row and"
         " check it, or delete it.",
         "split_row": "The line before or after the row has a single cell, which may be a part of"
-        " the row: check whether a line end splits the row.",
+        " the row: check whether a line break splits the row.",
     }
 )
 """By code: warnings for a row that is sent after the user has confirmed."""

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from connector import atomic_files
-from connector.errors import DiskFull, NotASpreadsheet, ReportRefused, SpreadsheetError, closed
-from connector.ledger.push_plan import Problem
+from connector.errors import ReportRefused, SpreadsheetError, WarehouseError, closed
+from connector.ledger.push_plan import Problem, RowResult
 from connector.ledger.push_states import PreviewOutcome
 from connector.spreadsheet.columns import REPORT_HEADINGS
 from connector.spreadsheet.problems import UNSENT, Cell, SheetRow, fix_of, text_of
@@ -91,26 +91,6 @@ PLAIN_WORDS = ReportWords()
 
 
 # -- Results ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class RowResult:
-    """Result of one row, final or as a preview.
-
-    Attributes:
-        code: Reason of the outcome.
-        record_id: Id of the record, if known.
-        changes: Fields of an update in a preview, each with the current and the new value.
-        warnings: Warnings for a row that is sent.
-    """
-
-    number: int
-    outcome: PreviewOutcome
-    problems: tuple[Problem, ...] = ()
-    code: str | None = None
-    record_id: str | None = None
-    changes: tuple[tuple[str, Any, Any], ...] = ()
-    warnings: tuple[Problem, ...] = ()
 
 
 REMEMBERED_MAX = 100
@@ -292,20 +272,23 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def new_table(path: Path, description: str) -> Iterator[IO[bytes]]:
     """Open a new table file for writing. The file gets its name when it is complete.
 
-    Only the owner can read it. Raises `NotASpreadsheet` for an unsupported suffix, `DiskFull` or
-    `SpreadsheetError`.
+    Only the owner can read it. Raises `SpreadsheetError`, also for an unsupported suffix, or
+    `WarehouseError` if the disk is full.
     """
     if path.suffix.lower() not in (*TEXT_SUFFIXES, WORKBOOK_SUFFIX):
-        raise NotASpreadsheet(
-            f"{path}: {description} is a csv, tsv, txt or xlsx",
-            action="Choose a name with this ending.",
+        raise SpreadsheetError(
+            f"{path}: {description} must be a csv, tsv, txt or xlsx file",
+            action="Choose a file name with one of these endings.",
+            code="not_a_spreadsheet",
         )
     try:
         with atomic_files.replacing(path) as file:
             yield file
     except OSError as error:
         if error.errno in _FULL:
-            raise DiskFull(f"the disk is full: {path} cannot be written") from error
+            raise WarehouseError(
+                f"the disk is full: {path} cannot be written", code="disk_full"
+            ) from error
         raise SpreadsheetError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
@@ -366,7 +349,7 @@ def write_some_rows(
 
     Raises:
         ReportRefused: The path is the input itself.
-        DiskFull: The disk is full.
+        WarehouseError: The disk is full.
     """
     _write(path, table, iter(rows), summary, words)
 

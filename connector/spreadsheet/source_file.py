@@ -17,14 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 from xml.parsers import expat
 
-from connector.errors import (
-    DamagedSpreadsheet,
-    NotASpreadsheet,
-    PasswordProtected,
-    SpreadsheetChanged,
-    SpreadsheetError,
-    UnsafeWorkbook,
-)
+from connector.errors import DamagedSpreadsheet, SpreadsheetChanged, SpreadsheetError
 
 _KINDS = (
     (stat.S_ISDIR, "is a folder"),
@@ -79,19 +72,23 @@ class SourceFile:
 def open_source(path: Path) -> SourceFile:
     """Return the regular file at `path`. Other files are not opened: a pipe would block forever.
 
-    Raises `NotASpreadsheet`, `SpreadsheetError`.
+    Raises `SpreadsheetError`.
     """
     try:
         status = path.stat()
     except FileNotFoundError as error:
-        raise NotASpreadsheet(
-            f"{path} does not exist", action="Check the name and the folder."
+        raise SpreadsheetError(
+            f"{path} does not exist",
+            action="Check the name and the folder.",
+            code="not_a_spreadsheet",
         ) from error
     except OSError as error:
         raise _unreadable_error(path, error) from error
     if not stat.S_ISREG(status.st_mode):
         description = next((words for test, words in _KINDS if test(status.st_mode)), "is no file")
-        raise NotASpreadsheet(f"{path} {description}, not a file with a table")
+        raise SpreadsheetError(
+            f"{path} {description}, not a file with a table", code="not_a_spreadsheet"
+        )
     return SourceFile(path, _file_stamp(status))
 
 
@@ -162,7 +159,7 @@ _MAIN: Mapping[str, BookKind] = {"xl/workbook.xml": "xlsx", "content.xml": "ods"
 def detect_kind(source: SourceFile) -> Literal["text"] | BookKind:
     """Return the kind of file by its content, regardless of its name.
 
-    Raises `NotASpreadsheet`, with the next step, if it is neither text nor a workbook.
+    Raises `SpreadsheetError`, with the next step, if it is neither text nor a workbook.
     """
     with source.open() as file:
         start = file.read(_START_BYTES)
@@ -175,8 +172,10 @@ def detect_kind(source: SourceFile) -> Literal["text"] | BookKind:
     head = start.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     for mark, description, action in _TEXTS:
         if head.startswith(mark):
-            raise NotASpreadsheet(
-                f"{source.path} is {description}, although its name says otherwise", action=action
+            raise SpreadsheetError(
+                f"{source.path} is {description}, but has the file name of another type",
+                action=action,
+                code="not_a_spreadsheet",
             )
     return "text"
 
@@ -191,13 +190,14 @@ def _workbook_kind(source: SourceFile, members: list[str]) -> BookKind:
     text, action = next(
         found, ("a zip file, not a workbook", "Unpack the file, and use the table.")
     )
-    raise NotASpreadsheet(f"{source.path} is {text}", action=action)
+    raise SpreadsheetError(f"{source.path} is {text}", action=action, code="not_a_spreadsheet")
 
 
 def measure_archive(source: SourceFile) -> None:
     """Inflate all members once and discard the content.
 
-    Raises `UnsafeWorkbook` for excessive sizes and for declared entities, and `DamagedSpreadsheet`.
+    Raises `SpreadsheetError` for excessive sizes and for declared entities, and
+    `DamagedSpreadsheet`.
     """
     with open_archive(source) as opened:
         members = opened.infolist()
@@ -217,7 +217,9 @@ def _refuse_encrypted(source: SourceFile) -> None:
         tail = b""
         while piece := file.read(_PIECE_BYTES):
             if _ENCRYPTED_STREAM in tail + piece:
-                raise PasswordProtected(f"{source.path} is encrypted with a password")
+                raise SpreadsheetError(
+                    f"{source.path} is encrypted with a password", code="password_protected"
+                )
             tail = piece[-len(_ENCRYPTED_STREAM) :]
 
 
@@ -242,7 +244,7 @@ def _convert_errors(source: SourceFile) -> Iterator[None]:
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, struct.error) as error:
         raise DamagedSpreadsheet(f"{source.path} is damaged: {error}") from error
     except expat.ExpatError as error:
-        raise DamagedSpreadsheet(f"{source.path} has XML that is damaged: {error}") from error
+        raise DamagedSpreadsheet(f"{source.path} contains damaged XML: {error}") from error
 
 
 def _check_directory(source: SourceFile, file: BinaryIO) -> None:
@@ -262,7 +264,7 @@ def _check_directory(source: SourceFile, file: BinaryIO) -> None:
             length, offset = _END_64.unpack(end_64)[8:10]
             rest = source.size - behind - length - offset
     if length > _DIRECTORY_BYTES_MAX:
-        raise UnsafeWorkbook(f"{source.path} has too many parts")
+        raise SpreadsheetError(f"{source.path} has too many parts", code="unsafe_workbook")
     if rest:
         raise DamagedSpreadsheet(f"{source.path} has extra data before or between its parts")
 
@@ -271,29 +273,34 @@ def _check_declared(source: SourceFile, members: list[zipfile.ZipInfo]) -> None:
     # Readers differ in whether letter case distinguishes names.
     names = [member.filename.lower() for member in members]
     if len(names) > _MEMBERS_MAX or len(set(names)) != len(names):
-        raise UnsafeWorkbook(f"{source.path} has too many parts, or has one twice")
+        raise SpreadsheetError(
+            f"{source.path} has too many parts, or contains a part twice", code="unsafe_workbook"
+        )
     _workbook_kind(source, names)
     for member in members:
         if member.flag_bits & _IS_ENCRYPTED or member.compress_type not in _METHODS:
-            raise NotASpreadsheet(
-                f"{source.path}: {member.filename!r} is encrypted, or packed in an unusual way"
+            raise SpreadsheetError(
+                f"{source.path}: {member.filename!r} is encrypted, or packed in an unusual way",
+                code="not_a_spreadsheet",
             )
         ratio = member.file_size / max(1, member.compress_size)
         if member.file_size > _RATIO_FROM_BYTES and ratio > _RATIO_MAX:
-            raise UnsafeWorkbook(
+            raise SpreadsheetError(
                 f"{source.path} is unusually large when unpacked: {member.filename!r} would take"
                 f" {member.file_size / 1e6:,.0f} MB",
                 action="Copy the table to a new workbook, and use that file.",
+                code="unsafe_workbook",
             )
     if sum(member.file_size for member in members) > INFLATED_BYTES_MAX:
         raise _too_large_error(source)
 
 
-def _too_large_error(source: SourceFile) -> UnsafeWorkbook:
-    return UnsafeWorkbook(
+def _too_large_error(source: SourceFile) -> SpreadsheetError:
+    return SpreadsheetError(
         f"{source.path} is too large: unpacked, it has more than"
         f" {INFLATED_BYTES_MAX / 1e6:,.0f} MB",
         action="Save the sheet as csv in UTF-8, which has no size limit, and use that file.",
+        code="unsafe_workbook",
     )
 
 
@@ -302,7 +309,7 @@ def _read_member(
 ) -> Iterator[bytes]:
     """Yield the bytes of a member, never more than its declared size.
 
-    Raises `UnsafeWorkbook` if there are more.
+    Raises `SpreadsheetError` if there are more.
     """
     # The library would cut off bytes beyond the declared size; other readers do not.
     unlimited = copy.copy(member)
@@ -312,9 +319,10 @@ def _read_member(
         while piece := file.read(_PIECE_BYTES):
             size += len(piece)
             if size > member.file_size:
-                raise UnsafeWorkbook(
-                    f"{source.path}: {member.filename!r} grows beyond the"
-                    f" {member.file_size:,} bytes that it declares"
+                raise SpreadsheetError(
+                    f"{source.path}: {member.filename!r} is larger than the {member.file_size:,} "
+                    f"bytes that it declares",
+                    code="unsafe_workbook",
                 )
             yield piece
     if size != member.file_size:
@@ -341,7 +349,9 @@ class _PrologParser:
         if not self._has_begun:
             self._before_root += len(piece)
             if self._before_root > _PROLOG_BYTES_MAX:
-                raise UnsafeWorkbook(f"{self._where} has no beginning")
+                raise SpreadsheetError(
+                    f"{self._where} does not begin with an XML element", code="unsafe_workbook"
+                )
 
     def _on_start_tag(self, tag: str, attributes: dict[str, str]) -> None:
         self._has_begun = True
@@ -351,15 +361,16 @@ class _PrologParser:
             return
         self._texts += tag.endswith("si")
         if self._texts > SHARED_TEXTS_MAX:
-            raise UnsafeWorkbook(f"{self._where} has too many texts")
+            raise SpreadsheetError(f"{self._where} has too many texts", code="unsafe_workbook")
 
 
 def safe_parser(source: SourceFile, name: str) -> expat.XMLParserType:
     """Return a parser of one member's XML that refuses a document type and its entities."""
 
     def refuse(*declared: object) -> None:
-        raise UnsafeWorkbook(
-            f"{source.path}: {name!r} declares a document type, which is not allowed"
+        raise SpreadsheetError(
+            f"{source.path}: {name!r} declares a document type, which is not allowed",
+            code="unsafe_workbook",
         )
 
     parser = expat.ParserCreate()
@@ -378,7 +389,7 @@ def parse_member(
 ) -> Iterator[None]:
     """Parse a member's XML, one piece per step, after `through` has filtered the pieces.
 
-    Raises `DamagedSpreadsheet`, `UnsafeWorkbook`.
+    Raises `DamagedSpreadsheet`, `SpreadsheetError`.
     """
     with _convert_errors(source):
         for piece in through(_read_member(source, opened, opened.getinfo(part))):

@@ -19,8 +19,7 @@ from connector.errors import (
     ConnectorError,
     DamagedSpreadsheet,
     Misused,
-    NoRows,
-    NotASpreadsheet,
+    SpreadsheetError,
     count_noun,
 )
 from connector.ledger.push_plan import Problem
@@ -147,11 +146,16 @@ def open_table(
     """
     source = open_source(path)
     if not source.size:
-        raise NotASpreadsheet(f"{path} is empty", action="Check that it was saved completely.")
+        raise SpreadsheetError(
+            f"{path} is empty",
+            action="Check that it was saved completely.",
+            code="not_a_spreadsheet",
+        )
     suffix = path.suffix.lower()
     if suffix not in (*TEXT_SUFFIXES, *BOOK_SUFFIXES):
-        raise NotASpreadsheet(
-            f"{path}: a table is a csv, tsv, txt, xlsx, xls or ods, not {suffix or path.name!r}"
+        raise SpreadsheetError(
+            f"{path}: a table is a csv, tsv, txt, xlsx, xls or ods, not {suffix or path.name!r}",
+            code="not_a_spreadsheet",
         )
     with _ErrorContext(path):
         kind = detect_kind(source)
@@ -194,8 +198,7 @@ def _refuse_options(path: Path, format_name: str, options: Mapping[str, str | No
     for name, value in options.items():
         if value is not None:
             raise Misused(
-                f"{path} is {format_name}, which {name} does not apply to",
-                action=f"Leave out {name}.",
+                f"{path} is {format_name}, so {name} cannot be used", action=f"Leave out {name}."
             )
 
 
@@ -313,13 +316,13 @@ def _place_notices(place: TablePlace, columns: Columns) -> Iterator[str]:
     if not place.is_first:
         rows = f"row {place.index + 1}"
         if place.depth > 1:
-            rows = f"rows {place.index + 1} and {place.first_row}, read as one"
+            rows = f"rows {place.index + 1} and {place.first_row}, combined"
         shown = ", ".join(columns.headings[:_HEADINGS_SHOWN])
-        yield f"The headings are read from {rows}: {shown} (--header-row N changes this)."
+        yield f"The headings are read from {rows}: {shown} (change this with --header-row)."
 
 
 def _columns_of(source: SourceFile, sheet: SheetFile | LegacySheet, place: TablePlace) -> Columns:
-    """Return the columns of a sheet. Raises `NoRows`, and as `read_headings` does."""
+    """Return the columns of a sheet. Raises `SpreadsheetError`, and as `read_headings` does."""
     columns = read_headings(source.path, place.headings)
     may_be_wider = sheet.outline.columns > columns.count and not columns.is_report
     is_filled, filled = False, columns.count
@@ -330,7 +333,10 @@ def _columns_of(source: SourceFile, sheet: SheetFile | LegacySheet, place: Table
         while filled < len(cells) and any(cell != "" for cell in cells[filled:]):
             filled += 1
     if not is_filled:
-        raise NoRows(f"{source.path}, sheet {sheet.name!r}, has headings and no row below them")
+        raise SpreadsheetError(
+            f"{source.path}, sheet {sheet.name!r}, has headings and no row below them",
+            code="no_rows",
+        )
     return read_headings(source.path, place.headings, filled) if may_be_wider else columns
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from connector.catalog.field import AcceptedWhen, AtLeastOneOf, RequiredWhen
 from connector.catalog.value import Kind
-from connector.errors import HeadingsRefused
+from connector.errors import SpreadsheetError
 from connector.log import UNSAFE
 from connector.spreadsheet.columns import read_headings
 from connector.spreadsheet.report import new_table, write_rows
@@ -42,20 +42,25 @@ class TemplateColumn:
 def write_template(path: Path, columns: Sequence[TemplateColumn]) -> None:
     """Write the template, as csv or xlsx by its name. The file appears when it is complete.
 
-    Raises `HeadingsRefused` if headings are not distinct or look like a formula (only keys of
+    Raises `SpreadsheetError` if headings are not distinct or look like a formula (only keys of
     content fields can), and the errors of `new_table`.
     """
     headings = [column.heading for column in columns]
     for each in headings:
         if is_hazard(each) or UNSAFE.search(each):
-            raise HeadingsRefused(
-                f"{path}: a spreadsheet program or a terminal would obey the heading {each!r}",
+            raise SpreadsheetError(
+                f"{path}: a spreadsheet program or a terminal would run the heading as a command: "
+                f"{each!r}",
                 action=(
                     "Rename the key of this field in the content type, then pull content_types."
                 ),
+                code="headings_refused",
             )
     if headings != list(read_headings(path, headings).headings):
-        raise HeadingsRefused(f"{path}: two columns have the same heading: {', '.join(headings)}")
+        raise SpreadsheetError(
+            f"{path}: two columns have the same heading: {', '.join(headings)}",
+            code="headings_refused",
+        )
     with new_table(path, "a template") as file:
         if path.suffix.lower() == WORKBOOK_SUFFIX:
             from connector.spreadsheet.workbook_writer import write_columns  # noqa: PLC0415
@@ -107,7 +112,7 @@ def _is_required(target: PushTarget, column: TargetColumn) -> bool:
 
 def _rule_sentences(target: PushTarget, column: TargetColumn) -> Iterator[str]:
     if target.mode == "convert":
-        yield "Give one of id and email."
+        yield "Fill in id or email."
     elif _is_required(target, column):
         yield "Required."
     if column.reference is not None and column.reference.by is not None:
@@ -129,7 +134,7 @@ def _rule_sentences(target: PushTarget, column: TargetColumn) -> Iterator[str]:
             case AtLeastOneOf(fields) if column.key in fields and _is_create(target):
                 yield f"At least one of {', '.join(fields)} is required."
             case AcceptedWhen(field, on, values) if field == column.key:
-                yield f"Only when {on} is {', '.join(values)}."
+                yield f"Allowed only if {on} is {', '.join(values)}."
 
 
 def _is_create(target: PushTarget) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook
 
-from connector.errors import DamagedSpreadsheet, NoRows, SheetUnknown, UnsafeWorkbook
+from connector.errors import DamagedSpreadsheet, SheetUnknown, SpreadsheetError
 from connector.spreadsheet.columns import appearance_key, column_letter, has_report_headings
 from connector.spreadsheet.numbers import apply_format, as_typed, is_part_of_value
 from connector.spreadsheet.problems import Cell, Flaw
@@ -78,8 +78,8 @@ def _read_outline(
 ) -> SheetOutline:
     """Return the sheet's outline.
 
-    Raises `UnsafeWorkbook` for a sheet that is too large, and `DamagedSpreadsheet` for XML that is
-    broken or has two cells with the same reference.
+    Raises `SpreadsheetError` for a sheet that is too large, and `DamagedSpreadsheet` for XML that
+    is broken or has two cells with the same reference.
     """
     formats = _shown_forms(source, opened)
     scan = _SheetScan(source, part, sheet, formats)
@@ -188,7 +188,7 @@ class _SheetScan:
         return column
 
     def _out_of_order_error(self, reference: str) -> DamagedSpreadsheet:
-        return DamagedSpreadsheet(f"{self._where}: {reference} is there twice or out of order")
+        return DamagedSpreadsheet(f"{self._where}: {reference} occurs twice or out of order")
 
     def _parse_reference(self, reference: str) -> tuple[int, int]:
         """Return the row and column of a reference such as B12, from 0."""
@@ -227,10 +227,11 @@ class _SheetScan:
         self._formula, self._value = None, []
 
 
-def _sheet_too_large(size: str) -> UnsafeWorkbook:
-    return UnsafeWorkbook(
+def _sheet_too_large(size: str) -> SpreadsheetError:
+    return SpreadsheetError(
         f"{size}, which is more than {AREA_MAX:,} cells",
         action="Delete the empty rows and columns around the table, or save the sheet as csv.",
+        code="unsafe_workbook",
     )
 
 
@@ -397,8 +398,8 @@ class SheetFile:
 def find_sheet(source: SourceFile, name: str | None) -> SheetFile:
     """Return the sheet with that name, else the only visible one that is not empty.
 
-    Raises `SheetUnknown`, `NoRows` for a workbook without any cell, `UnsafeWorkbook`,
-    `NotASpreadsheet`, `DamagedSpreadsheet`.
+    Raises `SheetUnknown`, `DamagedSpreadsheet` or another `SpreadsheetError`, for example for a
+    workbook without any cell.
     """
     measure_archive(source)
     with open_archive(source) as opened:
@@ -413,7 +414,7 @@ def find_sheet(source: SourceFile, name: str | None) -> SheetFile:
 def _sheets(source: SourceFile, opened: zipfile.ZipFile) -> tuple[dict[str, str], list[str]]:
     """Return the members of the worksheets by name, and the names of visible worksheets.
 
-    Raises `UnsafeWorkbook` if the workbook refers to external files.
+    Raises `SpreadsheetError` if the workbook refers to external files.
     """
     members = {}
     for name in opened.namelist():
@@ -430,7 +431,7 @@ def _sheets(source: SourceFile, opened: zipfile.ZipFile) -> tuple[dict[str, str]
         if part is None:
             continue  # The sheet is a chart.
         if name in parts or part not in opened.NameToInfo:
-            raise DamagedSpreadsheet(f"{source.path}: sheet {name!r} is missing or there twice")
+            raise DamagedSpreadsheet(f"{source.path}: sheet {name!r} is missing or occurs twice")
         parts[name] = part
         if attributes.get("state", "visible") == "visible":
             visible.append(name)
@@ -448,7 +449,10 @@ def _refuse_outside(source: SourceFile, relation: Mapping[str, str]) -> None:
     kind = relation.get("Type", "").rpartition("/")[2]
     is_outside = relation.get("TargetMode") == "External" and kind != "hyperlink"
     if is_outside or kind in ("externalLink", "externalLinkPath"):
-        raise UnsafeWorkbook(f"{source.path} refers to other files ({kind}), which are not read")
+        raise SpreadsheetError(
+            f"{source.path} refers to other files ({kind}), which are not read",
+            code="unsafe_workbook",
+        )
 
 
 def _elements(
@@ -486,7 +490,7 @@ def choose_sheet(
 ) -> str:
     """Return the only sheet that is not empty, or the only one with known headings."""
     if not filled:
-        raise NoRows(f"{source.path} has no visible sheet with rows")
+        raise SpreadsheetError(f"{source.path} has no visible sheet with rows", code="no_rows")
     if len(filled) == 1:
         return filled[0]
     place_by_sheet = {name: find_place(first_rows(name)) for name in filled}

@@ -24,19 +24,12 @@ from openpyxl.worksheet.datavalidation import DataValidation
 from openpyxl.worksheet.worksheet import Worksheet
 
 from connector.errors import ReportRefused
-from connector.ledger.push_plan import Problem
+from connector.ledger.push_plan import Problem, RowResult
 from connector.ledger.push_states import PreviewOutcome
 from connector.log import neutralise
 from connector.spreadsheet.columns import column_letter
 from connector.spreadsheet.problems import Amount, Cell, PartlyShown, SheetRow
-from connector.spreadsheet.report import (
-    Pairs,
-    ReportWords,
-    RowResult,
-    Summary,
-    placeholder,
-    report_cells,
-)
+from connector.spreadsheet.report import Pairs, ReportWords, Summary, placeholder, report_cells
 from connector.spreadsheet.table import Spreadsheet
 from connector.spreadsheet.template_sheet import TemplateColumn
 from connector.spreadsheet.texts import escape_text_cell, is_hazard
@@ -50,7 +43,7 @@ from connector.spreadsheet.texts import escape_text_cell, is_hazard
 # XML here, because an object for each cell takes ten times as long as reading the file.
 
 
-_TEXT_CHARACTERS_MAX = 32_767
+TEXT_CHARACTERS_MAX = 32_767
 """Maximum number of characters in a cell of a workbook."""
 
 _COMMENTS_MAX = 10_000
@@ -70,7 +63,7 @@ _COLORS: Mapping[str, tuple[PreviewOutcome, ...]] = {
     "FFEB9C": ("duplicate", "conflict", "held"),
     _WRONG: ("invalid", "rejected", "not_applied"),
 }
-_DATE_FORMATS: Mapping[type, str] = {
+DATE_FORMATS: Mapping[type, str] = {
     date: "yyyy-mm-dd",
     time: "hh:mm:ss",
     datetime: "yyyy-mm-dd h:mm:ss",
@@ -84,10 +77,10 @@ _ANY = re.compile(".", re.DOTALL)
 # The first sheet is the summary, and the second has the rows.
 _SHEET_PART = "xl/worksheets/sheet2.xml"
 _SUMMARY_WIDTHS = (8, 18, 24, 80, 60)
-_ROWS = re.compile(rb"<sheetData\s*/>|<sheetData>.*</sheetData>", re.DOTALL)
+ROWS = re.compile(rb"<sheetData\s*/>|<sheetData>.*</sheetData>", re.DOTALL)
 # The library knows only the rows with comments.
-_SIZE = re.compile(rb"<dimension [^>]*/>")
-_PACKING = 1
+SIZE = re.compile(rb"<dimension [^>]*/>")
+PACKING = 1
 """Compression level. Higher levels take twice the time and save a fifth of the bytes."""
 
 _CELLS_REMEMBERED, _TEXTS_REMEMBERED = 10_000, 1_000
@@ -115,24 +108,24 @@ def write_sheet(
     """
     sheet = _ReportSheet(path, table.headings, words, summary)
     is_large = table.path.stat().st_size > _LARGE_BYTES
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=_PACKING) as archive:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=PACKING) as archive:
         packed = archive.open(_SHEET_PART, "w", force_zip64=is_large)
         # Many rows are compressed together.
         with io.BufferedWriter(cast("io.RawIOBase", packed), _PIECE_BYTES) as part:
-            before, _ = _ROWS.split(sheet.parts()[_SHEET_PART])
-            part.write(_SIZE.sub(b"", before) + b"<sheetData>")
+            before, _ = ROWS.split(sheet.parts()[_SHEET_PART])
+            part.write(SIZE.sub(b"", before) + b"<sheetData>")
             part.write(sheet.heading_row().encode())
             for row, result in pairs:
                 part.write(sheet.row(row, result).encode())
             sheet.fill_summary()
             parts = sheet.parts()
-            _, behind = _ROWS.split(parts.pop(_SHEET_PART))
+            _, behind = ROWS.split(parts.pop(_SHEET_PART))
             part.write(b"</sheetData>" + behind)
         for name, content in parts.items():
             archive.writestr(name, content)
 
 
-class _TextTooLong(Exception):
+class TextTooLong(Exception):
     """Error for a text that no cell of a workbook can hold."""
 
 
@@ -233,7 +226,7 @@ class _ReportSheet:
         width = len(self._headings)
         cells = [
             *own[:width],
-            _value_cell("n", number),
+            value_cell("n", number),
             self._text(outcome, _COLOR_OF[result.outcome]),
             *(self._text(escape_text_cell(each), wraps=True) if each else "" for each in rest),
             *own[width:],
@@ -251,7 +244,7 @@ class _ReportSheet:
         """Return the cells of the input."""
         if not (row.flaws or row.missing or len(row.cells) != len(self._headings)):
             # The plain case must be fast: there may be a million rows.
-            with suppress(_TextTooLong):
+            with suppress(TextTooLong):
                 return list(map(self._cell, row.cells))
         return [self._input_cell(row, index) for index in range(len(row.cells))]
 
@@ -260,14 +253,14 @@ class _ReportSheet:
         if (shown := placeholder(row, index, len(self._headings))) is not None:
             return self._text(shown, color)
         if row.flaws.get(index, ("",))[0] == "error":
-            return _value_cell("e", escape(row.flaws[index][1]), self._style(None, color))
+            return value_cell("e", escape(row.flaws[index][1]), self._style(None, color))
         try:
             return self._cell(row.cells[index], color)
-        except _TextTooLong:
+        except TextTooLong:
             cell = f"{column_letter(index)}{row.number}"
             raise ReportRefused(
-                f"{self._path}: cell {cell} of the input has more text than"
-                " a workbook's cell can hold",
+                f"{self._path}: cell {cell} of the input has more text than a cell of a workbook "
+                f"can contain",
                 action="Write the report as csv.",
             ) from None
 
@@ -277,16 +270,16 @@ class _ReportSheet:
             case str():
                 return self._new_text(escape_text_cell(value), color)
             case bool():
-                return _value_cell("b", int(value), self._style(None, color))
+                return value_cell("b", int(value), self._style(None, color))
             case int() | float():
-                return _value_cell("n", value, self._style(None, color))
+                return value_cell("n", value, self._style(None, color))
             case Amount():
                 raw = value.value / 100 if value.unit == "%" else value.value
-                return _value_cell("n", raw, self._style(value.form, color))
+                return value_cell("n", raw, self._style(value.form, color))
             case PartlyShown():
                 return self._partly_shown(value, color)
         days = to_excel(value)  # type: ignore[no-untyped-call]
-        return _value_cell("n", days, self._style(_DATE_FORMATS[type(value)], color))
+        return value_cell("n", days, self._style(DATE_FORMATS[type(value)], color))
 
     def _partly_shown(self, cell: PartlyShown, color: str | None) -> str:
         """Return a cell that contains the value and shows as little of it as the input did."""
@@ -294,23 +287,13 @@ class _ReportSheet:
             return self._new_cell(cell.value, color)
         is_date = isinstance(cell.value, date)
         number = to_excel(cell.value) if is_date else cell.value  # type: ignore[no-untyped-call]
-        return _value_cell("n", number, self._style(cell.form, color))
+        return value_cell("n", number, self._style(cell.form, color))
 
     def _new_text(
         self, text: str, color: str | None = None, *, is_bold: bool = False, wraps: bool = False
     ) -> str:
         """Return a cell of type text, which is not a formula."""
-        style = self._style("@", color, is_bold, wraps, is_hazard(text))
-        if not text:
-            return f' s="{style}" t="inlineStr"/>'
-        # Readers of XML would drop a text of blanks.
-        bare = text.strip()
-        by_number = _BY_NUMBER if bare else _ANY
-        written = by_number.sub(lambda found: f"_x{ord(found.group()):04X}_", text)
-        if len(written) > _TEXT_CHARACTERS_MAX:
-            raise _TextTooLong
-        keeps = ' xml:space="preserve"' if bare != text else ""
-        return f' s="{style}" t="inlineStr"><is><t{keeps}>{escape(written)}</t></is></c>'
+        return text_cell(text, self._style("@", color, is_bold, wraps, is_hazard(text)))
 
     def _new_style(
         self,
@@ -347,7 +330,29 @@ class _ReportSheet:
             cell.comment = Comment(lines, _AUTHOR, height=120, width=320)
 
 
-def _value_cell(kind: str, value: object, style: int = 0) -> str:
+def text_cell(text: str, style: int = 0) -> str:
+    """Return a cell of type text, which is never a formula.
+
+    Raises:
+        TextTooLong: A cell cannot hold the text.
+    """
+    if not text:
+        return f' s="{style}" t="inlineStr"/>'
+    # Readers of XML would drop a text of blanks.
+    bare = text.strip()
+    by_number = _BY_NUMBER if bare else _ANY
+    written = by_number.sub(lambda found: f"_x{ord(found.group()):04X}_", text)
+    # Excel counts UTF-16 units, of which a character has at most two.
+    units = len(written)
+    if units > TEXT_CHARACTERS_MAX // 2:
+        units = len(written.encode("utf-16-le")) // 2
+    if units > TEXT_CHARACTERS_MAX:
+        raise TextTooLong
+    keeps = ' xml:space="preserve"' if bare != text else ""
+    return f' s="{style}" t="inlineStr"><is><t{keeps}>{escape(written)}</t></is></c>'
+
+
+def value_cell(kind: str, value: object, style: int = 0) -> str:
     """Return a cell that is no text. All digits of a number are written."""
     return f' s="{style}" t="{kind}"><v>{value}</v></c>'
 
@@ -428,7 +433,7 @@ def _add_list(sheet: Worksheet, lists: Worksheet, letters: str, column: Template
         allow_blank=True,
         showErrorMessage=True,
         errorTitle="Not one of the list",
-        error=f"{column.heading}: choose one of the list."[:_MESSAGE_CHARACTERS_MAX],
+        error=f"{column.heading}: choose a value from the list."[:_MESSAGE_CHARACTERS_MAX],
     )
     choice.add(f"{letters}2:{letters}{_LAST_ROW}")
     sheet.add_data_validation(choice)

@@ -27,7 +27,6 @@ from connector.atomic_files import FILE_MODE, sync_folder
 from connector.errors import (
     ConnectorError,
     DamagedLog,
-    DiskFull,
     NotAWarehouse,
     WarehouseBusy,
     WarehouseError,
@@ -140,7 +139,7 @@ def open_file(
 
     Parts of one process share an instance of DuckDB, with the `memory` of the first opening. With
     `queues` a process that is already waiting for the file gets it first. Raises `WarehouseBusy`
-    with the process id of the holder after `wait_seconds`, `NotAWarehouse`, `DiskFull` or another
+    with the process id of the holder after `wait_seconds`, `NotAWarehouse` or another
     `WarehouseError`.
     """
     opening, name = _openings[path.absolute()], path.name.partition(".")[0]
@@ -256,7 +255,7 @@ def _attach_queued(
 def hold_lock(path: Path, until: float = inf) -> Iterator[None]:
     """Hold the lock of a folder or file. Threads wait for it as well.
 
-    Raises `TimeoutError` if it is not free in time, and `NoFileLocks`.
+    Raises `TimeoutError` if it is not free in time, and `WarehouseError`.
     """
     handle = os.open(path, os.O_RDONLY)
     try:
@@ -325,7 +324,7 @@ def _to_error(path: Path, message: str) -> WarehouseError:
     text = message.split("\n", maxsplit=1)[0]
     lowered = text.lower()
     if "no space left" in lowered or "file too large" in lowered or "disk full" in lowered:
-        return DiskFull(f"the disk is full: {path} cannot be written")
+        return WarehouseError(f"the disk is full: {path} cannot be written", code="disk_full")
     if "replaying wal" in lowered or "corrupt wal" in lowered:
         return DamagedLog(f"the log {log_of(path)} is damaged")
     if "could not set lock" in lowered or _is_held(text):

@@ -25,14 +25,15 @@ _MESSAGE = "Error message if it ended early, else null."
 _BATCH = "The pushed file's batch (`push.batches.batch`)."
 _NUMBER = "Row number in the spreadsheet; the headings are row 1."
 _STEP = "Write of the row: `create`, `update` or `convert`."
-_CHANGE = "Number of the last change in the journal; a greater number is later."
+_CHANGE = "Number of the last change in the journal. A later change has a greater number."
 
 OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "sync.schema_version": (
         "Format of the file: one row.",
         {
             "version BIGINT": (
-                "Version of the format; older versions of the connector refuse a greater one."
+                "Version of the file format. Older versions of the connector cannot open a file "
+                "with a greater number."
             )
         },
     ),
@@ -80,7 +81,7 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "unchanged BIGINT": "Records that were read and had not changed.",
             "deleted BIGINT": "Records that were found deleted.",
             "live BIGINT": "Loaded records that are not deleted, after the run.",
-            "total BIGINT": "Number of records in the API by its last list; null if no list "
+            "total BIGINT": "Number of records that the API's last list reported. Null if no list "
             "was read.",
             "pending BIGINT": "Records that must still be read.",
             "bookmark_before TIMESTAMPTZ": "Server time until which the resource was "
@@ -125,18 +126,18 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "is no first load.",
             "is_sorted BOOLEAN": "True if the API always sorted lists as requested.",
             "run_id VARCHAR": "Run that wrote the row (`sync.runs.run_id`).",
-            "scrubbed_to TIMESTAMPTZ": "The `created_at` until which the current round of "
-            "re-verification has come; null at the start of a "
-            "round.",
-            "total_offset BIGINT DEFAULT 0": "Number of listed records beyond the list's own "
-            "total; null if not measured.",
+            "scrubbed_to TIMESTAMPTZ": "The current round of re-verification has read the records "
+            "up to this `created_at`. Null at the start of a round.",
+            "total_offset BIGINT DEFAULT 0": "Number of listed records minus the total that the "
+            "list reports. Null if not measured.",
             "alarms BIGINT DEFAULT 0": ("Number of pulls in a row that found the list unsorted."),
             "late_seconds_seen DOUBLE DEFAULT 0": "Longest observed time until a change "
             "became visible.",
             "listed BIGINT": "Last accepted total of the list.",
-            "closed_by VARCHAR": "Record that ended the last verified reading of the list.",
-            "closed_floor TIMESTAMPTZ": "The `updated_at` down to which the last verified "
-            "reading went.",
+            "closed_by VARCHAR": "Id of the record at which the last verified reading of the list "
+            "ended.",
+            "closed_floor TIMESTAMPTZ": "Smallest `updated_at` of the last verified reading of the "
+            "list.",
             "clock_ahead_seconds DOUBLE": "Difference of the server's clock to this "
             "machine's clock at the last verification.",
         },
@@ -158,7 +159,7 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         },
     ),
     "sync.events": (
-        "Events of pulls: deletions, unknown fields and values, and other findings.",
+        "Unusual findings of pulls, such as deletions and unknown fields or values.",
         {
             "run_id VARCHAR": _RUN,
             "seen_at TIMESTAMPTZ": "Time of the event.",
@@ -176,8 +177,8 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "cycle_begins DATE": "The first day of the billing cycle that the day belongs to.",
             "day DATE": "The day, in UTC.",
             "command VARCHAR": "Command: `pull`, `push` and so on.",
-            "kind VARCHAR": "Operation; `unsettled` requests were reserved by a running or "
-            "interrupted run.",
+            "kind VARCHAR": "Kind of request. `unsettled`: requests that a running or interrupted "
+            "run has reserved.",
             "requests BIGINT": "Number of requests.",
         },
     ),
@@ -205,6 +206,7 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "count as failed.",
             "unfilled_rows BIGINT[]": "Number of values that each of these seeds lacks.",
             "personal VARCHAR": "Personal fields: keep, drop or hash.",
+            "left_out VARCHAR[]": "Schemas and columns that are left out of the file.",
             "time_zone VARCHAR": "Time zone of the account, used for days in the models.",
             "error_code VARCHAR": _CODE,
             "message VARCHAR": "Error message if it was refused or failed, else null.",
@@ -254,17 +256,17 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "digest VARCHAR": "SHA-256 of the file.",
             "terms JSON": "Options of the push.",
             "run_id VARCHAR": "Last run of the batch.",
-            "begun_at TIMESTAMPTZ": "Time when its rows were first written to the journal.",
+            "begun_at TIMESTAMPTZ": "Time at which the push wrote its first rows to the journal.",
             "ended_at TIMESTAMPTZ": "End of its last run; null while it is running.",
             "outcome VARCHAR": "Outcome of its last run.",
             "error_code VARCHAR": _CODE,
             "message VARCHAR": _MESSAGE,
             "requests BIGINT": "Number of requests of all runs.",
-            "seconds DOUBLE": "Duration of all runs.",
+            "seconds DOUBLE": "Duration of all runs in seconds.",
             "change BIGINT": "Number of the last change in the journal; a greater number is "
             "later, in all tables.",
             "prepared_by VARCHAR": (
-                "User who prepared the import on the import page for approval."
+                "User who prepared an import that another user approved on the import page."
             ),
             "sent_by VARCHAR": "User who sent the import on the import page, else null.",
             "undone_by VARCHAR": "User who last undid the import on the import page.",
@@ -282,8 +284,10 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "code VARCHAR": "Code of the problem (docs/PUSH.md, docs/ERRORS.md), or null.",
             "record_id VARCHAR": "Created or changed record.",
             "updated_at TIMESTAMPTZ": "The record's `updated_at` after the row's last write.",
-            "same_batch VARCHAR": "With same_number: the row that this one repeats, or ends as.",
-            "same_number BIGINT": "With same_batch: the row that this one repeats, or ends as.",
+            "same_batch VARCHAR": "Batch of the row whose values this row repeats (see "
+            "same_number).",
+            "same_number BIGINT": "Number of the row whose values this row repeats (see "
+            "same_batch).",
             "undone_at TIMESTAMPTZ": "Time of the undo, or null.",
             "moved_at TIMESTAMPTZ": "Time of the last change of state.",
             "change BIGINT": _CHANGE,
@@ -300,10 +304,11 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "path VARCHAR": "Path of the request.",
             "body JSON": "Body of the request, with personal data; the ledger keeps its "
             "exact bytes.",
-            "intended_at TIMESTAMPTZ": ("Time when the attempt was on disk, before it was sent."),
-            "sent_after TIMESTAMPTZ": "Server time before it was sent.",
+            "intended_at TIMESTAMPTZ": ("Time at which the attempt was saved, before it was sent."),
+            "sent_after TIMESTAMPTZ": "Server time shortly before the request was sent.",
             "ended_at TIMESTAMPTZ": "Time when the result was recorded; null if it is unknown.",
-            "fate VARCHAR": "accepted, refused, limited or unsent (no effect), or lost (unknown).",
+            "fate VARCHAR": "Result of the request: `accepted`; `refused`, `limited` or `unsent` "
+            "(no effect); or `lost` (unknown).",
             "reason VARCHAR": "Code of the reason if it was refused or lost, else null.",
             "change BIGINT": _CHANGE,
         },
@@ -325,7 +330,7 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         },
     ),
     "push.before_images": (
-        "Records before an update, or as created.",
+        "Records before an update, or after they were created.",
         {
             "batch VARCHAR": _BATCH,
             "number BIGINT": _NUMBER,

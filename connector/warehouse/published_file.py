@@ -42,6 +42,27 @@ def open_read_only(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
+_RESTRICTED = """
+SET threads = 1;
+SET errors_as_json = true;
+SET python_enable_replacements = false;
+SET enable_external_access = false;
+SET lock_configuration = true;
+"""
+"""Settings of `restricted`. With one thread a query returns its rows in the same order."""
+
+
+@contextmanager
+def restricted(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open the file for a user's query, which can read no other file and write nothing.
+
+    DuckDB's errors are JSON. Raises a `WarehouseError` if the file cannot be read.
+    """
+    with open_read_only(path) as connection:
+        connection.execute(_RESTRICTED)
+        yield connection
+
+
 def query(path: Path, sql: str) -> QueryResult:
     """Run one query. Raises a `WarehouseError` if the file cannot be read."""
     with open_read_only(path) as connection:
@@ -64,7 +85,7 @@ def tables(path: Path) -> tuple[str, ...]:
     Raises a `WarehouseError`.
     """
     with open_read_only(path) as connection:
-        return _table_names(connection)
+        return tables_in(connection)
 
 
 def to_arrow(path: Path, sql: str) -> pa.Table:
@@ -85,7 +106,7 @@ def read_table(path: Path, table: str) -> pa.Table:
     Raises `UnknownName` for an unknown table, and a `WarehouseError`.
     """
     with open_read_only(path) as connection:
-        known = _table_names(connection)
+        known = tables_in(connection)
         if table not in known:
             raise UnknownName("table of the published file", table, known)
         return connection.execute(f"SELECT * FROM {_quoted_table(table)}").to_arrow_table()
@@ -94,7 +115,7 @@ def read_table(path: Path, table: str) -> pa.Table:
 def write_parquet(path: Path, targets: Mapping[str, Path]) -> None:
     """Write tables of the file to Parquet files, all from one snapshot.
 
-    Raises `DiskFull` or another `WarehouseError`.
+    Raises a `WarehouseError`.
     """
     with open_read_only(path) as connection:
         for table, target in targets.items():
@@ -110,7 +131,8 @@ def _fetch(connection: duckdb.DuckDBPyConnection, sql: str) -> QueryResult:
     return QueryResult(columns, tuple(cursor.fetchall()))
 
 
-def _table_names(connection: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
+def tables_in(connection: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
+    """Tables and views of an open file as `schema.table`, those for analysts first."""
     found = connection.execute(
         "SELECT schema_name, table_name FROM duckdb_tables() WHERE NOT internal UNION ALL "
         "SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal ORDER BY ALL"

@@ -253,6 +253,7 @@ class Publication:
     unfilled_seeds: tuple[str, ...] = ()
     unfilled_rows: tuple[int, ...] = ()
     personal: str = "keep"
+    left_out: tuple[str, ...] = ()
     time_zone: str | None = None
     error_code: str | None = None
     message: str | None = None

@@ -97,8 +97,8 @@ class Warehouse:
         """Create the folder and the work file, or add missing tables and columns.
 
         A lost work file is restored from the published file, if that file belongs to the folder
-        with this `identity` (None: unknown). Raises `WorkLost` if this is impossible, and other
-        `WarehouseError`s.
+        with this `identity` (None: unknown). Raises a `WarehouseError`, also if this is
+        impossible.
         """
         make_folder(self.folder)
         if not self.exists:

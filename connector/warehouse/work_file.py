@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import Any
 import duckdb
 
 from connector.atomic_files import create, sync_folder
-from connector.errors import WarehouseError, WorkLost
+from connector.errors import WarehouseError
 from connector.ledger.ledger import Identity
 from connector.ledger.suppression import SuppressionList
 from connector.warehouse.duckdb_file import (
@@ -156,7 +156,7 @@ def copy_work(
         nothing was copied.
 
     Raises:
-        DiskFull: The disk is full.
+        WarehouseError: The disk is full.
         WarehouseError: A file cannot be used.
     """
     with open_file(work) as connection:
@@ -183,7 +183,7 @@ def copy_work(
 def copy_work_file(work: Path, target: Path) -> int | None:
     """Copy the work file to `target`; return its layout version.
 
-    The work file is locked during the copy. Raises `DiskFull` or another `WarehouseError`.
+    The work file is locked during the copy. Raises a `WarehouseError`.
     """
     with open_file(work) as connection:
         version = schema_version(connection)
@@ -202,7 +202,7 @@ def record_publication(file: Path, publication: Publication) -> None:
 def replace_published(draft: Path, target: Path) -> int:
     """Replace the published file with the draft, durably; return its size in bytes.
 
-    Raises `DiskFull` or another `WarehouseError`.
+    Raises a `WarehouseError`.
     """
     with convert_errors(target):
         # Closing makes a checkpoint, unless the disk is full: then the log has the rest.
@@ -248,7 +248,7 @@ FRESH_ENDING = ".compacting"
 def compact(path: Path) -> None:
     """Compact the file; if this fails, the file is unchanged.
 
-    Raises `WarehouseBusy`, `DiskFull` or another `WarehouseError`.
+    Raises `WarehouseBusy` or another `WarehouseError`.
     """
     fresh = path.with_name(path.name + FRESH_ENDING)
     remove_draft(fresh)
@@ -317,8 +317,8 @@ def create_work_file(work: Path, published: Path, identity: Identity | None = No
     if it has one.
 
     Raises:
-        WorkLost: The lost file cannot be restored from the published one.
-        DiskFull: The disk is full.
+        WarehouseError: The lost file cannot be restored from the published one.
+        WarehouseError: The disk is full.
         WarehouseError: The file cannot be created. There is no work file then.
     """
     with convert_errors(work.parent), hold_lock(work.parent):
@@ -335,9 +335,8 @@ def create_work_file(work: Path, published: Path, identity: Identity | None = No
                 complete_tables(connection, str(fresh))
                 if identity is not None and not published.exists():
                     detail = (
-                        f"{work.name} and {published.name} were missing in a folder that "
-                        "was used before. Every record is read again, and the history "
-                        "starts again"
+                        f"{work.name} and {published.name} were missing, but other files of the "
+                        f"account exist. The pull reads every record, and the history starts again"
                     )
                     with transaction(connection):
                         write_notice(connection, Event(READ_AGAIN, detail), now)
@@ -376,7 +375,7 @@ def _restore_tables(published: Path, fresh: Path) -> None:
 
 
 def _check_folder(published: Path, identity: Identity | None) -> None:
-    """Raise `WorkLost` if the published file belongs to another folder."""
+    """Raise `WarehouseError` if the published file belongs to another folder."""
     if identity is None:
         return
     try:
@@ -384,30 +383,32 @@ def _check_folder(published: Path, identity: Identity | None) -> None:
     except (WarehouseError, duckdb.Error):
         return  # `_check_whole` checks whether the file can be read.
     if rows and rows[0][0] != identity.folder:
-        raise WorkLost(
+        raise WarehouseError(
             f"the work file is missing, and {published} belongs to another data folder "
-            f"(records of {rows[0][1]})"
+            f"(records of {rows[0][1]})",
+            code="work_lost",
         )
 
 
 def _check_whole(published: Path) -> str:
-    """Return the time of the published file's data. Raises `WorkLost`."""
+    """Return the time of the published file's data. Raises `WarehouseError`."""
     row = read_own_publication(published)
     if row is None:
         why = "does not contain its publication settings"
     elif row.personal != "keep":
         why = f"was published with publish_personal = {row.personal}"
-    elif missing := _missing_schemas(published):
+    elif missing := row.left_out or _missing_schemas(published):
         why = f"was published without {', '.join(missing)}"
     else:
         return "no verified time" if row.true_of is None else f"{row.true_of:%Y-%m-%d %H:%M:%S}Z"
-    raise WorkLost(
+    raise WarehouseError(
         f"the work file is missing, and the history cannot be restored from {published}: the "
-        f"file {why}"
+        f"file {why}",
+        code="work_lost",
     )
 
 
-def _missing_schemas(published: Path) -> list[str]:
+def _missing_schemas(published: Path) -> Sequence[str]:
     found = query(published, "SELECT schema_name FROM duckdb_schemas()").rows
     return [each for each in _OWN_SCHEMAS if (each,) not in found]
 

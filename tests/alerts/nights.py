@@ -7,13 +7,12 @@ morning, and then a user follows the messages. Nothing waits: the client's waits
 from __future__ import annotations
 
 import datetime as clocks
-import inspect
 import re
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,6 +23,7 @@ from connector.client.client import Client
 from connector.pulls import run
 from connector.sandbox.server import Sandbox
 from tests.alerts.receivers import Receiver
+from tests.repository import ROOT
 from tests.support.command import Called, call
 
 BEGAN_AT = datetime(2026, 12, 1, 2, 15, tzinfo=UTC)
@@ -72,11 +72,12 @@ def timed(hours: Hours) -> Iterator[None]:
     options = Client.__init__.__kwdefaults__
     assert options is not None
     with pytest.MonkeyPatch.context() as patch:
-        for name, module in sorted(sys.modules.items()):
-            is_ours = name.startswith("connector.") and not name.startswith("connector.sandbox")
-            # Others read records by their annotations, which must stay as they are.
-            if is_ours and "datetime.now(" in inspect.getsource(module):
-                patch.setattr(module, "datetime", Timed)
+        for path in sorted((ROOT / "connector").rglob("*.py")):
+            name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            is_patched = not name.startswith("connector.sandbox")
+            # Other modules read records by their annotations, which must stay as they are.
+            if is_patched and "datetime.now(" in path.read_text(encoding="utf-8"):
+                patch.setattr(import_module(name), "datetime", Timed)
         patch.setitem(options, "clock", hours.seconds)
         patch.setitem(options, "sleep", hours.wait)
         patch.setitem(options, "chance", lambda: 0.5)
@@ -144,9 +145,6 @@ def live(nights: tuple[Night, ...], folder: Path) -> Iterator[tuple[Night, list[
     """Live through the nights. Yields each with its messages."""
     hours, steps = Hours(), {each.number: each for each in nights}
     (folder / "connector.toml").touch()
-    # A module that a command imports only when it is called needs the clock as well.
-    for word in ("pull", "push", "alerts", "models", "resolve", "status"):
-        call([word, "--help"], {})
     served = Sandbox(counts=COUNTS, keys={KEY: ("*",)}, clock=hours, data=folder / "server.sqlite")
     with timed(hours), Receiver() as receiver, served as sandbox:
         account = NightlyAccount(folder, sandbox, receiver, hours)

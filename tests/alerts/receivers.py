@@ -16,14 +16,14 @@ from types import TracebackType
 from typing import Any, Self
 
 
-class _Server(ThreadingHTTPServer):
+class _WebhookServer(ThreadingHTTPServer):
     allow_reuse_address = True
     daemon_threads = True
     receiver: Receiver
 
 
 class _Answers(BaseHTTPRequestHandler):
-    server: _Server
+    server: _WebhookServer
 
     def do_POST(self) -> None:
         """Keep what was posted, and answer as it was said."""
@@ -50,7 +50,7 @@ class Receiver:
         self.status, self.location = status, location
         self.bodies: list[bytes] = []
         self.paths: list[str] = []
-        self._server: _Server | None = None
+        self._server: _WebhookServer | None = None
         self._port = 0
 
     def __enter__(self) -> Self:
@@ -77,7 +77,7 @@ class Receiver:
 
     def go_up(self) -> None:
         """Listen, at the same port as before."""
-        self._server = _Server(("127.0.0.1", self._port), _Answers)
+        self._server = _WebhookServer(("127.0.0.1", self._port), _Answers)
         self._server.receiver = self
         self._port = self._server.server_address[1]
         threading.Thread(

@@ -118,7 +118,7 @@ def test_watchdog_of_what_never_ran(tmp_path: Path) -> None:
     called = call(["status", "--max-age", "26h"], variables(None, tmp_path / "data", None))
 
     assert 1 == called.status
-    assert "No pull was verified yet. The limit is 26h." in called.err
+    assert "No pull has verified the local copy yet. The maximum age is 26h." in called.err
     assert not (tmp_path / "data").exists()
 
 

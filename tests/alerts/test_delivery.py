@@ -169,8 +169,8 @@ def test_generic_webhook_gets_the_whole_message(
         "about": None,
         "at": START.isoformat(),
         "since": START.isoformat(),
-        "title": "connector: no pull was ever verified",
-        "happened": "No pull was verified yet. The limit is 26h.",
+        "title": "connector: no pull has verified the local copy yet",
+        "happened": "No pull has verified the local copy yet. The maximum age is 26h.",
         "action": "Check that the schedule runs, then run 'connector pull'.",
         "runbook": "docs/ALERTS.md#every-alert",
         "host": socket.gethostname(),
@@ -230,4 +230,4 @@ def test_a_webhook_that_never_answers_costs_no_more_than_its_time(tmp_path: Path
         with pytest.raises(NotDelivered) as caught:
             Webhook(settings_of(tmp_path, alert_webhook=address), 0.05).send(trial_message(START))
 
-    assert "the webhook has not answered in 0.05 s" == str(caught.value)
+    assert "the webhook did not answer in 0.05 s" == str(caught.value)

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from connector.errors import DiskFull, NotAWarehouse
+from connector.errors import NotAWarehouse, WarehouseError
 from connector.errors_api import AnswerBroken, TryAgain, Unreachable
 from connector.ledger.alert_states import AlertRecord
-from connector.ledger.journal_reads import PushHealth, PushRun, UnknownRows
+from connector.ledger.journal_records import PushHealth, PushRun, UnknownRows
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger, LedgerStatus
 from connector.ledger.quota import MonthUse, Period
@@ -323,7 +323,12 @@ def test_a_file_that_cannot_be_read_is_reported_and_the_rest_stays_unknown(tmp_p
 
 
 def test_no_action_asks_to_run_the_command_that_a_schedule_runs() -> None:
-    for action in (TryAgain.action, Unreachable.action, AnswerBroken.action, DiskFull.action):
+    for action in (
+        TryAgain.action,
+        Unreachable.action,
+        AnswerBroken.action,
+        WarehouseError.codes["disk_full"],
+    ):
         assert "ommand again" in action
         assert "ommand again" not in action_when_scheduled(action)
         assert "next pull" in action_when_scheduled(action)

@@ -99,7 +99,7 @@ def test_a_server_that_never_ends_its_answer_is_given_up() -> None:
         dripping.start()
         sink = email(listener.getsockname()[1], "none", seconds=0.1)
         try:
-            with pytest.raises(NotDelivered, match=r"has not taken it in 0\.3 s"):
+            with pytest.raises(NotDelivered, match=r"did not accept the message in 0\.3 s"):
                 sink.send(trial_message(START))
         finally:
             given_up.set()
@@ -118,7 +118,7 @@ def test_a_server_without_starttls_gets_nothing() -> None:
 @pytest.mark.parametrize(
     ("unlike", "said"),
     [
-        ({"refused": TO}, "the mail server has refused every recipient"),
+        ({"refused": TO}, "the mail server rejected every recipient"),
         ({"answer_to_letter": "554 Annabel Quist is spam"}, "the mail server answered 554"),
     ],
 )
@@ -134,7 +134,7 @@ def test_a_wrong_password_is_told_and_not_shown() -> None:
     with PostOffice(tls=tls(), password="another") as office, pytest.raises(NotDelivered) as caught:
         email(office.port, "starttls", office.password).send(trial_message(START))
 
-    assert "the mail server has refused the name and the password (535)" == str(caught.value)
+    assert "the mail server rejected the user name or the password (535)" == str(caught.value)
 
 
 def test_one_recipient_that_is_refused_keeps_no_other_from_the_letter() -> None:
@@ -158,5 +158,5 @@ def test_settings_lead_to_the_mail_server(tmp_path: Path) -> None:
 
     (letter,) = office.letters
     assert (1, ()) == (done.delivered, done.failures)
-    assert "connector: no pull was ever verified" == letter["Subject"]
+    assert "connector: no pull has verified the local copy yet" == letter["Subject"]
     assert [] == [f for f in settings.folder.iterdir() if b"acme.example" in f.read_bytes()]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-from connector.ledger.journal import PUSH_LEASE, Journal
-from connector.ledger.journal_reads import PushHealth, UnknownRows, read_push_health
+from connector.ledger.journal import Journal
+from connector.ledger.journal_records import PushHealth, UnknownRows
+from connector.ledger.journal_writer import PUSH_LEASE, JournalWriter
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
 from connector.ledger.push_plan import PushPlan, PushPolicy
@@ -15,7 +16,7 @@ from tests.alerts.agency import START
 
 def test_an_empty_journal_says_nothing(tmp_path: Path) -> None:
     with Ledger(tmp_path) as ledger:
-        assert PushHealth() == read_push_health(ledger)
+        assert PushHealth() == Journal(ledger).push_health()
 
 
 def test_the_last_run_of_each_resource_comes_first_and_rows_are_counted(tmp_path: Path) -> None:
@@ -25,7 +26,7 @@ def test_the_last_run_of_each_resource_comes_first_and_rows_are_counted(tmp_path
             now = START + timedelta(hours=n)
             run_id = f"b-{n}"
             ledger.take_lease(PUSH_LEASE, LeaseOwner.of_this_process(run_id, "push"), now)
-            journal = Journal(ledger, run_id, now=lambda moment=now: moment)  # type: ignore[misc]
+            journal = JournalWriter(ledger, run_id, now=lambda moment=now: moment)  # type: ignore[misc]
             plan = PushPlan(resource, "create", f"{n}.csv", f"digest-{n}", (), ())
             journal.create_batch(plan, PushPolicy())
             if n < 2:
@@ -56,7 +57,7 @@ def test_the_last_run_of_each_resource_comes_first_and_rows_are_counted(tmp_path
                         (START + timedelta(hours=number)).isoformat(),
                     ),
                 )
-        found = read_push_health(ledger)
+        found = Journal(ledger).push_health()
 
     assert [
         ("b-2", "jobs", None, 0),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.errors import RestoredUnpulled
+from connector.errors import ConnectorError
 from connector.ledger.erasures import Backups
 from connector.ledger.ledger import Ledger
 from connector.operations.restore import RestoreOptions, restore
@@ -18,6 +18,7 @@ from connector.sandbox.store import Store
 from tests.backup.aged_backup import COUNTS, BackedUpAccount
 from tests.privacy.populated_agency import traces
 from tests.support.agency import differences, published, rows
+from tests.support.errors import has_code
 
 pytestmark = pytest.mark.slow
 
@@ -84,7 +85,11 @@ def test_after_a_lost_disk_nothing_is_created_twice(account: BackedUpAccount) ->
         for each in done.lost
     ]
     before, people = account.writes(), account.emails()
-    with pytest.raises(RestoredUnpulled, match="no pull has verified candidates since"):
+    with pytest.raises(
+        ConnectorError,
+        match="no pull has verified candidates since",
+        check=has_code("restored_unpulled"),
+    ):
         account.push(late, pulls=False)
     again = account.push(late)
     assert {"duplicate": 2} == again.counts

@@ -129,7 +129,8 @@ def test_writing_commands_print_the_listed_fields(tmp_path: Path) -> None:
         check("models init", f"models init {tmp_path / 'own'}")
         check("models dbt", f"models dbt {tmp_path / 'analysis'}")
         check("report", "report")
-        check("publish", f"publish --parquet {tmp_path / 'lake'}")
+        workbook = f"--xlsx {tmp_path / 'marts.xlsx'} --table sync.runs"
+        check("publish", f"publish --parquet {tmp_path / 'lake'} {workbook}")
 
 
 def test_the_page_prints_where_it_is_served(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_status_knows_that_the_published_file_is_up_to_date(tmp_path: Path) -> N
     assert first.object["published"]["true_of"] == published["true_of"]
     assert second.object["published"]["true_of"] == published["unchanged_at"]
     assert told.object["unpublished"] is None
-    assert "no changes until" in shown.out
+    assert "no changes found since" in shown.out
     assert "the latest records are not published. The last attempt (" not in shown.err
 
 

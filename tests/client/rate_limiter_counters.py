@@ -31,7 +31,7 @@ class Counter(Protocol):
 
 
 @dataclass
-class Fixed:
+class FixedWindow:
     """A new count every minute; windows begin `phase` seconds after the full minute."""
 
     limit: int
@@ -66,7 +66,7 @@ class Fixed:
 
 
 @dataclass
-class Begun:
+class FirstRequestWindow:
     """A window begins with the first request after the last one has ended."""
 
     limit: int
@@ -94,7 +94,7 @@ class Begun:
 
 
 @dataclass
-class Sliding:
+class SlidingWindow:
     """The last 60 seconds, at any moment; it resets when `reset` is free again: one, or all."""
 
     limit: int
@@ -143,7 +143,7 @@ class Month:
     _spent: int = 0
 
     def __post_init__(self) -> None:
-        self._minute = Fixed(self.limit)
+        self._minute = FixedWindow(self.limit)
 
     def _is_spent(self, now: float) -> bool:
         return self._spent >= self.month_limit and now < self.month_ends_at

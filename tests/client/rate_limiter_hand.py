@@ -8,7 +8,7 @@ NOW = 1_700_000_000.0
 """The server's Unix time at our moment 0."""
 
 
-class Hand:
+class ManualLimiter:
     """A limiter that a test calls at given times; the server's clock runs with ours."""
 
     def __init__(self, *, reserve: int = 0, limit: int = 10) -> None:

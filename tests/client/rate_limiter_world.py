@@ -15,7 +15,13 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from connector.client.rate_limiter import Go, QuotaExhausted, RateHeaders, RateLimiter, Ticket, Wait
-from tests.client.rate_limiter_counters import MINUTE, Begun, Counter, Fixed, Sliding
+from tests.client.rate_limiter_counters import (
+    MINUTE,
+    Counter,
+    FirstRequestWindow,
+    FixedWindow,
+    SlidingWindow,
+)
 
 ASKS_PER_REQUEST_MAX = 400
 """No request needs so many asks, of all workers together."""
@@ -43,7 +49,7 @@ class Network:
 
 
 @dataclass
-class Face:
+class ShownRate:
     """How a server shows its count."""
 
     rounding: Callable[[float], float] = math.floor
@@ -67,7 +73,7 @@ class Face:
 
 
 @dataclass
-class Outcome:
+class LimiterRun:
     """What became of a run; moments are ours."""
 
     answered: int = 0
@@ -82,7 +88,7 @@ class Outcome:
     spent_at: float = math.inf
 
 
-class World:
+class LimiterWorld:
     """`workers` send `requests` under one limiter, until all are answered or the month is spent.
 
     `others` are moments at which somebody else sends a request with the same key. What is refused
@@ -98,12 +104,12 @@ class World:
         seed: int,
         workers: int = 4,
         network: Network | None = None,
-        face: Face | None = None,
+        face: ShownRate | None = None,
         others: Sequence[float] = (),
     ) -> None:
         self.limiter, self.counter, self.requests = limiter, counter, requests
-        self.network, self.face = network or Network(), face or Face()
-        self.outcome = Outcome()
+        self.network, self.face = network or Network(), face or ShownRate()
+        self.outcome = LimiterRun()
         self._chance = random.Random(seed)
         self._queue: list[tuple[float, int, Callable[[float], None]]] = []
         self._events = self._asks = self._in_flight = self._under_way = 0
@@ -113,7 +119,7 @@ class World:
         for worker in range(workers):
             self._at(0.0, partial(self._ask, worker=worker))
 
-    def run(self) -> Outcome:
+    def run(self) -> LimiterRun:
         """Let everything happen, in the order of its moments."""
         while self._queue and not self._is_over():
             moment, _, act = heapq.heappop(self._queue)
@@ -236,16 +242,16 @@ class World:
 
 
 KINDS: dict[str, Callable[[int, float], Counter]] = {
-    "fixed": Fixed,
-    "begun": lambda limit, phase: Begun(limit),
-    "sliding to the oldest": lambda limit, phase: Sliding(limit, "one"),
-    "sliding to the newest": lambda limit, phase: Sliding(limit, "all"),
+    "fixed": FixedWindow,
+    "begun": lambda limit, phase: FirstRequestWindow(limit),
+    "sliding to the oldest": lambda limit, phase: SlidingWindow(limit, "one"),
+    "sliding to the newest": lambda limit, phase: SlidingWindow(limit, "all"),
 }
 """Counters by name, made of a limit and the phase of their windows in seconds."""
 
 
-def sole_client(kind: str, seed: int) -> Outcome:
+def sole_client(kind: str, seed: int) -> LimiterRun:
     """Three windows of 60 requests by four workers of the only client of a key."""
     chance = random.Random(f"{kind} {seed}")
     counter = KINDS[kind](60, chance.uniform(0, MINUTE))
-    return World(RateLimiter(), counter, requests=180, seed=seed).run()
+    return LimiterWorld(RateLimiter(), counter, requests=180, seed=seed).run()

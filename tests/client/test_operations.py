@@ -20,14 +20,14 @@ from connector.errors_api import Forbidden, NotFound, Unauthorized, ValidationFa
 from connector.sandbox.server import Sandbox
 from tests.client.calls import records
 from tests.faults.network_faults import Edited
-from tests.sandbox.world import COUNTS, World, opened
+from tests.sandbox.world import COUNTS, ServedSandbox, opened
 
 NAMES = tuple(CATALOG)
 WRITABLE = tuple(name for name, each in CATALOG.items() if "create" in each.operations)
 
 
 @pytest.fixture(scope="module")
-def world() -> Iterator[World]:
+def world() -> Iterator[ServedSandbox]:
     """A small agency that these tests may write to; each makes what it changes."""
     with opened(counts=COUNTS) as world:
         yield world
@@ -43,23 +43,23 @@ def run(sandbox: Sandbox, act: Callable[[Client], Awaitable[Any]]) -> Any:
     return asyncio.run(acted())
 
 
-def type_of(world: World) -> str:
+def type_of(world: ServedSandbox) -> str:
     """The slug of a content type that has items."""
     types = world.store.records("content_types")
     return str(next(each["slug"] for id, each in types.items() if held(world, id)))
 
 
-def held(world: World, type: str) -> dict[str, Any]:
+def held(world: ServedSandbox, type: str) -> dict[str, Any]:
     """The items of a content type."""
     return dict(world.store.records("content_items", type=type))
 
 
-def endpoint(client: Client, world: World, name: str) -> RecordEndpoint[Any]:
+def endpoint(client: Client, world: ServedSandbox, name: str) -> RecordEndpoint[Any]:
     """The operations of the resource; of content items, those of one type."""
     return records(client, name, type_of(world) if name == "content_items" else None)
 
 
-def stored(world: World, name: str) -> dict[str, Any]:
+def stored(world: ServedSandbox, name: str) -> dict[str, Any]:
     """What a detail of each record would show."""
     if name == "content_items":
         slug = type_of(world)
@@ -69,7 +69,7 @@ def stored(world: World, name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_detail_is_the_record_as_stored(world: World, name: str) -> None:
+def test_a_detail_is_the_record_as_stored(world: ServedSandbox, name: str) -> None:
     id, expected = next(iter(stored(world, name).items()))
     record = run(world.sandbox, lambda client: endpoint(client, world, name).get(id))
 
@@ -82,7 +82,7 @@ def test_a_detail_is_the_record_as_stored(world: World, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_list_shows_the_list_shape_and_the_whole_count(world: World, name: str) -> None:
+def test_a_list_shows_the_list_shape_and_the_whole_count(world: ServedSandbox, name: str) -> None:
     page = run(world.sandbox, lambda client: endpoint(client, world, name).list(per_page=2))
     shown = {each.name for each in CATALOG[name].item_fields}
 
@@ -95,7 +95,7 @@ def test_a_list_shows_the_list_shape_and_the_whole_count(world: World, name: str
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_lists_do_not_show_is_said_to_be_missing(world: World, name: str) -> None:
+def test_what_lists_do_not_show_is_said_to_be_missing(world: ServedSandbox, name: str) -> None:
     page = run(world.sandbox, lambda client: endpoint(client, world, name).list(per_page=1))
     hidden = next(each.name for each in CATALOG[name].detail_fields if not each.listed)
 
@@ -104,7 +104,7 @@ def test_what_lists_do_not_show_is_said_to_be_missing(world: World, name: str) -
 
 
 @pytest.mark.parametrize("name", WRITABLE)
-def test_a_record_is_created_updated_and_deleted(world: World, name: str) -> None:
+def test_a_record_is_created_updated_and_deleted(world: ServedSandbox, name: str) -> None:
     first, then = world.full_body(name), world.full_body(name, "update")
     hidden = {each.name for each in CATALOG[name].fields.values() if each.write_only}
 
@@ -158,7 +158,7 @@ def test_a_lead_is_converted(status: str, shown: str) -> None:
         assert written.message
 
 
-def test_content_is_found_by_the_slug_and_by_the_id_of_its_type(world: World) -> None:
+def test_content_is_found_by_the_slug_and_by_the_id_of_its_type(world: ServedSandbox) -> None:
     slug = type_of(world)
 
     async def act(client: Client) -> None:
@@ -179,7 +179,7 @@ def test_content_is_found_by_the_slug_and_by_the_id_of_its_type(world: World) ->
     run(world.sandbox, act)
 
 
-def test_a_list_is_sorted_filtered_and_searched(world: World) -> None:
+def test_a_list_is_sorted_filtered_and_searched(world: ServedSandbox) -> None:
     async def act(client: Client) -> None:
         page = await records(client, "bookings").list(
             sort="start_datetime", order="asc", filters={"status": "confirmed"}
@@ -269,7 +269,7 @@ def test_refused_fields_are_named_with_the_apis_messages() -> None:
         assert {} == sandbox.store.records("companies")
 
 
-def test_a_record_that_is_not_there_is_not_found(world: World) -> None:
+def test_a_record_that_is_not_there_is_not_found(world: ServedSandbox) -> None:
     for act in (
         lambda client: records(client, "jobs").get("5d1c"),
         lambda client: records(client, "jobs").update("5d1c", {"title": "A"}),
@@ -308,7 +308,7 @@ def test_a_closed_client_says_so() -> None:
         asyncio.run(act())
 
 
-def test_dates_and_moments_are_sent_as_the_api_writes_them(world: World) -> None:
+def test_dates_and_moments_are_sent_as_the_api_writes_them(world: ServedSandbox) -> None:
     starts = datetime(2026, 5, 4, 9, 30, tzinfo=UTC)
 
     async def act(client: Client) -> None:

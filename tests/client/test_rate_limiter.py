@@ -14,17 +14,24 @@ from collections.abc import Callable
 import pytest
 
 from connector.client.rate_limiter import Go, QuotaExhausted, RateHeaders, RateLimiter
-from tests.client.rate_limiter_counters import MINUTE, Counter, Fixed, Month
-from tests.client.rate_limiter_world import EPOCH, KINDS, Face, Network, Outcome, World
+from tests.client.rate_limiter_counters import MINUTE, Counter, FixedWindow, Month
+from tests.client.rate_limiter_world import (
+    EPOCH,
+    KINDS,
+    LimiterRun,
+    LimiterWorld,
+    Network,
+    ShownRate,
+)
 from tests.seeds import seeds
 
 ROUNDINGS: tuple[Callable[[float], float], ...] = (math.floor, math.ceil, round, float)
 
 
-def draw_face(chance: random.Random, *, is_dated: bool | None = None) -> Face:
+def draw_face(chance: random.Random, *, is_dated: bool | None = None) -> ShownRate:
     """A server that shows its figures in one of all the ways, with a clock that is wrong."""
     skew, step, step_at = (chance.uniform(-600, 600) for _ in range(3))
-    return Face(
+    return ShownRate(
         rounding=chance.choice(ROUNDINGS),
         is_in_seconds=chance.random() < 0.3,
         has_date=chance.random() < 0.8 if is_dated is None else is_dated,
@@ -41,7 +48,7 @@ def test_a_sole_client_is_never_refused(kind: str) -> None:
         counter = KINDS[kind](limit, chance.uniform(0, MINUTE))
         # With fewer, two lost answers to the first requests may already have spent the window.
         loss = chance.choice([0, 0, 0.02, 0.2]) if limit >= 7 else 0
-        world = World(
+        world = LimiterWorld(
             RateLimiter(),
             counter,
             requests=int(limit * chance.uniform(2, 4)) + 1,
@@ -61,7 +68,7 @@ def test_a_sole_client_is_never_refused(kind: str) -> None:
 
 def ideal_seconds(counter: Counter, requests: int, workers: int, round_trip: float) -> float:
     """When the last answer can come at the earliest, by the windows and by the workers."""
-    first = counter.reset_at(EPOCH) - EPOCH if isinstance(counter, Fixed) else MINUTE
+    first = counter.reset_at(EPOCH) - EPOCH if isinstance(counter, FixedWindow) else MINUTE
     windows = math.ceil((requests - counter.limit) / counter.limit)
     last = requests - windows * counter.limit
     return first + (windows - 1) * MINUTE + round_trip * max(1, last / workers)
@@ -76,10 +83,12 @@ def test_windows_are_used_whole(kind: str, is_in_seconds: bool) -> None:
         # What is left of the first window is long enough to spend its limit in.
         counter = KINDS[kind](limit, (EPOCH + chance.uniform(20, MINUTE)) % MINUTE)
         requests = int(limit * chance.uniform(5, 7))
-        face = Face(chance.choice(ROUNDINGS), is_in_seconds, clock=lambda now: EPOCH + now + 432.1)
+        face = ShownRate(
+            chance.choice(ROUNDINGS), is_in_seconds, clock=lambda now: EPOCH + now + 432.1
+        )
         network = Network(chance.choice([0.01, 0.05]))
 
-        outcome = World(
+        outcome = LimiterWorld(
             RateLimiter(),
             counter,
             requests=requests,
@@ -94,10 +103,12 @@ def test_windows_are_used_whole(kind: str, is_in_seconds: bool) -> None:
         assert outcome.ended_at <= 1.06 * ideal, (seed, ideal, outcome.ended_at)
 
 
-def run_with(change: Callable[[RateHeaders], RateHeaders], *, workers: int = 4) -> Outcome:
+def run_with(change: Callable[[RateHeaders], RateHeaders], *, workers: int = 4) -> LimiterRun:
     """Five windows of 60 with a server that shows its figures through `change`."""
-    face = Face(change=change)
-    return World(RateLimiter(), Fixed(60), requests=300, seed=3, workers=workers, face=face).run()
+    face = ShownRate(change=change)
+    return LimiterWorld(
+        RateLimiter(), FixedWindow(60), requests=300, seed=3, workers=workers, face=face
+    ).run()
 
 
 def test_without_figures_only_refusals_set_the_pace() -> None:
@@ -129,8 +140,12 @@ def test_half_told_is_enough(change: Callable[[RateHeaders], RateHeaders]) -> No
 def test_skew_of_the_servers_clock_changes_nothing() -> None:
     sent = []
     for skew in (0.0, -600.0, 600.0):
-        face = Face(clock=lambda now, skew=skew: EPOCH + now + skew)  # type: ignore[misc]
-        sent.append(World(RateLimiter(), Fixed(60), requests=300, seed=4, face=face).run().sent_at)
+        face = ShownRate(clock=lambda now, skew=skew: EPOCH + now + skew)  # type: ignore[misc]
+        sent.append(
+            LimiterWorld(RateLimiter(), FixedWindow(60), requests=300, seed=4, face=face)
+            .run()
+            .sent_at
+        )
 
     assert sent[0] == sent[1]
     assert sent[0] == sent[2]
@@ -148,8 +163,8 @@ def test_garbage_brings_nothing_to_a_halt() -> None:
 
     for seed in seeds(40):
         chance = random.Random(seed)
-        face = Face(change=garble, has_date=chance.random() < 0.5)
-        world = World(RateLimiter(), Fixed(60), requests=200, seed=seed, face=face)
+        face = ShownRate(change=garble, has_date=chance.random() < 0.5)
+        world = LimiterWorld(RateLimiter(), FixedWindow(60), requests=200, seed=seed, face=face)
 
         outcome = world.run()
 
@@ -161,7 +176,7 @@ def test_garbage_brings_nothing_to_a_halt() -> None:
 def test_a_spent_month_stops_everybody(workers: int, shows: str) -> None:
     ends_at = EPOCH + 86_400
     month = Month(60, 150, ends_at, "month" if shows == "month" else "minute")
-    world = World(RateLimiter(), month, requests=1_000, seed=5, workers=workers)
+    world = LimiterWorld(RateLimiter(), month, requests=1_000, seed=5, workers=workers)
 
     outcome = world.run()
 

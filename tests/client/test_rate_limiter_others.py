@@ -12,7 +12,7 @@ import pytest
 
 from connector.client.rate_limiter import RateLimiter
 from tests.client.rate_limiter_counters import MINUTE
-from tests.client.rate_limiter_world import KINDS, World
+from tests.client.rate_limiter_world import KINDS, LimiterWorld
 
 LIMIT = 600
 HALF = LIMIT // 2
@@ -58,7 +58,7 @@ def test_beside_another_client_few_requests_are_refused(kind: str, others: str) 
     counter = KINDS[kind](LIMIT, chance.uniform(0, MINUTE))
     moments = OTHERS[others](chance, 4 * REQUESTS // LIMIT + 10)
 
-    outcome = World(RateLimiter(), counter, requests=REQUESTS, seed=0, others=moments).run()
+    outcome = LimiterWorld(RateLimiter(), counter, requests=REQUESTS, seed=0, others=moments).run()
 
     sent = len(outcome.sent_at)
     assert REQUESTS == outcome.answered
@@ -71,7 +71,7 @@ def test_once_others_have_gone_all_is_ours(kind: str) -> None:
     counter = KINDS[kind](LIMIT, chance.uniform(0, MINUTE))
     moments = bursts(chance, 5, 6, 0.2)
 
-    outcome = World(RateLimiter(), counter, requests=9_000, seed=1, others=moments).run()
+    outcome = LimiterWorld(RateLimiter(), counter, requests=9_000, seed=1, others=moments).run()
 
     late = [at for at in outcome.sent_at if 12 * MINUTE <= at < 15 * MINUTE]
     assert len(late) >= 0.94 * 3 * LIMIT

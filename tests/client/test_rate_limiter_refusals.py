@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from connector.client.rate_limiter import Go, QuotaExhausted, RateHeaders, Wait
-from tests.client.rate_limiter_hand import NOW, Hand
+from tests.client.rate_limiter_hand import NOW, ManualLimiter
 
 
 def test_a_late_refusal_closes_nothing() -> None:
-    hand = Hand()
+    hand = ManualLimiter()
     hand.heard(1, hand.go(0), 9)
     late = hand.go(1)
     hand.heard(53, hand.go(52), 8, 110)
@@ -21,7 +21,7 @@ def test_a_late_refusal_closes_nothing() -> None:
 
 @pytest.mark.parametrize("jitter", [0.0, 0.5, 0.99])
 def test_a_refusal_closes_the_gate_for_everybody(jitter: float) -> None:
-    hand = Hand()
+    hand = ManualLimiter()
     hand.heard(1, hand.go(0), 9)
     hand.refused(2, hand.go(1), 30, jitter=jitter)
 
@@ -33,7 +33,7 @@ def test_a_refusal_closes_the_gate_for_everybody(jitter: float) -> None:
 
 
 def test_after_a_refusal_the_number_in_flight_grows_slowly() -> None:
-    hand = Hand(limit=600)
+    hand = ManualLimiter(limit=600)
     first = hand.go(0)
     hand.refused(1, first, 30)
     hand.heard(34, hand.go(33), 9, 90)
@@ -47,7 +47,7 @@ def test_after_a_refusal_the_number_in_flight_grows_slowly() -> None:
 
 
 def test_untold_refusals_make_longer_and_longer_waits() -> None:
-    hand, now = Hand(), 0.0
+    hand, now = ManualLimiter(), 0.0
     waits = []
     for _ in range(3):
         hand.refused(now, hand.go(now))
@@ -61,7 +61,7 @@ def test_untold_refusals_make_longer_and_longer_waits() -> None:
 
 
 def test_requests_refused_together_are_one_refusal() -> None:
-    hand = Hand()
+    hand = ManualLimiter()
     hand.heard(1, hand.go(0), 9, None)
     tickets = hand.go_all(1)
     for number, ticket in enumerate(tickets):
@@ -73,7 +73,7 @@ def test_requests_refused_together_are_one_refusal() -> None:
 
 
 def test_a_refusal_after_waiting_as_told_is_believed_less() -> None:
-    hand, now = Hand(), 0.0
+    hand, now = ManualLimiter(), 0.0
     waits = []
     for _ in range(4):
         hand.refused(now, hand.go(now), now)
@@ -84,7 +84,7 @@ def test_a_refusal_after_waiting_as_told_is_believed_less() -> None:
 
 
 def test_a_refusal_without_figures_keeps_what_was_told() -> None:
-    hand = Hand()
+    hand = ManualLimiter()
     hand.heard(1, hand.go(0), 9)
 
     hand.refused(2, hand.go(1))
@@ -94,7 +94,7 @@ def test_a_refusal_without_figures_keeps_what_was_told() -> None:
 
 
 def test_success_between_refusals_is_no_spent_month() -> None:
-    hand = Hand()
+    hand = ManualLimiter()
     for minute in range(0, 6060, 101):
         hand.refused(minute, hand.go(minute), minute + 30)
         hand.heard(minute + 40, hand.go(minute + 40), 9, minute + 90)
@@ -105,7 +105,7 @@ def test_success_between_refusals_is_no_spent_month() -> None:
 
 @pytest.mark.parametrize("reset", [NOW + 2400, 2400.0])
 def test_a_reset_far_away_is_the_months(reset: float) -> None:
-    hand = Hand()
+    hand = ManualLimiter()
     hand.limiter.record_refusal(1, hand.go(0), RateHeaders(10, 0, reset), NOW, 0.5)
 
     assert QuotaExhausted(NOW + 2400) == hand.limiter.acquire(1)
@@ -117,14 +117,14 @@ def test_a_reset_far_away_is_the_months(reset: float) -> None:
 
 
 def test_two_minutes_are_no_month() -> None:
-    hand = Hand()
+    hand = ManualLimiter()
     hand.refused(1, hand.go(0), 120)
 
     assert Wait(120.0, "backoff") == hand.wait(1)
 
 
 def test_a_later_word_does_not_open_the_gate() -> None:
-    hand = Hand()
+    hand = ManualLimiter()
     hand.heard(1, hand.go(0), 9)
     tickets = hand.go_all(1)
     hand.refused(2, tickets[0], 40)
@@ -136,7 +136,7 @@ def test_a_later_word_does_not_open_the_gate() -> None:
 
 
 def test_what_was_under_way_proves_nothing_about_a_refusal() -> None:
-    hand = Hand(limit=600)
+    hand = ManualLimiter(limit=600)
     hand.heard(1, hand.go(0), 9)
     tickets = hand.go_all(1)
     hand.refused(2, tickets[0], 30)
@@ -149,7 +149,7 @@ def test_what_was_under_way_proves_nothing_about_a_refusal() -> None:
 
 
 def test_after_another_client_was_seen_only_the_servers_figures_count() -> None:
-    hand = Hand()
+    hand = ManualLimiter()
     hand.heard(1, hand.go(0), 9)
     hand.heard(71, hand.go(70), 2, 120)
 
@@ -160,7 +160,7 @@ def test_after_another_client_was_seen_only_the_servers_figures_count() -> None:
 
 @pytest.mark.parametrize(("seen_at", "free"), [(71, 5), (171, 0)])
 def test_another_client_is_forgotten_in_time(seen_at: int, free: int) -> None:
-    hand = Hand()
+    hand = ManualLimiter()
     hand.heard(1, hand.go(0), 9)
     hand.heard(seen_at, hand.go(seen_at - 1), 2, seen_at + 50)
     for start, left in ((400, 10), (450, 5)):
@@ -172,7 +172,7 @@ def test_another_client_is_forgotten_in_time(seen_at: int, free: int) -> None:
 
 
 def test_a_spent_month_stays_spent() -> None:
-    hand = Hand()
+    hand = ManualLimiter()
     hand.heard(1, hand.go(0), 9)
     tickets = hand.go_all(1)
     hand.refused(2, tickets[0], 86_400)
@@ -183,7 +183,7 @@ def test_a_spent_month_stays_spent() -> None:
 
 
 def test_a_new_month_forgets_the_old() -> None:
-    hand = Hand()
+    hand = ManualLimiter()
     hand.refused(1, hand.go(0), 30)
     hand.refused(33, hand.go(32), 2_000)
     assert QuotaExhausted(NOW + 2_000) == hand.limiter.acquire(34)

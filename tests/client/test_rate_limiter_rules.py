@@ -10,11 +10,11 @@ import math
 import pytest
 
 from connector.client.rate_limiter import Go, RateHeaders, Wait
-from tests.client.rate_limiter_hand import NOW, Hand
+from tests.client.rate_limiter_hand import NOW, ManualLimiter
 
 
 def test_one_goes_first() -> None:
-    hand = Hand()
+    hand = ManualLimiter()
     first = hand.go(0)
     assert Wait(None, "probe") == hand.wait(0)
 
@@ -26,7 +26,7 @@ def test_one_goes_first() -> None:
 
 
 def test_remaining_only_falls() -> None:
-    hand = Hand()
+    hand = ManualLimiter()
     hand.heard(1, hand.go(0), 9)
     early, late, *_ = hand.go_all(1)
 
@@ -37,7 +37,7 @@ def test_remaining_only_falls() -> None:
 
 
 def test_a_clock_that_stands_still_is_no_rate() -> None:
-    hand = Hand()
+    hand = ManualLimiter()
     hand.heard(0, hand.go(0), 9)
 
     hand.heard(0, hand.go(0), 6)
@@ -47,7 +47,7 @@ def test_a_clock_that_stands_still_is_no_rate() -> None:
 
 
 def test_what_is_in_flight_is_taken_off() -> None:
-    hand = Hand()
+    hand = ManualLimiter()
     hand.heard(1, hand.go(0), 9)
     tickets = [hand.go(1) for _ in range(5)]
 
@@ -57,7 +57,7 @@ def test_what_is_in_flight_is_taken_off() -> None:
 
 
 def test_an_answer_of_an_earlier_window_says_nothing() -> None:
-    hand = Hand()
+    hand = ManualLimiter()
     hand.heard(1, hand.go(0), 9)
     late = hand.go(1)
     hand.heard(53, hand.go(52), 8, 110)
@@ -93,7 +93,7 @@ def test_an_answer_of_an_earlier_window_says_nothing() -> None:
 def test_a_window_ends_by_the_servers_own_clock(
     reset: float | None, date: float | None, seconds: float
 ) -> None:
-    hand = Hand()
+    hand = ManualLimiter()
     hand.limiter.record_response(1, hand.go(0), RateHeaders(10, 0, reset), date)
 
     assert "window" == hand.wait(1).reason
@@ -102,7 +102,7 @@ def test_a_window_ends_by_the_servers_own_clock(
 
 
 def test_a_spent_window_opens_with_one_request() -> None:
-    hand = Hand()
+    hand = ManualLimiter()
     hand.heard(1, hand.go(0), 0)
 
     probe = hand.go(51)
@@ -113,25 +113,25 @@ def test_a_spent_window_opens_with_one_request() -> None:
 
 
 def test_what_was_left_may_go_on_after_the_reset() -> None:
-    hand = Hand()
+    hand = ManualLimiter()
     hand.heard(1, hand.go(0), 9)
 
     assert 9 == len(hand.go_all(52))
 
 
 def test_a_reserve_is_left_for_people() -> None:
-    hand = Hand(reserve=4)
+    hand = ManualLimiter(reserve=4)
     hand.heard(1, hand.go(0), 9)
     assert 5 == len(hand.go_all(1))
 
-    hand = Hand(reserve=1000)
+    hand = ManualLimiter(reserve=1000)
     hand.heard(1, hand.go(0), 9)
     assert "window" == hand.wait(1).reason
     assert isinstance(hand.limiter.acquire(52), Go)
 
 
 def test_a_request_that_never_left_takes_no_place() -> None:
-    hand = Hand()
+    hand = ManualLimiter()
     hand.heard(1, hand.go(0), 3)
     tickets = hand.go_all(1)
     assert 3 == len(tickets)
@@ -144,7 +144,7 @@ def test_a_request_that_never_left_takes_no_place() -> None:
 
 
 def test_a_later_answer_settles_what_was_lost() -> None:
-    hand = Hand()
+    hand = ManualLimiter()
     hand.heard(1, hand.go(0), 5)
     hand.limiter.record_lost(2, hand.go(1))
 
@@ -154,7 +154,7 @@ def test_a_later_answer_settles_what_was_lost() -> None:
 
 
 def test_what_is_given_back_twice_is_noticed() -> None:
-    hand = Hand()
+    hand = ManualLimiter()
     ticket = hand.go(0)
     hand.limiter.record_lost(1, ticket)
 
@@ -163,7 +163,7 @@ def test_what_is_given_back_twice_is_noticed() -> None:
 
 
 def test_an_answer_without_figures_may_have_been_counted() -> None:
-    hand = Hand()
+    hand = ManualLimiter()
     hand.heard(1, hand.go(0), 5)
     hand.heard(2, hand.go(1), None, None)
 
@@ -171,7 +171,7 @@ def test_an_answer_without_figures_may_have_been_counted() -> None:
 
 
 def test_answers_of_one_window_agree_on_its_end() -> None:
-    hand = Hand()
+    hand = ManualLimiter()
     first = hand.go(0)
     hand.limiter.record_response(1.9, first, RateHeaders(10, 9, NOW + 50), NOW + 1)
     second, third = hand.go(1.9), hand.go(1.9)
@@ -182,7 +182,7 @@ def test_answers_of_one_window_agree_on_its_end() -> None:
 
 
 def test_what_others_took_before_us_is_believed() -> None:
-    hand = Hand()
+    hand = ManualLimiter()
     hand.heard(1, hand.go(0), 9)
     hand.heard(71, hand.go(70), 2, 120)
     hand.heard(72, hand.go(71), 1, 120)

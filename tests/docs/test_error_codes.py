@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from collections.abc import Iterator
@@ -15,7 +16,6 @@ from connector.errors import (
     ConnectorError,
     EncodingUnknown,
     ModelError,
-    ModelsCircular,
     PublishingRefused,
     ReferenceUnknown,
     SheetUnknown,
@@ -51,7 +51,6 @@ EXAMPLES: dict[type[ConnectorError], ConnectorError] = {
     PublishingRefused: PublishingRefused([("unique_fct_jobs_id", 2)]),
     ModelError: ModelError("it cannot be read", path=Path("marts/fct_jobs.sql"), line=3),
     ReferenceUnknown: ReferenceUnknown("model", "fct_jbos", ("fct_jobs",)),
-    ModelsCircular: ModelsCircular(("fct_jobs", "fct_leads")),
     SheetUnknown: SheetUnknown("people.xlsx has 2 sheets with something in them"),
     EncodingUnknown: EncodingUnknown(Path("people.csv"), "it is not UTF-8", offered="cp1252"),
 }
@@ -62,6 +61,13 @@ def classes() -> list[type[ConnectorError]]:
     """Every error of the two modules."""
     found = {**vars(errors), **vars(errors_api)}.values()
     return [each for each in found if inspect.isclass(each) and issubclass(each, ConnectorError)]
+
+
+def listed() -> Iterator[tuple[str, type[ConnectorError], str]]:
+    """Every code with its class, and its action as the page shows it."""
+    for each in classes():
+        yield each.code, each, EXAMPLES.get(each, each).action
+        yield from ((code, each, action) for code, action in each.codes.items())
 
 
 def drawn() -> Iterator[tuple[str, str]]:
@@ -80,11 +86,27 @@ def drawn() -> Iterator[tuple[str, str]]:
 def test_codes_are_distinct() -> None:
     """Every error has a code of its own, so that a code says which error it was."""
     inherited = [each.__name__ for each in classes() if "code" not in vars(each)]
-    codes = [each.code for each in classes()]
+    codes = [code for code, *_ in listed()]
 
     assert [] == inherited
     assert sorted(set(codes)) == sorted(codes)
     assert [] == [code for code in codes if not re.fullmatch(r"[a-z]+(_[a-z]+)*", code)]
+
+
+def test_every_code_that_is_raised_belongs_to_its_class() -> None:
+    by_name = {each.__name__: each for each in classes()}
+    raised = [
+        (call.func.id, keyword.value.value)
+        for path in (ROOT / "connector").rglob("*.py")
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+        if call.func.id in by_name
+        for keyword in call.keywords
+        if keyword.arg == "code" and isinstance(keyword.value, ast.Constant)
+    ]
+
+    assert len(raised) > 20
+    assert [] == [(name, code) for name, code in raised if code not in by_name[name].codes]
 
 
 def test_tree_is_drawn_as_it_is() -> None:
@@ -107,10 +129,7 @@ def test_page_lists_every_error_as_it_is() -> None:
         (row["Code"].strip("`"), row["Error"].strip("`"), int(row["Exit"]), row["What to do"])
         for row in table.records()
     ]
-    declared = [
-        (each.code, each.__name__, each.exit_status, EXAMPLES.get(each, each).action)
-        for each in classes()
-    ]
+    declared = [(code, kind.__name__, kind.exit_status, action) for code, kind, action in listed()]
 
     assert sorted(stated) == sorted(declared)
     assert [] == [row["Code"] for row in table.records() if not row["What happened"]]
@@ -161,7 +180,7 @@ def test_the_page_recovers_from_every_exit_status() -> None:
 def test_every_further_action_is_for_a_known_code() -> None:
     table = next(t for t in read_tables(PAGE) if t.header[0] == "Codes")
     told = [code for row in table.records() for code in quoted(row["Codes"])]
-    codes = [each.code for each in classes() if each is not ConnectorError]
+    codes = [code for code, *_ in listed() if code != ConnectorError.code]
 
     assert set(told) <= set(codes)
     assert sorted(set(told)) == sorted(told)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from generate.site import as_tables
 from tests.repository import ROOT
 
 DOCS = ROOT / "docs"
@@ -43,17 +42,3 @@ def test_the_glossary_is_short_and_sorted() -> None:
 
     assert len(words) <= WORDS_MAX
     assert sorted(words) == words
-
-
-def test_a_diagram_is_a_table_on_the_site() -> None:
-    shown = as_tables(
-        "```mermaid\nsequenceDiagram\n  participant P as pushes\n  loop each row\n"
-        "    P->>C: send\n  end\n```\n```mermaid\nflowchart TB\n  a --> b --> c\n```\n"
-    )
-
-    assert ["*loop* |  | each row", "pushes | C | send", "a | b | ", "b | c | "] == [
-        line.removeprefix("| ").removesuffix(" |")
-        for line in shown.splitlines()
-        if "---" not in line
-        if "From" not in line
-    ]

@@ -30,12 +30,13 @@ class Edited:
         if response.status_code == 200:
             document = json.loads(bytes(response.body))
             self.edit(document)
-            response = JSONResponse(document)
+            # Not a `JSONResponse`, which refuses NaN.
+            response = Response(json.dumps(document), media_type="application/json")
         await exchange.send(response)
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RateLimitRefusal:
     """A 429 without effect, with exactly these headers of the rate limit.
 
     `reset_in_seconds` is added to the server's time; None leaves the reset out.

@@ -26,7 +26,7 @@ CASES = [
 ]
 
 
-class Churn:
+class CandidateChanges:
     """Updates three candidates, deletes one and creates one, whenever it is called."""
 
     def __init__(self, seed: int) -> None:
@@ -58,7 +58,7 @@ def test_whatever_changed_between_any_two_requests_the_quiet_pull_is_exact(
         if when == "later pull":
             assert "done" == pulled(sandbox, tmp_path, "candidates", time=time).outcome
             time.pass_minutes(10)
-        churn = Churn(seed=len(precision + ties))
+        churn = CandidateChanges(seed=len(precision + ties))
         if when == "later pull":
             for _ in range(10):
                 churn(sandbox.store)

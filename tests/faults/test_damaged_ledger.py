@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from connector.errors import LedgerDamaged
+from connector.errors import LedgerError
 from connector.ledger.alert_states import read_alerts
 from connector.ledger.erasures import Backups, Erasures
 from connector.ledger.journal import Journal
-from connector.ledger.journal_reads import read_push_health
 from connector.ledger.ledger import Ledger
 from connector.ledger.quota import Allowance
 from connector.pushes.undo_report import read_undo_plan
@@ -70,7 +69,7 @@ READINGS: tuple[Callable[[Ledger, str], object], ...] = (
     lambda ledger, batch: Journal(ledger).claimed_records((batch, 2), ("an id",)),
     lambda ledger, batch: Journal(ledger).open_creates((batch, 3)),
     lambda ledger, batch: [*Journal(ledger).changes_since(0)],
-    lambda ledger, batch: read_push_health(ledger),
+    lambda ledger, batch: Journal(ledger).push_health(),
     lambda ledger, batch: read_undo_plan(Journal(ledger), batch),
     lambda ledger, batch: ledger.status(Allowance(None, 0, 1), AT),
     lambda ledger, batch: ledger.read_month(Allowance(None, 0, 1), AT.date()),
@@ -237,7 +236,7 @@ def test_no_value_of_a_wrong_kind_is_read(account: DamagedLedgerAccount) -> None
             for read in READINGS:
                 try:
                     found = repr(read(ledger, batch))
-                except LedgerDamaged:
+                except LedgerError:
                     refused.add(f"{table}.{column}")
                 else:
                     if repr(value).strip("b'") in found:

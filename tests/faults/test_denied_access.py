@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from connector.errors import OtherWorkspace
+from connector.errors import SettingsError
 from connector.sandbox.exchange import Fault
 from connector.sandbox.faults import HtmlPage, Status
 from connector.sandbox.server import Sandbox
 from tests.faults.network_faults import DETAILS, LISTS, Edited, From, plan
 from tests.support.agency import differences, published, rows
 from tests.support.clock import Time, pulled, tombstones, work_rows
+from tests.support.errors import has_code
 from tests.tiers import first_fast
 
 COUNTS = {"candidates": 60, "jobs": 6, "leads": 5, "bookings": 4}
@@ -151,7 +152,7 @@ def test_an_address_with_a_wrong_path_deletes_nothing(tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": 60}, clock=time.servers) as sandbox:
         pulled(sandbox, tmp_path, "candidates", time=time)
         kept = rows(published(tmp_path), "FROM landing.candidates ORDER BY id")
-        with pytest.raises(OtherWorkspace):
+        with pytest.raises(SettingsError, check=has_code("other_workspace")):
             pulled(
                 sandbox, tmp_path, "candidates", time=time, base_url=f"{sandbox.base_url}/elsewhere"
             )

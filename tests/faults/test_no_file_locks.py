@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.errors import NoFileLocks
+from connector.errors import WarehouseError
 from connector.sandbox.server import Sandbox
 from tests.support.command import KEY, call, start, variables
 
@@ -74,4 +74,4 @@ def test_a_file_system_without_locks_is_named(
     assert 1 == process.returncode
     assert f"the file system of {tmp_path / 'data'}" in err
     assert "[no_file_locks]" in err
-    assert NoFileLocks.action in err
+    assert WarehouseError.codes["no_file_locks"] in err

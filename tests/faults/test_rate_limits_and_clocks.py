@@ -11,7 +11,7 @@ import pytest
 from connector.sandbox.request_limits import RateFigures
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
-from tests.faults.network_faults import Refused
+from tests.faults.network_faults import RateLimitRefusal
 from tests.support.agency import differences, published
 from tests.support.clock import Time, pulled
 from tests.tiers import first_fast
@@ -19,15 +19,17 @@ from tests.tiers import first_fast
 COUNTS = {"candidates": 90, "jobs": 4, "content_types": 1, "content_items": 2}
 IN_FLIGHT_MAX = 4
 
-ODD_REFUSALS: Mapping[str, Refused] = {
-    "no headers": Refused(None, {}),
-    "reset in the past": Refused(-60),
-    "reset long ago": Refused(-1_000_000),
-    "nothing but garbage": Refused(
+ODD_REFUSALS: Mapping[str, RateLimitRefusal] = {
+    "no headers": RateLimitRefusal(None, {}),
+    "reset in the past": RateLimitRefusal(-60),
+    "reset long ago": RateLimitRefusal(-1_000_000),
+    "nothing but garbage": RateLimitRefusal(
         None, {"x-ratelimit-remaining": "many", "x-ratelimit-reset": "soon", "retry-after": "?"}
     ),
-    "reset as seconds": Refused(None, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "30"}),
-    "reset right": Refused(30),
+    "reset as seconds": RateLimitRefusal(
+        None, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "30"}
+    ),
+    "reset right": RateLimitRefusal(30),
 }
 
 
@@ -64,7 +66,7 @@ def test_odd_429s_are_waited_for_sanely(tmp_path: Path, variant: str) -> None:
 def test_a_reset_in_forty_minutes_stops_the_run_and_the_next_goes_on(tmp_path: Path) -> None:
     time = Time()
     with Sandbox(counts=COUNTS, clock=time.servers) as sandbox:
-        refusal = Refused(40 * 60)
+        refusal = RateLimitRefusal(40 * 60)
         begin_at(sandbox, 60, lambda: sandbox.faults.add(refusal, times=None))
         report = pulled(sandbox, tmp_path, time=time)
 

@@ -10,11 +10,11 @@ import pytest
 from connector.publishing import lakehouse_connection
 from tests.lakehouse.group import Group
 from tests.lakehouse.pool import Pool
-from tests.lakehouse.server import Server, binaries, serving
+from tests.lakehouse.server import PostgresServer, binaries, serving
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[Server]:
+def server() -> Iterator[PostgresServer]:
     """A server for all tests of this process that need one."""
     programs = binaries()
     if programs is None:
@@ -38,6 +38,6 @@ def _extensions_stay_loaded(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.fixture
-def group(server: Server, tmp_path: Path) -> Group:
+def group(server: PostgresServer, tmp_path: Path) -> Group:
     """A group of agencies that have published nothing yet, with a lake of their own."""
     return Group(server, tmp_path)

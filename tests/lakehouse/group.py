@@ -15,13 +15,13 @@ from connector.publishing.publication import PublishResult, publish
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.duckdb_file import open_file
 from connector.warehouse.warehouse import Warehouse
-from tests.lakehouse.server import Server
+from tests.lakehouse.server import PostgresServer
 
 
 class Group:
     """Accounts that publish to one lake. `given` are the settings of all of them."""
 
-    def __init__(self, server: Server, folder: Path) -> None:
+    def __init__(self, server: PostgresServer, folder: Path) -> None:
         self.server, self.folder = server, folder
         self.database = server.new_database()
         self.data = folder / "lake"

@@ -34,7 +34,7 @@ _USERS = ("postgres", "nobody")
 
 
 @dataclass(frozen=True)
-class Server:
+class PostgresServer:
     """A server that runs. `folder` is its data folder; the password is needed to get in."""
 
     folder: Path
@@ -77,7 +77,7 @@ def binaries() -> Path | None:
 
 
 @contextmanager
-def serving(programs: Path) -> Iterator[Server]:
+def serving(programs: Path) -> Iterator[PostgresServer]:
     """Run a server while the `with` block lasts."""
     folder = Path(tempfile.mkdtemp(prefix="postgres-"))
     as_user: dict[str, Any] = {"cwd": folder}
@@ -104,7 +104,7 @@ def serving(programs: Path) -> Iterator[Server]:
         control = (str(programs / "pg_ctl"), "-D", str(data), "-w", "-s")
         call(*control, "-l", str(folder / "log"), "-o", f"-p {port} -k {folder} {options}", "start")
         try:
-            yield Server(data, port, password)
+            yield PostgresServer(data, port, password)
         finally:
             call(*control, "-m", "immediate", "stop")
     finally:

@@ -15,7 +15,7 @@ from connector.publishing.lakehouse_erasure import find_in_lakehouse
 from connector.publishing.publication import publish
 from connector.settings.model import Settings
 from tests.lakehouse.group import Group
-from tests.lakehouse.server import Server
+from tests.lakehouse.server import PostgresServer
 from tests.privacy.populated_agency import (
     EMAIL,
     NOW,
@@ -36,7 +36,7 @@ def sharing(folder: Path, group: Group, **more: str) -> Settings:
     return settings_of(folder, **{**lake, **more})
 
 
-def held(server: Server, group: Group) -> Iterator[str]:
+def held(server: PostgresServer, group: Group) -> Iterator[str]:
     """The places of the lake in whose bytes one of the person's texts is: its files, and those of
     the database but for its log, which PostgreSQL keeps for as long as it needs.
     """

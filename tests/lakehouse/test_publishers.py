@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from connector.errors import LakehouseBusy
+from connector.errors import LakehouseError
 from connector.publishing import lakehouse_connection
 from connector.publishing import lakehouse_publication as lake_publish
 from connector.publishing.lakehouse_connection import run_transaction
@@ -21,6 +21,7 @@ from connector.publishing.lakehouse_publication import begin_change, publish_to_
 from connector.publishing.publication import publish
 from tests.lakehouse.group import Group
 from tests.lakehouse.publishers import DIES, Publishers
+from tests.support.errors import has_code
 
 pytestmark = pytest.mark.slow
 
@@ -108,7 +109,9 @@ def test_one_of_two_publishers_is_killed(
     orphans = {each for each in group.files() - files if "account=acme" in each}
     assert orphans
 
-    with pytest.raises(LakehouseBusy, match="newer than 24 hours"):
+    with pytest.raises(
+        LakehouseError, match="newer than 24 hours", check=has_code("lakehouse_busy")
+    ):
         erase_from_lakehouse(group.settings("acme"))
     monkeypatch.setattr(lake_publish, "GRACE", timedelta(0))
     assert "published" == publish_to_lakehouse(group.settings("acme"), force=True).outcome
@@ -166,7 +169,9 @@ def test_a_conflict_is_tried_again_and_not_for_ever(
     if seconds:
         assert "published" == publish_to_lakehouse(group.settings("acme")).outcome
     else:
-        with pytest.raises(LakehouseBusy, match="at each attempt for 0 seconds"):
+        with pytest.raises(
+            LakehouseError, match="at each attempt for 0 seconds", check=has_code("lakehouse_busy")
+        ):
             publish_to_lakehouse(group.settings("acme"))
 
     assert [(rows,)] == group.rows("SELECT count(*) FROM lake.landing.jobs")

@@ -16,7 +16,7 @@ from connector.publishing.lakehouse_connection import ENDPOINT, URL_STYLE, url_s
 from connector.publishing.lakehouse_publication import publish_to_lakehouse
 from connector.publishing.publication import publish
 from tests.lakehouse.group import Group
-from tests.lakehouse.server import Server
+from tests.lakehouse.server import PostgresServer
 from tests.lakehouse.storage import SECRET, Storage, storing
 from tests.lakehouse.test_erasing import sharing
 from tests.privacy.populated_agency import EMAIL, NOW, TRACES, populated_agency
@@ -44,7 +44,7 @@ class Stored:
 
 @pytest.fixture
 def stored(
-    server: Server, tmp_path: Path, storage: Storage, monkeypatch: pytest.MonkeyPatch
+    server: PostgresServer, tmp_path: Path, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> Stored:
     """Nothing is published yet."""
     for name, value in storage.variables.items():

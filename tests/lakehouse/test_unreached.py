@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from connector.cli import main
-from connector.errors import LakehouseError, LakehouseOffline, SettingsError
+from connector.errors import LakehouseError, SettingsError
 from connector.operations.alert_check import due_alerts
 from connector.operations.doctor import diagnose
 from connector.publishing import lakehouse_connection
@@ -21,6 +21,7 @@ from connector.publishing.publication import publish
 from connector.settings.model import Settings, load_settings
 from tests.lakehouse.group import Group
 from tests.lakehouse.pool import Pool
+from tests.support.errors import has_code
 
 WRONG = "wrong-pass-word"
 
@@ -61,7 +62,7 @@ def test_the_published_file_does_not_wait_for_the_lake(group: Group) -> None:
 
     assert 0 == call(given, "publish")[0]
     assert [("j1",)] == group.rows("SELECT id FROM lake.landing.jobs")
-    assert "In the lakehouse since" in call(given, "status")[1]
+    assert "Published to the lakehouse" in call(given, "status")[1]
     assert ["ok"] == examined(group.settings("acme"))
     assert [] == alerts_of(group.settings("acme"))
 
@@ -99,7 +100,8 @@ def test_a_file_is_published_while_the_lake_is_offline(tmp_path: Path) -> None:
 
     Warehouse(settings.folder).prepare()
     published = publish(settings)
-    assert isinstance(published.unshared, LakehouseOffline)
+    assert published.unshared is not None
+    assert "lakehouse_offline" == published.unshared.code
     assert WRONG not in str(published.unshared)
 
 
@@ -110,7 +112,9 @@ def test_a_file_is_published_while_the_lake_is_offline(tmp_path: Path) -> None:
 def test_no_error_shows_the_password(tmp_path: Path, catalog: str) -> None:
     settings = given(tmp_path, CONNECTOR_LAKEHOUSE=catalog.format(WRONG))
 
-    with pytest.raises(LakehouseOffline, match="Connection refused") as told:
+    with pytest.raises(
+        LakehouseError, match="Connection refused", check=has_code("lakehouse_offline")
+    ) as told:
         read_status(settings)
 
     assert WRONG not in str(told.value)

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from connector.errors import DiskFull, LedgerDamaged, NotALedger, WarehouseBusy, WarehouseError
+from connector.errors import LedgerError, WarehouseBusy, WarehouseError
 from connector.ledger import sqlite_file as file
 from connector.ledger.ledger import Ledger
 from connector.ledger.request_budget import RequestBudget
 from tests.ledger.account import LIST, pay, spender, start, used
 from tests.support.clock import START, Clock
+from tests.support.errors import has_code
 
 OPEN = """
 import sys
@@ -93,7 +94,10 @@ def test_file_of_somebody_else_is_left_alone(
     write(path)
     before = path.read_bytes()
 
-    with pytest.raises(NotALedger, match=said) as caught, Ledger(tmp_path) as ledger:
+    with (
+        pytest.raises(LedgerError, match=said, check=has_code("not_a_ledger")) as caught,
+        Ledger(tmp_path) as ledger,
+    ):
         ledger.leases()
 
     assert str(path) in str(caught.value)
@@ -108,7 +112,10 @@ def test_a_damaged_ledger_is_named(tmp_path: Path) -> None:
         damaged.seek(4096)
         damaged.write(b"\xff" * (size - 4096))
 
-    with pytest.raises(LedgerDamaged, match="is damaged") as caught, Ledger(tmp_path) as ledger:
+    with (
+        pytest.raises(LedgerError, match="is damaged", check=has_code("ledger_damaged")) as caught,
+        Ledger(tmp_path) as ledger,
+    ):
         ledger.read_uses()
 
     assert "backup" in caught.value.action
@@ -135,7 +142,7 @@ def test_a_full_disk_is_named(tmp_path: Path) -> None:
         ((pages,),) = connection.execute("PRAGMA page_count").fetchall()
         connection.execute(f"PRAGMA max_page_count = {pages}")
         with (
-            pytest.raises(DiskFull, match="disk is full"),
+            pytest.raises(WarehouseError, match="disk is full", check=has_code("disk_full")),
             file.naming_errors(path),
             file.transaction(connection),
         ):

@@ -78,7 +78,7 @@ class PageProcess:
         self._process.stderr.close()
 
 
-class Person:
+class PageUser:
     """Somebody who uses the page without a browser: forms are filled in as they are shown."""
 
     def __init__(self, address: str, path: str = "/", **headers: str) -> None:
@@ -157,12 +157,12 @@ def served(
 @contextmanager
 def signed_in(
     sandbox: Sandbox, folder: Path, rules: Mapping[str, Any] | None = None, **headers: Any
-) -> Iterator[tuple[ImportPage, Person]]:
+) -> Iterator[tuple[ImportPage, PageUser]]:
     """The page in a thread, and a person who came in by its link, or by a proxy's headers."""
     flags = {name: headers.pop(name) for name in [*headers] if name.islower()}
     with served(sandbox, folder, rules, **flags) as (page, address):
         path = "/" if headers else page.access.new_link()
-        with Person(address, path, **headers) as person:
+        with PageUser(address, path, **headers) as person:
             yield page, person
 
 

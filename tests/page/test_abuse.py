@@ -14,7 +14,7 @@ import pytest
 
 from connector.page.access import TRIES_MAX, add_person
 from connector.sandbox.server import Sandbox
-from tests.page.serving import Person, csv_of, served, signed_in
+from tests.page.serving import PageUser, csv_of, served, signed_in
 
 ANN = {"X-Person": "Ann"}
 MARKUP = "<img src=x onerror=alert(1)><script>alert(1)</script>"
@@ -30,7 +30,7 @@ def sandbox() -> Iterator[Sandbox]:
 def test_a_form_of_another_site_changes_nothing(sandbox: Sandbox, tmp_path: Path) -> None:
     with (
         served(sandbox, tmp_path) as (page, address),
-        Person(address, page.access.new_link()) as ann,
+        PageUser(address, page.access.new_link()) as ann,
     ):
         fields = {"resource": "candidates", "mode": "create", "pasted": "a,b\n1,2"}
         for origin in ("https://evil.example", "null", ""):
@@ -52,20 +52,20 @@ def test_a_form_of_another_site_changes_nothing(sandbox: Sandbox, tmp_path: Path
 def test_links_and_cookies_let_nobody_else_in(sandbox: Sandbox, tmp_path: Path) -> None:
     with served(sandbox, tmp_path) as (page, address):
         link = page.access.new_link()
-        with Person(address, "/enter/guessed") as stranger:
+        with PageUser(address, "/enter/guessed") as stranger:
             assert 403 == stranger.shown.status_code
             assert 403 == stranger.see("/").status_code
-        with Person(address, link) as ann:
+        with PageUser(address, link) as ann:
             told = ann.shown.history[0].headers["set-cookie"].lower()
             assert "httponly" in told
             assert "samesite=strict" in told
             cookie = ann.client.cookies["session"]
-            with Person(address, link) as late:
+            with PageUser(address, link) as late:
                 assert 403 == late.shown.status_code
             kept = (page.drafts.folder / "sessions.json").read_text()
             assert cookie not in kept
             ann.post("/logout")
-        with Person(address, "/", Cookie=f"session={cookie}") as thief:
+        with PageUser(address, "/", Cookie=f"session={cookie}") as thief:
             assert 403 == thief.shown.status_code
 
 
@@ -76,11 +76,11 @@ def test_a_thousand_logins_are_held_up(sandbox: Sandbox, tmp_path: Path) -> None
     assert 0o600 == stat.S_IMODE(passwords.stat().st_mode)
     assert "long enough" not in passwords.read_text()
     with served(sandbox, tmp_path, {"passwords": passwords}) as (_, address):
-        with Person(address) as ann:
+        with PageUser(address) as ann:
             assert "/login" == ann.shown.url.path
             ann.post("/login", {"name": "Ann", "password": "a long enough word"})
             assert 200 == ann.see("/").status_code
-        with Person(address) as thief:
+        with PageUser(address) as thief:
             answers = [
                 thief.post("/login", {"name": "Ann", "password": f"guess {n}"}).status_code
                 for n in range(1_000)
@@ -95,7 +95,7 @@ def test_a_proxy_is_believed_from_its_own_address_alone(sandbox: Sandbox, tmp_pa
     named = {"header": "X-Person"}
     with (
         served(sandbox, tmp_path, {"proxy": "127.0.0.1", **named}) as (_, address),
-        Person(address, "/", **{"X-Person": "Ann"}) as ann,
+        PageUser(address, "/", **{"X-Person": "Ann"}) as ann,
     ):
         assert "Ann" in ann.shown.text
         ann.client.headers["X-Person"] = "Bo"
@@ -104,7 +104,7 @@ def test_a_proxy_is_believed_from_its_own_address_alone(sandbox: Sandbox, tmp_pa
         assert 403 == ann.see("/").status_code
     with (
         served(sandbox, tmp_path, {"proxy": "10.1.1.1", **named}) as (_, address),
-        Person(address, "/", **{"X-Person": "Ann"}) as liar,
+        PageUser(address, "/", **{"X-Person": "Ann"}) as liar,
     ):
         assert 403 == liar.shown.status_code
 
@@ -121,7 +121,7 @@ def bomb() -> bytes:
 def test_files_that_mean_harm(sandbox: Sandbox, tmp_path: Path) -> None:
     with (
         served(sandbox, tmp_path, import_file_mb=1) as (page, address),
-        Person(address, page.access.new_link()) as ann,
+        PageUser(address, page.access.new_link()) as ann,
     ):
         ann.begin("bomb.xlsx", bomb())
         assert "unusually large" in ann.shown.text
@@ -145,7 +145,7 @@ def test_markup_in_cells_is_text(sandbox: Sandbox, tmp_path: Path) -> None:
     )
     with (
         served(sandbox, tmp_path) as (page, address),
-        Person(address, page.access.new_link()) as ann,
+        PageUser(address, page.access.new_link()) as ann,
     ):
         path = ann.begin("<script>alert(1).csv", lines.encode())
         columns = {f"c:{n}": name for n, name in enumerate(("first_name", "last_name", "email"))}
@@ -179,10 +179,10 @@ def test_markup_in_an_error_is_text(sandbox: Sandbox, tmp_path: Path) -> None:
 def test_two_tabs_and_two_people_on_one_draft(sandbox: Sandbox, tmp_path: Path) -> None:
     with (
         served(sandbox, tmp_path) as (page, address),
-        Person(address, page.access.new_link()) as ann,
+        PageUser(address, page.access.new_link()) as ann,
     ):
         path = ann.begin("two.csv", csv_of("Ann,Lee,two.tabs@example.com,permanent"))
-        with Person(ann.address) as bo:
+        with PageUser(ann.address) as bo:
             bo.client.cookies.set("session", page.access.start_session("Bo"))
             columns = dict(
                 zip(

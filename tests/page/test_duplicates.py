@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from connector.sandbox.server import Sandbox
-from tests.page.serving import Person, signed_in
+from tests.page.serving import PageUser, signed_in
 
 HEADINGS = "First name,Last name,Email,Employment type,City"
 COLUMNS = {
@@ -31,7 +31,7 @@ def sandbox() -> Iterator[Sandbox]:
         yield opened
 
 
-def begun(person: Person) -> str:
+def begun(person: PageUser) -> str:
     """An import whose rows 4 and 6 are duplicates of row 2, and row 5 of row 3; its path."""
     path = person.begin("people.csv", "\n".join((HEADINGS, *LINES)).encode())
     person.post(f"{path}/columns", COLUMNS)
@@ -48,7 +48,7 @@ def cities(sandbox: Sandbox) -> list[str]:
     return sorted(each["city"] for each in sandbox.store.records("candidates").values())
 
 
-def sent(person: Person, path: str) -> None:
+def sent(person: PageUser, path: str) -> None:
     """Send what is left."""
     person.post(f"{path}/rows", {"go": "on"})
     person.see(f"{path}/look")

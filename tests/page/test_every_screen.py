@@ -24,7 +24,7 @@ from connector.page.access import add_person
 from connector.page.import_page import ImportPage
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
-from tests.page.serving import Person, csv_of, served
+from tests.page.serving import PageUser, csv_of, served
 from tests.page.test_ways import COLUMNS
 from tests.pushes.pushing import lead
 from tests.support.agency import settings_of
@@ -81,11 +81,11 @@ def page_with_imports(folder: Path) -> Iterator[tuple[ImportPage, str, dict[str,
         page, address = stack.enter_context(
             served(sandbox, folder, monthly_requests=20_000, **flags)
         )
-        ann = stack.enter_context(Person(address, page.access.new_link()))
+        ann = stack.enter_context(PageUser(address, page.access.new_link()))
         yield page, address, _screens(page, ann, folder, str(known["email"]))
 
 
-def _screens(page: ImportPage, ann: Person, folder: Path, known: str) -> dict[str, str]:
+def _screens(page: ImportPage, ann: PageUser, folder: Path, known: str) -> dict[str, str]:
     content = (
         csv_of(
             *("Bo,Li,bo(at)example.com,permanent", f"Cy,Lo,{known},permanent"),

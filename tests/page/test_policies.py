@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, expect
 
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
-from tests.page.serving import Person, served, signed_in
+from tests.page.serving import PageUser, served, signed_in
 from tests.support.agency import settings_of
 
 CONTENT = b"Email,City,Comment,Rest\nbo@example.com,York,Met.,x\n"
@@ -35,7 +35,7 @@ def notes(sandbox: Sandbox) -> str:
     return str(found["notes"])
 
 
-def begun(person: Person, **fields: str) -> str:
+def begun(person: PageUser, **fields: str) -> str:
     """An import of the file with these choices, up to the last look; its path."""
     path = person.begin("changes.csv", CONTENT, mode="update")
     person.post(f"{path}/columns", {**FIELDS, **fields})

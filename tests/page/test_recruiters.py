@@ -31,8 +31,8 @@ CLICKS_MAX, TYPED_MAX = 25, 5
 pytestmark = pytest.mark.slow
 
 
-class Hand:
-    """What a person does on the page, counted: clicks, choices and typed cells."""
+class CountedActions:
+    """Actions of a recruiter on the page, with the number of clicks and typed cells."""
 
     def __init__(self, page: Page) -> None:
         self.page, self.clicks, self.typed = page, 0, 0
@@ -77,7 +77,7 @@ def test_a_german_export_is_imported(browser: Browser, sandbox: Sandbox, tmp_pat
         browser.new_context(locale="de-DE") as context,
     ):
         page = context.new_page()
-        hand = Hand(page)
+        hand = CountedActions(page)
         page.goto(address + served_page.access.new_link())
         page.set_input_files("#file", german_export(tmp_path / "kandidaten_export.csv"))
         hand.clicks += 1
@@ -109,7 +109,7 @@ def test_a_german_export_is_imported(browser: Browser, sandbox: Sandbox, tmp_pat
                 hand.click(button)
             expect(page.locator("nav.kinds")).to_be_visible()
         with page.expect_navigation():
-            hand.button("Jeweils die erste Zeile behalten")
+            hand.button("Jeweils die erste Zeile importieren")
         hand.button("Weiter")
         page.wait_for_url("**/look")
         hand.click(page.locator("input[name=accept]"))
@@ -136,7 +136,7 @@ def test_a_french_list_loses_no_row_to_a_length_of_time(
         browser.new_context(locale="fr-FR") as context,
     ):
         page = context.new_page()
-        hand = Hand(page)
+        hand = CountedActions(page)
         page.goto(address + served_page.access.new_link())
         hand.click(page.locator("input[name=mode][value=update]"))
         page.set_input_files("#file", book)
@@ -176,7 +176,7 @@ def test_an_english_list_of_leads_is_converted(browser: Browser, tmp_path: Path)
             browser.new_context(locale="en-GB") as context,
         ):
             page = context.new_page()
-            hand = Hand(page)
+            hand = CountedActions(page)
             page.goto(address + served_page.access.new_link())
             hand.click(page.locator("input[name=resource][value=leads]"))
             hand.click(page.locator("input[name=mode][value=convert]"))
@@ -188,7 +188,7 @@ def test_an_english_list_of_leads_is_converted(browser: Browser, tmp_path: Path)
             with page.expect_navigation():
                 hand.click(page.locator("button[name=later]"))
             with page.expect_navigation():
-                hand.button("Keep the first row of each group")
+                hand.button("Import the first row of each group")
             hand.button("Continue")
             page.wait_for_url("**/look")
             expect(page.locator(".tiles .convert b")).to_have_text(str(LEADS - len(MISTYPED)))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from connector.sandbox.server import Sandbox
-from tests.page.serving import Person, csv_of, signed_in
+from tests.page.serving import PageUser, csv_of, signed_in
 
 COLUMNS = {
     f"c:{index}": name
@@ -28,7 +28,7 @@ def sandbox() -> Iterator[Sandbox]:
         yield opened
 
 
-def begun(person: Person) -> str:
+def begun(person: PageUser) -> str:
     """An import with three wrong email addresses; its path."""
     path = person.begin("people.csv", csv_of(*LINES))
     person.post(f"{path}/columns", COLUMNS)

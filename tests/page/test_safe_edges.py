@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from connector.sandbox.server import Sandbox
-from tests.page.serving import Person, csv_of, served, signed_in
+from tests.page.serving import PageUser, csv_of, served, signed_in
 from tests.page.test_ways import COLUMNS
 
 DIGITS = "9" * 5_000
@@ -95,7 +95,7 @@ def test_head_neither_spends_a_link_nor_gets_its_cookie(sandbox: Sandbox, tmp_pa
         looked = mail.head(link)
         assert 200 == looked.status_code
         assert "set-cookie" not in looked.headers
-        with Person(address, link) as ann:
+        with PageUser(address, link) as ann:
             assert 200 == ann.shown.status_code
             assert "Ann" in ann.shown.text
 

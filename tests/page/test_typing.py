@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from connector.page.import_page import ImportPage
 from connector.sandbox.server import Sandbox
-from tests.page.serving import Person, csv_of, served, signed_in
+from tests.page.serving import PageUser, csv_of, served, signed_in
 from tests.page.test_ways import COLUMNS
 
 ROWS = 30
@@ -29,7 +29,7 @@ def two_problems() -> bytes:
     return csv_of(*(f"Bo{n},Li,bo{n},permanent" for n in range(ROWS)))
 
 
-def begun(ann: Person) -> str:
+def begun(ann: PageUser) -> str:
     """An import with its columns matched; its path."""
     path = ann.begin("people.csv", two_problems())
     ann.post(f"{path}/columns", COLUMNS)
@@ -57,7 +57,7 @@ def test_forms_of_one_page_make_no_conflict(sandbox: Sandbox, tmp_path: Path) ->
 def test_a_conflict_names_the_person_and_links_to_the_latest_version(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
-    with signed_in(sandbox, tmp_path) as (page, ann), Person(ann.address) as cy:
+    with signed_in(sandbox, tmp_path) as (page, ann), PageUser(ann.address) as cy:
         path = begun(ann)
         cy.client.cookies.set("session", page.access.start_session("cy"))
         cy.see(f"{path}/rows")
@@ -98,7 +98,7 @@ def test_typing_and_leaving_saves_the_cell(
 ) -> None:
     leave, wanted = WAYS[way]
     with served(sandbox, tmp_path) as (served_page, address):
-        with Person(address, served_page.access.new_link()) as ann:
+        with PageUser(address, served_page.access.new_link()) as ann:
             path = begun(ann)
         with browser.new_context() as context:
             page = context.new_page()
@@ -119,7 +119,7 @@ def test_twenty_cells_are_typed_in_a_row(
     browser: Browser, sandbox: Sandbox, tmp_path: Path
 ) -> None:
     with served(sandbox, tmp_path) as (served_page, address):
-        with Person(address, served_page.access.new_link()) as ann:
+        with PageUser(address, served_page.access.new_link()) as ann:
             path = begun(ann)
         page = browser.new_page()
         page.goto(address + served_page.access.new_link())

@@ -26,7 +26,7 @@ from connector.sandbox.faults import Drop
 from connector.sandbox.server import Sandbox
 from connector.settings.model import Settings
 from connector.warehouse.warehouse import Warehouse
-from tests.page.serving import Person, csv_of, environ_of, served, signed_in
+from tests.page.serving import PageUser, csv_of, environ_of, served, signed_in
 from tests.pushes.pushing import lead
 from tests.support.agency import settings_of
 
@@ -49,7 +49,7 @@ def emails(sandbox: Sandbox) -> list[str]:
     return sorted(each["email"] for each in sandbox.store.records("candidates").values())
 
 
-def looked_at(person: Person, *lines: str) -> str:
+def looked_at(person: PageUser, *lines: str) -> str:
     """An import of these rows up to the last look; its path."""
     path = person.begin("people.csv", csv_of(*lines))
     person.post(f"{path}/columns", COLUMNS)
@@ -60,7 +60,7 @@ def looked_at(person: Person, *lines: str) -> str:
 @pytest.mark.slow
 def test_one_prepares_and_another_sends(sandbox: Sandbox, tmp_path: Path) -> None:
     with served(sandbox, tmp_path, approvals="on") as (page, address):
-        with Person(address, page.access.new_link()) as ann, Person(address) as cy:
+        with PageUser(address, page.access.new_link()) as ann, PageUser(address) as cy:
             path = looked_at(ann, "Bo,Li,bo@example.com,permanent")
             assert "Send for approval" in ann.shown.text
             ann.post(f"{path}/send")

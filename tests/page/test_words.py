@@ -13,7 +13,7 @@ from babel.messages.pofile import read_po
 
 import connector.page
 from connector.catalog import CATALOG
-from connector.errors import ConnectorError, DamagedSpreadsheet, UnsafeWorkbook
+from connector.errors import ConnectorError, DamagedSpreadsheet, SpreadsheetError
 from connector.errors_api import LeaseHeld, NoAnswer, QuotaSpent, Unauthorized
 from connector.page.access import AccessDenied, LoginsTooMany
 from connector.page.drafts import DraftChanged, DraftUnknown
@@ -95,7 +95,7 @@ def test_catalogue_has_everything(code: str) -> None:
     [
         ("failed", ConnectorError("told x")),
         ("damaged_spreadsheet", DamagedSpreadsheet("book x")),
-        ("unsafe_workbook", UnsafeWorkbook("book x")),
+        ("unsafe_workbook", SpreadsheetError("book x", code="unsafe_workbook")),
         ("try_again", NoAnswer("x", "y")),
         ("quota_spent", QuotaSpent("month x")),
         ("lease_held", LeaseHeld("held x")),

@@ -7,15 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import duckdb
 import pytest
 
 from connector.sandbox.server import Sandbox
-from pipelines import sensors
+from connector.warehouse.warehouse import Warehouse
+from pipelines import jobs, sensors
 from pipelines.accounts import Account
 from pipelines.definitions import definitions
 from pipelines.graph import API_KEYS, INBOX_KEYS
-from pipelines.pushes import NAME
-from tests.pipelines.running import KEY, account, inbox_sensor
+from pipelines.pushes import NAME, push_from_query_of
+from tests.pipelines.running import KEY, UNNAMED, account, inbox_sensor
 from tests.pipelines.test_secrecy import files_with
 
 HEADINGS = "first_name,last_name,email,employment_type,date_of_birth\n"
@@ -187,6 +189,52 @@ def test_what_cannot_be_meant_fails_with_a_sentence(
     assert [] == sandbox.log
 
 
+def test_rows_of_a_query_are_pushed_by_an_asset_that_no_schedule_runs(
+    sandbox: Sandbox, instance: dg.DagsterInstance, store: Path
+) -> None:
+    (store / "people.csv").write_text(GOOD, encoding="utf-8")
+    Warehouse(store).prepare()
+    with duckdb.connect(str(store / "recruitment.duckdb")) as published:
+        published.execute(f"CREATE TABLE people AS FROM read_csv('{store}/people.csv')")
+    here = account(sandbox.base_url, store)
+    config = {"resource": "candidates", "mode": "create", "apply": True, "pull": False}
+    results = [
+        dg.materialize(
+            [push_from_query_of(UNNAMED)],
+            instance=instance,
+            resources={"account": here},
+            run_config={"ops": {"push_from_query": {"config": {**config, "query": query}}}},
+            raise_on_error=False,
+        )
+        for query in (
+            "from people",
+            "select title as email from landing.jobs limit 0",
+            "from nobody",
+        )
+    ]
+    pushed, empty = (
+        result.asset_materializations_for_node("push_from_query")[0].metadata
+        for result in results[:2]
+    )
+
+    assert {"rows/created": 1, "rows": 1}.items() <= {n: v.value for n, v in pushed.items()}.items()
+    assert ["annabel@example.com"] == [
+        each["email"] for each in sandbox.store.records("candidates").values()
+    ]
+    assert {"rows": 0} == {name: value.value for name, value in empty.items()}
+    assert "failed at line 1, column 6: Table with name nobody" in failure_reason(results[2])
+    assert [] == [e for e in PERSONAL if e in "".join(logged(instance, r) for r in results)]
+    observed = {
+        each.asset_key
+        for each in results[0].all_events
+        if each.event_type is dg.DagsterEventType.ASSET_OBSERVATION
+    }
+    assert {API_KEYS["candidates"]} == observed
+    for name in jobs.PULLING:
+        selected = definitions.resolve_job_def(name).asset_layer.selected_asset_keys
+        assert dg.AssetKey("push_from_query") not in selected
+
+
 def test_refused_key_fails_without_being_shown(
     sandbox: Sandbox, instance: dg.DagsterInstance, store: Path
 ) -> None:
@@ -275,7 +323,7 @@ def test_run_that_failed_is_repeated_later(
     assert not failed.success
     assert "no longer exists" in failure_reason(failed)
     assert resting is None
-    assert "Files that wait after a failed run: 1." in skipped
+    assert "Files that wait for another attempt after a failed run: 1." in skipped
     assert asked.run_key != again.run_key
     assert "previewed" == read_metadata(done)["outcome"]
     assert ["done"] == [each.name for each in file.parent.iterdir()]

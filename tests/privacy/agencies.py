@@ -18,11 +18,11 @@ from typing import Any
 
 from connector.catalog import CATALOG
 from connector.client.request import Request
-from connector.ledger.journal import PUSH_LEASE, Journal
 from connector.ledger.journal_records import Transition
+from connector.ledger.journal_writer import PUSH_LEASE, JournalWriter
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
-from connector.ledger.push_plan import Problem, PushPlan, PushPolicy, RowVerdict
+from connector.ledger.push_plan import Problem, PushPlan, PushPolicy, RowResult
 from connector.ledger.push_states import Task
 from connector.settings.model import Settings
 from connector.warehouse.bookmark import Stream
@@ -230,11 +230,11 @@ class RandomAgency:
             identity = {"email": fields["email"]}
             tasks.append(Task(number, "create", "candidates", fields, identity=identity))
         said = Problem("email_format", "It is no address.", "Notes", self._mention(), field="notes")
-        verdict = RowVerdict(9, "invalid", "email_format", (said,))
+        verdict = RowResult(9, "invalid", (said,), "email_format")
         plan = PushPlan("candidates", "upsert", "a/b.csv", "0" * 64, tuple(tasks), (verdict,))
         with Ledger(self.folder) as ledger:
             ledger.take_lease(PUSH_LEASE, LeaseOwner.of_this_process("r1", "push"), AT)
-            journal = Journal(ledger, "r1", now=lambda: AT)
+            journal = JournalWriter(ledger, "r1", now=lambda: AT)
             batch = journal.create_batch(plan, PushPolicy())
             for task in tasks[:6]:
                 body = json.dumps(dict(task.fields)).encode()

@@ -26,11 +26,11 @@ from openpyxl import Workbook
 from connector.catalog import CATALOG
 from connector.cli import main
 from connector.client.request import Request
-from connector.ledger.journal import PUSH_LEASE, Journal
 from connector.ledger.journal_records import Transition
+from connector.ledger.journal_writer import PUSH_LEASE, JournalWriter
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
-from connector.ledger.push_plan import Problem, PushPlan, PushPolicy, RowVerdict
+from connector.ledger.push_plan import Problem, PushPlan, PushPolicy, RowResult
 from connector.ledger.push_states import Task
 from connector.publishing.publication import publish
 from connector.pushes.landed_writes import copy_journal
@@ -184,7 +184,7 @@ class PopulatedAgency:
         )
         create = Task(2, "create", "candidates", fields, identity={"email": FORMER_EMAIL})
         wrong = Problem("email_format", "It is no address.", "Email", EMAIL, field="email")
-        verdict = RowVerdict(4, "invalid", "email_format", (wrong,))
+        verdict = RowResult(4, "invalid", (wrong,), "email_format")
         later = Task(5, "update", "candidates", {"mobile": PHONE}, record_id=self.id)
         plan = PushPlan(
             "candidates", "upsert", f"{FIRST} {LAST}.csv", "0" * 64, (create, update, later)
@@ -192,7 +192,7 @@ class PopulatedAgency:
         plan = PushPlan(plan.resource, plan.mode, plan.file, plan.digest, plan.tasks, (verdict,))
         with Ledger(self.folder) as ledger:
             ledger.take_lease(PUSH_LEASE, LeaseOwner.of_this_process("r1", "push"), AT)
-            journal = Journal(ledger, "r1", now=lambda: AT)
+            journal = JournalWriter(ledger, "r1", now=lambda: AT)
             self.batch = journal.create_batch(plan, PushPolicy())
             self._apply(journal, create, None)
             self._apply(journal, update, {**fields, "id": self.id, "phone": PHONE})
@@ -200,7 +200,7 @@ class PopulatedAgency:
             ledger.release_lease(PUSH_LEASE, "r1")
         copy_journal(self.settings)
 
-    def _apply(self, journal: Journal, task: Task, before: Mapping[str, Any] | None) -> None:
+    def _apply(self, journal: JournalWriter, task: Task, before: Mapping[str, Any] | None) -> None:
         body = json.dumps(dict(task.fields)).encode()
         path = f"/api/v1/candidates/{task.record_id or ''}"
         request = Request("candidates", task.operation, "PUT", path, "candidates.write", body=body)

@@ -14,7 +14,7 @@ import pytest
 from connector.client.request import Request
 from connector.errors import Misused
 from connector.errors_api import LeaseHeld
-from connector.ledger.journal import PUSH_LEASE, Journal
+from connector.ledger.journal_writer import PUSH_LEASE, JournalWriter
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
 from connector.privacy.erase import erase
@@ -112,7 +112,7 @@ def leave_in_doubt(agency: PopulatedAgency) -> None:
     """Send the row that was planned, and hear no answer."""
     with Ledger(agency.folder) as ledger:
         ledger.take_lease(PUSH_LEASE, LeaseOwner.of_this_process("r2", "push"), AT)
-        journal = Journal(ledger, "r2", now=lambda: AT)
+        journal = JournalWriter(ledger, "r2", now=lambda: AT)
         path = f"/api/v1/candidates/{agency.id}"
         request = Request("candidates", "update", "PUT", path, "candidates.write", body=b"{}")
         journal.record_attempt((agency.batch, 5), request, before=None, sent_after=AT)

@@ -168,7 +168,10 @@ def test_a_csv_loses_the_row_and_a_workbook_goes_whole(erased: Before) -> None:
     assert "bob@mail.example,Bob Old,2,created,,,,b-1\r\n" == lines[1]
     assert not erased.agency.workbook.exists()
     assert (WORKBOOK,) == receipt.whole_files == erased.found.whole_files
-    assert f"Removed as a whole file, with rows of others:\n  {WORKBOOK}\n" in receipt.as_text()
+    assert (
+        f"Files that were deleted completely, with rows of others:\n  {WORKBOOK}\n"
+        in receipt.as_text()
+    )
 
 
 def test_mention_in_a_text_of_somebody_else_is_listed(tmp_path: Path) -> None:

@@ -7,10 +7,11 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from connector.errors import ModelFailed, ModelInvalid
+from connector.errors import ModelError, ModelFailed
 from connector.publishing.build import check
 from connector.publishing.project import BuildResult, CheckResult
 from tests.publishing.small import JOBS, Follower, SmallProject
+from tests.support.errors import has_code
 
 
 def found(built: BuildResult, name: str) -> CheckResult:
@@ -163,7 +164,9 @@ def test_a_test_on_a_missing_column_is_refused(small: SmallProject) -> None:
         ("{name: jobs, ", "{name: jbos, "),
     ):
         path = small.replace("marts/schema.yml", old, new)
-        with pytest.raises(ModelInvalid, match="has no such column") as caught:
+        with pytest.raises(
+            ModelError, match="has no such column", check=has_code("model_invalid")
+        ) as caught:
             small.build()
 
         assert path == caught.value.path

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from connector.errors import ModelInvalid, ModelsCircular, ModelTwice, ReferenceUnknown, UnknownName
+from connector.errors import ModelError, ReferenceUnknown, UnknownName
 from tests.publishing.small import FCT_JOBS, FILES, SUM_JOBS, SmallProject
+from tests.support.errors import has_code
 
 
 def test_models_are_ordered_by_what_they_are_made_of(small: SmallProject) -> None:
@@ -27,7 +28,9 @@ def test_an_error_in_the_template_names_file_and_line(small: SmallProject, brace
     sql = f"{FCT_JOBS.partition('from')[0]}from {braces}\n"
     path = small.write("marts/fct_jobs.sql", sql)
 
-    with pytest.raises(ModelInvalid, match="the template cannot be evaluated") as caught:
+    with pytest.raises(
+        ModelError, match="the template cannot be evaluated", check=has_code("model_invalid")
+    ) as caught:
         small.project()
 
     assert (path, 8) == (caught.value.path, caught.value.line)
@@ -68,17 +71,23 @@ WRONG = {
         *("marts/schema.yml", "ref('people')", "\"ref('people') }}{{ ref('people')\""),
         *(14, "'to' is not a ref or source"),
     ),
-    "tests in no list": ("marts/schema.yml", "[unique, not_null]", "5", 5, "must be a list"),
-    "test of no mapping": ("marts/schema.yml", "[unique, not_null]", "[{unique: 5}]", 5, "mapping"),
+    "tests in no list": ("marts/schema.yml", "[unique, not_null]", "5", 5, "valid list, not 5"),
+    "test of no mapping": (
+        "marts/schema.yml",
+        "[unique, not_null]",
+        "[{unique: 5}]",
+        6,
+        "is not a test",
+    ),
     "nothing": ("staging/sources.yml", FILES["staging/sources.yml"], "", 1, "dictionary"),
     "test's argument": (
         *("staging/sources.yml", "[unique, not_null]", "[{unique: {where: x}}]"),
-        *(6, "'where' is not understood"),
+        *(6, "'where' is not a key"),
     ),
     "severity": ("marts/schema.yml", "severity: warn", "severity: loud", 17, "'loud'"),
     "model config": (
         *("marts/schema.yml", "  - name: sum_jobs", "  - name: sum_jobs\n    config: {}"),
-        *(15, "'config' is not understood"),
+        *(15, "'config' is not a key"),
     ),
     "is not valid YAML": ("marts/schema.yml", "models:", "models: [", 2, "is not valid YAML"),
     "key twice": (
@@ -96,7 +105,7 @@ def test_what_is_not_understood_is_refused_where_it_stands(small: SmallProject, 
     file, old, new, line, problem = WRONG[name]
     path = small.replace(file, old, new)
 
-    with pytest.raises(ModelInvalid) as caught:
+    with pytest.raises(ModelError, check=has_code("model_invalid")) as caught:
         small.project()
 
     assert (str(path), line) == (str(caught.value.path), caught.value.line)
@@ -125,18 +134,24 @@ def test_a_ring_is_named_whole(small: SmallProject) -> None:
         "staging/stg_jobs.sql", "{{ source('landing', 'jobs') }}", "{{ ref('sum_jobs') }}"
     )
 
-    with pytest.raises(ModelsCircular, match="fct_jobs -> stg_jobs -> sum_jobs -> fct_jobs"):
+    with pytest.raises(
+        ModelError,
+        match="fct_jobs -> stg_jobs -> sum_jobs -> fct_jobs",
+        check=has_code("models_circular"),
+    ):
         small.project()
 
 
 def test_a_name_is_one_thing(small: SmallProject) -> None:
     small.write("staging/fct_jobs.sql", FCT_JOBS)
-    with pytest.raises(ModelTwice, match=r"fct_jobs is also .*fct_jobs\.sql"):
+    with pytest.raises(
+        ModelError, match=r"fct_jobs is also .*fct_jobs\.sql", check=has_code("model_twice")
+    ):
         small.project()
     (small.folder / "staging/fct_jobs.sql").unlink()
 
     small.replace("marts/schema.yml", "[unique, not_null]", "[unique, unique]")
-    with pytest.raises(ModelTwice, match="unique_fct_jobs_job_id"):
+    with pytest.raises(ModelError, match="unique_fct_jobs_job_id", check=has_code("model_twice")):
         small.project()
 
 
@@ -155,5 +170,7 @@ def test_a_selection_means_names_folders_and_lines(small: SmallProject) -> None:
 def test_a_folder_that_is_none_is_told(small: SmallProject) -> None:
     (small.folder / "dbt_project.yml").unlink()
 
-    with pytest.raises(ModelInvalid, match=r"dbt_project\.yml: cannot be read"):
+    with pytest.raises(
+        ModelError, match=r"dbt_project\.yml: cannot be read", check=has_code("model_invalid")
+    ):
         small.project()

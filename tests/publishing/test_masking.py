@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from connector.catalog import CATALOG
+from connector.errors import SettingsError, UnknownName, WarehouseError
 from connector.publishing.columns import describe, personal_columns
 from connector.publishing.project import ColumnType
 from connector.publishing.project_loader import load_project
 from tests.publishing.agency import PublishingAccount, tables_of
+from tests.support.errors import has_code
 
 KEY = "planted-hash-key-77aa"
 NAME, EMAIL, PHONE, NOTE = "Zebediah", "zebediah@planted.example", "+44 7700 900123", "likes yaks"
@@ -119,6 +121,79 @@ def test_schemas_are_left_out(peopled: PublishingAccount) -> None:
         "AND schema_name = 'history' AND column_name = 'email'"
     )
     assert [{"comment": "Email address."}] == comments
+
+
+LEFT_OUT = "candidates.phone,candidates.email,marts.dim_people.address,marts.dim_people.letters"
+
+
+def test_columns_are_left_out_of_every_table_that_passes_them_on(
+    peopled: PublishingAccount,
+) -> None:
+    masked(peopled, "keep", CONNECTOR_PUBLISH_WITHOUT=f"{LEFT_OUT},landing.leads.email")
+
+    tables = tables_of(peopled.file)
+    for table in ("landing.candidates", "history.candidates"):
+        assert {"phone", "email"} & {*tables[table]} == set()
+        assert {"first_name", "notes", "_record"} <= {*tables[table]}
+    (record,) = peopled.rows("SELECT _record FROM landing.candidates WHERE id = 'c1'")
+    assert {k: v for k, v in RAW.items() if k not in ("phone", "email")} == json.loads(
+        record["_record"]
+    )
+    assert {"candidate_id", "whole_name", "status", "hoped_for", "is_young"} == {
+        *tables["marts.dim_people"]
+    }
+    assert "email" not in tables["landing.leads"]
+    assert "received" not in tables["push.problems"]
+    assert {NAME, NOTE} == {each for each in planted_in(peopled.file) if each in RAW.values()}
+    assert (*LEFT_OUT.split(","), "landing.leads.email") == peopled.last.left_out
+
+
+def test_a_published_file_without_a_column_restores_no_work_file(
+    peopled: PublishingAccount,
+) -> None:
+    masked(peopled, "keep", CONNECTOR_PUBLISH_WITHOUT="candidates.phone")
+    peopled.warehouse.work.unlink()
+
+    with pytest.raises(
+        WarehouseError, match=r"published without candidates\.phone", check=has_code("work_lost")
+    ):
+        peopled.warehouse.prepare()
+
+
+def test_a_model_that_computes_from_a_column_left_out_is_named(peopled: PublishingAccount) -> None:
+    with pytest.raises(SettingsError) as caught:
+        masked(peopled, "keep", CONNECTOR_PUBLISH_WITHOUT="candidates.email")
+
+    assert str(caught.value) == (
+        "publish_without leaves out landing.candidates.email, but the model marts.dim_people "
+        "computes its column address from it"
+    )
+    assert "marts.dim_people.address, marts.dim_people.letters." in caught.value.action
+    assert "failed" == peopled.last.outcome
+
+
+def test_a_field_left_out_is_in_no_copy_of_the_record(peopled: PublishingAccount) -> None:
+    model = peopled.project_folder / "marts" / "raw_people.sql"
+    header = "-- model: raw_people\n-- grain: one row per candidate\n-- All of them.\n"
+    peopled_from = "from {{ source('landing', 'candidates') }}\n"
+    model.write_text(f"{header}select * {peopled_from}", encoding="utf-8")
+    masked(peopled, "keep", CONNECTOR_PUBLISH_WITHOUT="candidates.phone,push")
+
+    assert PHONE not in planted_in(peopled.file)
+    assert NOTE in peopled.rows("SELECT _record FROM marts.raw_people ORDER BY id")[0]["_record"]
+    for column in ("_record as raw", "_record->>'$.phone' as called"):
+        model.write_text(f"{header}select {column} {peopled_from}", encoding="utf-8")
+        with pytest.raises(
+            SettingsError, match=r"marts\.raw_people computes its column (raw|called)"
+        ):
+            peopled.publish()
+
+
+def test_a_column_left_out_must_exist(peopled: PublishingAccount) -> None:
+    with pytest.raises(UnknownName, match=r"Did you mean 'candidate_id'\?"):
+        masked(peopled, "keep", CONNECTOR_PUBLISH_WITHOUT="marts.dim_people.candidate")
+    with pytest.raises(UnknownName, match=r"Did you mean 'marts.dim_people'\?"):
+        masked(peopled, "keep", CONNECTOR_PUBLISH_WITHOUT="marts.dim_peple.email")
 
 
 @pytest.mark.slow

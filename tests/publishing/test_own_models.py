@@ -17,9 +17,8 @@ import yaml
 from connector.catalog import CATALOG
 from connector.catalog.candidate import Candidate
 from connector.errors import (
+    ModelError,
     ModelFailed,
-    ModelInvalid,
-    ModelTwice,
     PublishingRefused,
     ReferenceUnknown,
     SettingsError,
@@ -38,6 +37,7 @@ from connector.warehouse.pull_commands import Commit, Found
 from tests.publishing.agency import PublishingAccount, tables_of
 from tests.repository import ROOT
 from tests.support.command import call
+from tests.support.errors import has_code
 
 NAME, EMAIL = "Zebediah", "zebediah@planted.example"
 CANDIDATE = {
@@ -208,7 +208,9 @@ def test_personal_is_no_text(own: PublishingAccount) -> None:
     columns = "[{name: status, meta: {personal: maybe}}]"
     path = write(own, schema_yml=f"models: [{{name: people, columns: {columns}}}]")
 
-    with pytest.raises(ModelInvalid, match="personal must be true or false") as caught:
+    with pytest.raises(
+        ModelError, match="Input should be a valid boolean", check=has_code("model_invalid")
+    ) as caught:
         project(own, own.settings())
 
     assert path == caught.value.path
@@ -261,11 +263,11 @@ WRONG: dict[str, tuple[str, str, type[Exception], str]] = {
     "braces": (
         "people.sql",
         "select 1 as x from {{ var('x') }}\n",
-        ModelInvalid,
+        ModelError,
         r"people\.sql:1: the template cannot be evaluated: 'var' is undefined",
     ),
-    "the name of a shipped mart": ("fct_jobs.sql", PEOPLE, ModelTwice, "fct_jobs is also"),
-    "no name of a table": ("My Mart.sql", PEOPLE, ModelInvalid, "is not a valid table name"),
+    "the name of a shipped mart": ("fct_jobs.sql", PEOPLE, ModelError, "fct_jobs is also"),
+    "no name of a table": ("My Mart.sql", PEOPLE, ModelError, "is not a valid table name"),
     "a declared model that is not there": (
         "schema.yml",
         SCHEMA,
@@ -275,7 +277,7 @@ WRONG: dict[str, tuple[str, str, type[Exception], str]] = {
     "a declared column that is not there": (
         "schema.yml",
         SCHEMA.replace("people", "stages").replace("candidate_id", "candidat_id"),
-        ModelInvalid,
+        ModelError,
         "has no such column",
     ),
 }

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 
 import duckdb
 import pandas as pd
@@ -59,6 +63,29 @@ def test_read_gives_a_frame_of_the_right_types(
     assert "Int64" == str(empty["stars"].dtype)
     held = [os.readlink(each) for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]
     assert str(agency.file) not in held
+
+
+def test_a_frame_is_an_arrow_table_and_a_polars_frame_too(
+    agency: PublishingAccount, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agency.publish()
+    for name, value in agency.given.items():
+        monkeypatch.setenv(name, value)
+    frame = connector.sql("SELECT 1.50::DECIMAL(9, 2) AS fee, DATE '2026-01-02' AS day")
+    table = frame.arrow()
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(ModuleNotFoundError, match="pip install polars"):
+        frame.pl()
+    polars = SimpleNamespace(from_arrow=lambda found: ("polars", found))
+    monkeypatch.setitem(sys.modules, "polars", polars)
+
+    assert [{"fee": Decimal("1.50"), "day": date(2026, 1, 2)}] == table.to_pylist()
+    assert ("polars", table) == frame.pl()
+    assert 3 == connector.read("landing.jobs").arrow().num_rows + 1
+    assert type(frame.head()) is pd.DataFrame
+    frame["vat"] = 0.2
+    with pytest.raises(ValueError, match="the frame was changed"):
+        frame.arrow()
 
 
 def test_no_older_state_is_read(agency: PublishingAccount, monkeypatch: pytest.MonkeyPatch) -> None:

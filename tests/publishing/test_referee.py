@@ -12,7 +12,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import duckdb
@@ -20,7 +20,9 @@ import pytest
 
 from connector.cli import demo
 from connector.publishing.build import build
-from connector.publishing.project_loader import load_project, shipped_folder
+from connector.publishing.project import shipped_folder
+from connector.publishing.project_loader import load_project
+from connector.publishing.pseudonymize import Mask, left_out_columns, write_masked
 from connector.publishing.seeds import find_unmapped, write_copies
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
@@ -49,6 +51,7 @@ class Both:
     connection: duckdb.DuckDBPyConnection
     mine: str
     other: str
+    folder: Path
 
     def names(self, catalog: str) -> set[tuple[str, str, str]]:
         """Schema, name and kind of everything that was built in a file."""
@@ -68,14 +71,14 @@ class Both:
             [catalog],
         ).fetchall()
 
-    def differing(self, table: str) -> int:
+    def differing(self, table: str, columns: str = "*") -> int:
         """How many rows of a table one file has and the other has not, counted as often as they
         are there.
         """
-        one, other = f"{self.mine}.{table}", f"{self.other}.{table}"
+        one, other = (f"SELECT {columns} FROM {file}.{table}" for file in (self.mine, self.other))
         found = self.connection.execute(
-            f"SELECT count(*) FROM ((FROM {one} EXCEPT ALL FROM {other}) "
-            f"UNION ALL (FROM {other} EXCEPT ALL FROM {one}))"
+            f"SELECT count(*) FROM (({one} EXCEPT ALL {other}) "
+            f"UNION ALL ({other} EXCEPT ALL {one}))"
         ).fetchone()
         assert found is not None
         return int(found[0])
@@ -100,7 +103,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
         for each in (mine, other):
             connection.execute(f"ATTACH '{each}' AS {each.stem} (READ_ONLY)")
         connection.execute("SET TimeZone = 'UTC'")
-        yield Both(connection, mine.stem, other.stem)
+        yield Both(connection, mine.stem, other.stem, folder)
 
 
 def _landed(folder: Path) -> Path:
@@ -148,3 +151,23 @@ def test_every_table_and_view_has_equal_rows(both: Both) -> None:
 
     assert dict.fromkeys(tables, 0) == {table: both.differing(table) for table in tables}
     assert [(COUNTS["candidates"],)] == people
+
+
+def test_tables_without_left_out_columns_have_the_rows_of_dbt(both: Both, tmp_path: Path) -> None:
+    without = ("candidates.notes", "candidates.phone", "marts.dim_jobs.job_title")
+    left_out = left_out_columns(without, load_project())
+    file = tmp_path / "masked.duckdb"
+    # A file that is attached can be opened once in a process.
+    shutil.copy(both.folder / "mine.duckdb", tmp_path / "draft.duckdb")
+    write_masked(tmp_path / "draft.duckdb", file, Mask("keep", None, without), load_project())
+    both.connection.execute(f"ATTACH '{file}' AS masked (READ_ONLY)")
+
+    built = [(f"{schema}.{name}", column) for schema, name, column, _ in both.columns(both.other)]
+    kept = [each for each in built if each not in left_out]
+    assert kept == [(f"{each[0]}.{each[1]}", each[2]) for each in both.columns("masked")]
+    assert 4 == len(built) - len(kept)
+    columns = {
+        table: ", ".join(f'"{name}"' for owner, name in kept if owner == table) for table, _ in kept
+    }
+    masked = replace(both, mine="masked")
+    assert [] == [table for table, names in columns.items() if masked.differing(table, names)]

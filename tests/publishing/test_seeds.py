@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from connector.errors import SeedInvalid
+from connector.errors import ModelError
 from connector.publishing.build import build
 from connector.publishing.seeds import UnmappedValues, write_copies
 from tests.publishing.small import SmallProject
+from tests.support.errors import has_code
 
 ROWS = "SELECT id, name, since::VARCHAR FROM seeds.people ORDER BY id"
 
@@ -64,7 +65,7 @@ def test_a_fault_is_told_with_its_line_and_no_value(
     small: SmallProject, own: Path, name: str
 ) -> None:
     content, line, problem = FAULTS[name]
-    with pytest.raises(SeedInvalid, match=problem) as caught:
+    with pytest.raises(ModelError, match=problem, check=has_code("seed_invalid")) as caught:
         built_with(small, own, content)
 
     assert (own / "people.csv", line) == (caught.value.path, caught.value.line)

@@ -10,8 +10,8 @@ import pytest
 from connector.catalog import CATALOG
 from connector.publishing.columns import column_texts, describe
 from connector.publishing.dictionary import ModelDescription, inventory_of
-from connector.publishing.project import Project
-from connector.publishing.project_loader import load_project, shipped_folder
+from connector.publishing.project import Project, shipped_folder
+from connector.publishing.project_loader import load_project
 from connector.publishing.seeds import AUDITS
 
 

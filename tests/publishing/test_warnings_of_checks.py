@@ -12,7 +12,7 @@ from connector.publishing.seeds import AUDITS
 from connector.settings.model import load_settings
 from connector.warehouse.runs import Publication
 from tests.publishing.marts import jobs_and_placements
-from tests.publishing.marts.world import World
+from tests.publishing.marts.world import ModelWorld
 
 pytestmark = pytest.mark.slow
 
@@ -24,15 +24,15 @@ def published(folder: Path) -> Publication:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
+def world(tmp_path: Path) -> ModelWorld:
     """An account with placements, whose owner has filled in no seed."""
-    world = World(tmp_path)
+    world = ModelWorld(tmp_path)
     jobs_and_placements.fill(world)
     shutil.rmtree(world.seeds)
     return world
 
 
-def test_seeds_that_nobody_has_begun_are_no_warning(world: World, tmp_path: Path) -> None:
+def test_seeds_that_nobody_has_begun_are_no_warning(world: ModelWorld, tmp_path: Path) -> None:
     new = published(tmp_path)
     world.seeds.mkdir()
     world.seed("people", "id,name,team", "u1,,")
@@ -50,7 +50,7 @@ def test_seeds_that_nobody_has_begun_are_no_warning(world: World, tmp_path: Path
 
 
 def test_a_deleted_candidate_with_a_placement_is_no_broken_relation(
-    world: World, tmp_path: Path
+    world: ModelWorld, tmp_path: Path
 ) -> None:
     before = published(tmp_path)
     world.gone("2026-03-05 09:00", candidates=("hal",), jobs=("multi",))

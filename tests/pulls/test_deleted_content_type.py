@@ -102,7 +102,7 @@ def test_a_proof_is_withdrawn_if_the_counts_differ_twice(
         last = pulled(sandbox, tmp_path, "jobs").resources["jobs"]
 
     assert [True, False, True] == [each.proven for each in (first, second, last)]
-    assert "the API counts 4 records, but 5 are loaded, twice in a row" == second.message
+    assert "in two pulls in a row, the API counted 4 records, but 5 are loaded" == second.message
 
 
 def test_an_agency_without_content_types_has_no_content_items(tmp_path: Path) -> None:

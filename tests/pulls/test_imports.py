@@ -1,4 +1,4 @@
-"""A pull loads no module of a feature that is not set up."""
+"""A pull that finds nothing loads neither a feature that is not set up nor the build of models."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from connector.sandbox.server import Sandbox
-from tests.support.command import variables
+from tests.support.command import call, variables
 
 PULL = """
 import sys
@@ -20,16 +20,21 @@ try:
 finally:
     print("\\n".join(sys.modules), file=sys.stderr)
 """
-OPTIONAL = (
-    *("connector.publishing.lakehouse", "connector.publishing.pseudonymize"),
-    *("connector.privacy", "connector.warehouse.persons"),
+UNUSED = (
+    *("connector.publishing.build", "connector.publishing.lakehouse"),
+    *("connector.publishing.project_loader", "connector.publishing.pseudonymize"),
+    *("connector.privacy", "connector.pushes", "connector.spreadsheet"),
+    *("connector.warehouse.persons", "dagster", "jinja2", "numpy", "openpyxl", "pandas"),
+    *("phonenumbers", "sqlglot", "yaml"),
 )
 
 
 @pytest.mark.slow
-def test_a_pull_loads_neither_lakehouse_nor_mask_nor_erasure(tmp_path: Path) -> None:
+def test_a_pull_that_finds_nothing_loads_only_the_pull(tmp_path: Path) -> None:
     with Sandbox(counts={"jobs": 1}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path / "data", sandbox.key)
+        environ["CONNECTOR_MODELS"] = "on"
+        assert 0 == call(["pull"], environ).status
         done = subprocess.run(
             [sys.executable, "-c", PULL],
             env={**os.environ, **environ},
@@ -39,5 +44,6 @@ def test_a_pull_loads_neither_lakehouse_nor_mask_nor_erasure(tmp_path: Path) -> 
         )
 
     loaded = done.stderr.splitlines()
+    assert "Nothing to publish" in done.stderr
     assert "connector.publishing.publication" in loaded
-    assert [] == [each for each in loaded if each.startswith(OPTIONAL)]
+    assert [] == [each for each in loaded if each.startswith(UNUSED)]

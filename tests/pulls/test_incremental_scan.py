@@ -14,16 +14,19 @@ from connector.pulls.listing import predicted_boundary
 from connector.warehouse.bookmark import Bookmark
 from connector.warehouse.pull_commands import Commit, LandedRow
 from tests.simulation.checkers import differences
+from tests.simulation.harness import START
 from tests.simulation.mirror import Kill, Mirror
-from tests.simulation.scenario import ORDINARY, Scenario
-from tests.simulation.world import START, World
+from tests.simulation.scenario import ORDINARY, PullScenario
+from tests.simulation.world import PullWorld
 
-QUIET = Scenario("nothing happens by itself", ORDINARY, records=12, per_page_max=5, tied_share=0.0)
+QUIET = PullScenario(
+    "nothing happens by itself", ORDINARY, records=12, per_page_max=5, tied_share=0.0
+)
 
 
-def adopted(scenario: Scenario = QUIET) -> Mirror:
+def adopted(scenario: PullScenario = QUIET) -> Mirror:
     """A landing that equals its server, with the bookmark that a pull of this moment leaves."""
-    mirror = Mirror(World(0, scenario))
+    mirror = Mirror(PullWorld(0, scenario))
     adopt(mirror)
     return mirror
 
@@ -61,7 +64,7 @@ def requests_of_a_pull(mirror: Mirror) -> int:
 
 def test_a_bookmark_is_committed_with_the_rows_that_it_covers() -> None:
     commits = list[Commit]()
-    mirror = Mirror(World(0, QUIET), judge=lambda _, what: commits.append(what))
+    mirror = Mirror(PullWorld(0, QUIET), judge=lambda _, what: commits.append(what))
     adopt(mirror)
     world = mirror.world
     world.pass_time(600)
@@ -84,7 +87,7 @@ def test_a_bookmark_is_committed_with_the_rows_that_it_covers() -> None:
 def test_a_pull_that_is_killed_at_any_step_leaves_nothing_unread(is_first_load: bool) -> None:
     for step in count(1):
         for is_after in (False, True):
-            mirror = Mirror(World(0, QUIET)) if is_first_load else adopted()
+            mirror = Mirror(PullWorld(0, QUIET)) if is_first_load else adopted()
             world = mirror.world
             change(mirror, newest(mirror)[3:9], world.server_now())
             world.pass_time(600)
@@ -103,7 +106,7 @@ def test_a_pull_that_is_killed_at_any_step_leaves_nothing_unread(is_first_load: 
 
 
 def test_a_change_that_becomes_visible_two_minutes_late_is_read() -> None:
-    mirror = Mirror(World(0, QUIET))
+    mirror = Mirror(PullWorld(0, QUIET))
     world = mirror.world
     first, second = newest(mirror)[:2]
     world.pass_time(600)
@@ -150,7 +153,7 @@ def test_records_of_one_date_are_all_read_and_cost_nothing_afterwards(
 
 @pytest.mark.parametrize(("seconds", "requests"), [(-1, 2), (0, 2), (1, 3)])
 def test_a_record_dated_at_the_floor_ends_the_walk(seconds: int, requests: int) -> None:
-    mirror = Mirror(World(0, QUIET))
+    mirror = Mirror(PullWorld(0, QUIET))
     world = mirror.world
     world.pass_time(600)
     floor = world.server_now().replace(microsecond=0) - timedelta(seconds=1 + 120)

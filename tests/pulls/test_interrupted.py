@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from connector.errors import DiskFull
+from connector.errors import WarehouseError
 from connector.publishing.publication import publish
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
@@ -23,6 +23,7 @@ from connector.warehouse.warehouse import Warehouse
 from tests.support.agency import differences, published, pulled, settings_of
 from tests.support.clock import Time
 from tests.support.clock import pulled as pulled_in
+from tests.support.errors import has_code
 
 COUNTS = {"candidates": 230, "jobs": 20, "content_types": 2, "content_items": 8}
 
@@ -47,7 +48,7 @@ def test_a_pull_that_fails_at_any_commit_leaves_no_change_unread(
                 warehouse: Warehouse, stream: Stream, what: Commit, *given: Any
             ) -> LandedCounts:
                 if what != Commit() and next(commits) == fails_at:  # noqa: B023
-                    raise DiskFull("The disk is full.")
+                    raise WarehouseError("The disk is full.", code="disk_full")
                 return commit(warehouse, stream, what, *given)
 
             folder = tmp_path / str(fails_at)
@@ -101,7 +102,7 @@ def test_publishing_onto_a_full_disk_is_named(tmp_path: Path) -> None:
     obeyed = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) // 2, limits[1]))
-        with pytest.raises(DiskFull, match="disk is full"):
+        with pytest.raises(WarehouseError, match="disk is full", check=has_code("disk_full")):
             publish(settings)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)

@@ -23,8 +23,8 @@ def test_a_folder_without_its_two_databases_is_read_again_and_says_so(tmp_path: 
         last = call(["pull", "jobs"], environ)
         found = differences(sandbox, data / "recruitment.duckdb")
 
-    said = "work.duckdb and recruitment.duckdb were missing in a folder that was used before"
+    said = "work.duckdb and recruitment.duckdb were missing, but other files of the account exist"
     assert [False, True, False] == [said in each.err for each in (first, again, last)]
-    assert "Every record is read again" in again.err
+    assert "The pull reads every record" in again.err
     assert [0, 0, 0] == [each.status for each in (first, again, last)]
     assert [] == found

@@ -11,7 +11,8 @@ import pytest
 
 from connector.client.client import Client, Limits
 from connector.client.response import parse
-from connector.errors_api import AnswerBroken, NotTheApi, RecordUnreadable
+from connector.errors import ConnectorError
+from connector.errors_api import AnswerBroken, NotTheApi
 from connector.pulls.run import pull
 from connector.sandbox.faults import Endless, HtmlPage, Redirect, Status
 from connector.sandbox.server import Sandbox
@@ -82,7 +83,7 @@ def test_a_record_that_stays_unreadable_is_named_with_other_advice(tmp_path: Pat
     for called in (second, status, alerts):
         said = called.out + called.err
         assert f"{id} ({reason}, in 2 runs so far)" in said
-        assert RecordUnreadable.action in said
+        assert ConnectorError.codes["record_unreadable"] in said
         assert REPEAT not in said
         assert "Run 'connector pull'" not in said
     assert ["record_unreadable"] == listed[0]["causes"]

@@ -18,9 +18,9 @@ from typing import Any
 
 from connector.client.client import Client, Limits
 from connector.ledger.journal import Journal
-from connector.ledger.journal_reads import RowRecord
+from connector.ledger.journal_records import RowRecord
 from connector.ledger.ledger import Ledger
-from connector.ledger.push_plan import PushPlan, PushPolicy, RowVerdict
+from connector.ledger.push_plan import PushPlan, PushPolicy, RowResult
 from connector.ledger.push_states import Task
 from connector.pushes.batch import apply, resolve, settle
 from connector.pushes.batch_report import BatchReport, Decision
@@ -71,7 +71,7 @@ def lead(sandbox: Sandbox, name: str) -> str:
     return id
 
 
-def file_of(tasks: Iterable[Task], *verdicts: RowVerdict, name: str = "people.csv") -> PushPlan:
+def file_of(tasks: Iterable[Task], *verdicts: RowResult, name: str = "people.csv") -> PushPlan:
     """The rows as a file, whose digest is of its contents."""
     rows = tuple(tasks)
     resource = rows[0].resource if rows else "candidates"

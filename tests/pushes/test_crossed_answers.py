@@ -154,7 +154,7 @@ def test_a_row_that_is_held_after_a_restart_names_the_answer_that_came(undoer: U
 
     assert ({2: "held"}, {2: "held"}) == (outcomes(first), outcomes(report))
     (problem,) = listed(report)[0].problems
-    assert "it was sent and answered with a record " in problem.message
+    assert "the row was sent and answered with a record " in problem.message
 
 
 class NoRecord:
@@ -180,4 +180,4 @@ def test_a_row_that_is_held_says_whether_an_answer_came(undoer: Undoer, said: st
     report = undoer.push(creates(1), PushPolicy(policy="hold"))
 
     (problem,) = listed(report)[0].problems
-    assert f"it was sent and {said}, and its record is not found" == problem.message
+    assert f"the row was sent and {said}, but its record is not found" == problem.message

@@ -1,4 +1,4 @@
-"""The pages on pushes say what the code does: diagram, problems, outcomes, mapping and inbox."""
+"""The pages on pushes say what the code does: states, problems, outcomes, mapping and inbox."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import get_args
 
-from connector.ledger.push_states import Mode, RowOutcome, diagram
+from connector.ledger.push_states import TRANSITIONS, Mode, RowOutcome, State
 from connector.pushes.inbox import KEYS, PushInstructions, read_instructions
 from connector.pushes.options import PushOptions
 from connector.pushes.push_row import DOUBTS, UNANSWERED
@@ -29,10 +29,19 @@ def block(language: str, page: str = PAGE) -> str:
     return str(found)
 
 
-def test_the_diagram_is_drawn_from_the_table() -> None:
-    drawn = diagram().strip().removeprefix("```mermaid").removesuffix("```").strip()
+def test_every_state_of_a_row_is_explained_with_its_next_states() -> None:
+    (table,) = (each for each in read_tables(EXPLANATION) if each.header[0] == "State")
+    following = {
+        row["State"].strip("`"): re.findall(r"`(\w+)`", row["Next state"])
+        for row in table.records()
+    }
 
-    assert drawn == block("mermaid", EXPLANATION).strip()
+    known = {
+        state: [*dict.fromkeys(TRANSITIONS.get(state, {}).values())] for state in get_args(State)
+    }
+    assert {state: {*each} for state, each in known.items()} == {
+        state: {*each} for state, each in following.items()
+    }
 
 
 def test_every_problem_is_explained() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.errors import NotASpreadsheet, WarehouseError
+from connector.errors import SpreadsheetError, WarehouseError
 from connector.pushes.dry_run import PushFile
 from connector.pushes.inbox import ArchivedFiles, DeliveryResult, Inbox, WaitingFile, deliver
 from connector.pushes.push import PushRunOptions, push
@@ -20,6 +20,7 @@ from tests.pushes.inboxes import BAD, GOOD, names, settled
 from tests.spreadsheet.corpus.cases import HEAD, person
 from tests.spreadsheet.corpus.files import ods, old_book
 from tests.support.agency import settings_of
+from tests.support.errors import has_code
 
 MOMENT = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 
@@ -134,7 +135,7 @@ def test_a_file_that_is_none_is_rejected_with_the_reason(
     (inbox / "people.csv").write_bytes(b"%PDF-1.7\n")
     (found,) = settled(tmp_path).waiting
 
-    with pytest.raises(NotASpreadsheet) as refused:
+    with pytest.raises(SpreadsheetError, check=has_code("not_a_spreadsheet")) as refused:
         send(sandbox, tmp_path, found)
 
     stem = "people.20260304T050607Z"

@@ -15,13 +15,13 @@ from connector.catalog import CATALOG
 from connector.client.request import build_create_request
 from connector.errors import UnknownName
 from connector.errors_api import LeaseLost
-from connector.ledger import journal_reads
-from connector.ledger.journal import PUSH_LEASE, Journal
-from connector.ledger.journal_reads import Changes, PendingCount, RowKey
-from connector.ledger.journal_records import Transition
+from connector.ledger import journal as journal_module
+from connector.ledger.journal import Journal
+from connector.ledger.journal_records import Changes, PendingCount, RowKey, Transition
+from connector.ledger.journal_writer import PUSH_LEASE, JournalWriter
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
-from connector.ledger.push_plan import Problem, PushPlan, PushPolicy, RowVerdict, fingerprint
+from connector.ledger.push_plan import Problem, PushPlan, PushPolicy, RowResult, fingerprint
 from connector.ledger.push_states import Task
 from tests.pushes.pushing import convert, create, creates, file_of, update
 from tests.support.clock import START, Clock
@@ -30,20 +30,20 @@ CLOCK = Clock()
 
 
 @contextmanager
-def journal_of(ledger: Ledger, run_id: str) -> Iterator[Journal]:
+def journal_of(ledger: Ledger, run_id: str) -> Iterator[JournalWriter]:
     """A journal that a run may write to, for as long as it has its turn."""
     ledger.take_lease(PUSH_LEASE, LeaseOwner.of_this_process(run_id, "push"), START)
-    yield Journal(ledger, run_id, now=CLOCK)
+    yield JournalWriter(ledger, run_id, now=CLOCK)
     ledger.release_lease(PUSH_LEASE, run_id)
 
 
-def intend(journal: Journal, key: RowKey, task: Task) -> None:
+def intend(journal: JournalWriter, key: RowKey, task: Task) -> None:
     """Write an attempt down."""
     request = build_create_request(CATALOG["candidates"], task.fields)
     journal.record_attempt(key, request, before=None, sent_after=START)
 
 
-def apply(journal: Journal, batch: str, task: Task, id: str) -> None:
+def apply(journal: JournalWriter, batch: str, task: Task, id: str) -> None:
     """Have a row intended, sent and accepted."""
     intend(journal, (batch, task.number), task)
     journal.record_transition(
@@ -137,7 +137,7 @@ def test_the_same_file_goes_on_in_its_batch(tmp_path: Path) -> None:
         with journal_of(ledger, "a") as journal:
             batch = journal.create_batch(plan, PushPolicy())
             apply(journal, batch, first, "id-2")
-        found = RowVerdict(3, "duplicate", "same_record", (Problem("same_record", "is there"),))
+        found = RowResult(3, "duplicate", (Problem("same_record", "is there"),), "same_record")
         corrected = replace(third, fields={**third.fields, "phone": "1"})
         later = PushPlan(
             plan.resource, plan.mode, plan.file, plan.digest, (first, corrected), (found,)
@@ -173,7 +173,7 @@ def test_equal_rows_of_a_file_are_written_once(tmp_path: Path) -> None:
         row = [*journal.rows(batch)][2]
 
     assert ("duplicate", "same_row", (batch, 2)) == (row.outcome, row.code, row.same)
-    assert "row 2 of the file is the same" == row.problems[0].message
+    assert "row 2 of the file has the same values" == row.problems[0].message
 
 
 def test_what_was_applied_is_answered_from_the_journal(tmp_path: Path) -> None:
@@ -300,10 +300,10 @@ def test_what_changed_is_told_once(tmp_path: Path) -> None:
 def test_portions_are_the_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
-    monkeypatch.setattr(journal_reads, "ROWS_AT_ONCE", at_once)
+    monkeypatch.setattr(journal_module, "ROWS_AT_ONCE", at_once)
     doubtful, *tasks = creates(6)
     told = (Problem("bad_email", "no email"), Problem("bad_phone", "no phone"))
-    verdicts = [RowVerdict(number, "invalid", "bad_email", told) for number in (20, 31)]
+    verdicts = [RowResult(number, "invalid", told, "bad_email") for number in (20, 31)]
     with Ledger(tmp_path) as ledger:
         with journal_of(ledger, "a") as journal:
             first = journal.create_batch(file_of([doubtful]), PushPolicy())

@@ -201,7 +201,7 @@ def test_leads_are_converted_once(tmp_path: Path) -> None:
 
         assert [0, 0] == [each.status for each in calls], calls[1].out
         assert (1, 1) == (calls[0].object["converted"], calls[1].object["unchanged"])
-        assert all("1 conversion: a converted lead cannot" in c.err for c in (preview, calls[0]))
+        assert all("1 conversion: a conversion cannot" in c.err for c in (preview, calls[0]))
         assert "conversion" not in calls[1].err
         assert 1 == sum(each.endswith("/convert") for each in writes(sandbox))
 
@@ -224,8 +224,11 @@ def test_a_lost_answer_is_waited_for_aloud_or_not_at_all(
             waited = push(sandbox, tmp_path, *words)
 
     assert (3, 1) == (left.status, left.object["held"]), left.err
-    assert "unconfirmed: the answers were lost" not in left.err
-    assert "1 row unconfirmed: the answers were lost. Searching the records again at " in waited.err
+    assert "unconfirmed, because the answers were lost" not in left.err
+    assert (
+        "1 row unconfirmed, because the answers were lost. The push searches for the records "
+        in waited.err
+    )
     assert 1 == writes(sandbox).count("POST /api/v1/candidates")
 
 

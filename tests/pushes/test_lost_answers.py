@@ -56,8 +56,8 @@ UNAPPLIED: list[Fault] = [
 ]
 
 
-class Answered:
-    """No fault at all."""
+class NoFault:
+    """Serves the request normally."""
 
     async def perform(self, exchange: HttpExchange) -> None:
         """Serve."""
@@ -83,7 +83,7 @@ def plan_faults(sandbox: Sandbox, faults: list[Fault]) -> None:
     """Have every other create meet a fault, in order; those between are answered well, so that the
     server is not taken for dead.
     """
-    meets = (each for fault in faults for each in (fault, Answered()))
+    meets = (each for fault in faults for each in (fault, NoFault()))
     for fault in meets:
         sandbox.faults.add(fault, method="POST", path=CANDIDATES)
 

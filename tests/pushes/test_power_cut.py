@@ -41,7 +41,8 @@ from connector.catalog import CATALOG
 from connector.ledger.push_plan import PushPlan, PushPolicy
 from connector.ledger.push_states import Task
 from connector.ledger.ledger import Ledger; from connector.ledger.lease import LeaseOwner
-from connector.ledger.journal import PUSH_LEASE, Journal
+from connector.ledger.journal_writer import PUSH_LEASE, JournalWriter
+from connector.ledger.journal import Journal
 from connector.client.request import build_create_request
 
 folder, rows = Path(sys.argv[1]), int(sys.argv[2])
@@ -51,7 +52,7 @@ tasks = tuple(Task(n, "create", "candidates", each) for n, each in enumerate(val
 with Ledger(folder) as ledger:
     owner = LeaseOwner.of_this_process("run", "push")
     ledger.take_lease(PUSH_LEASE, owner, datetime.now(UTC))
-    journal = Journal(ledger, "run")
+    journal = JournalWriter(ledger, "run")
     plan = PushPlan("candidates", "create", "people.csv", "0" * 64, tasks)
     batch = journal.create_batch(plan, PushPolicy())
     for task in tasks:

@@ -24,8 +24,9 @@ import pytest
 from openpyxl import Workbook, load_workbook
 
 from connector.errors import WarehouseError
+from connector.ledger import journal as journal_module
 from connector.ledger import journal as push_journal
-from connector.ledger import journal_reads, journal_writes
+from connector.ledger import journal_writer
 from connector.pushes import dry_run as foresee
 from connector.pushes import spill_file as kept
 from connector.pushes.dry_run import PushFile
@@ -110,9 +111,9 @@ def _small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
         (foresee, "BATCH_ROWS", 100),
         (encoding, "_CHUNK_BYTES", 4_000),
         (source, "_PIECE_BYTES", 4_000),
-        (journal_reads, "ROWS_AT_ONCE", 50),
+        (journal_module, "ROWS_AT_ONCE", 50),
         (push_journal, "VALUES_AT_ONCE", 50),
-        (journal_writes, "VALUES_AT_ONCE", 50),
+        (journal_writer, "VALUES_AT_ONCE", 50),
     ):
         monkeypatch.setattr(module, name, small)
 
@@ -215,7 +216,7 @@ def test_the_terminal_shows_the_first_rows_and_each_groups_own_rows(tmp_path: Pa
     ]
     changes = as_json.object["changes"]
     assert {"row": 5, "field": "email", "now": None, "then": "di@a.example"} in changes
-    assert "4 rows have problems and are not sent:" in done.err
+    assert "4 rows have errors and are not sent:" in done.err
     assert "E-mail, row 6: The row is a duplicate of row 3." in done.err
     assert "E-mail, row 7: The row is a duplicate of row 4." in done.err
     assert 'E-mail, row 8: "eve at a.example" is not an email address.' in done.err

@@ -8,12 +8,10 @@ import pytest
 
 from connector.ledger.push_states import (
     IN_DOUBT,
-    TERMINAL,
     TRANSITIONS,
     RowEvent,
     RowOutcome,
     State,
-    diagram,
     next_state,
     outcome_of,
     outcome_of_follower,
@@ -67,20 +65,3 @@ def test_a_row_that_follows_is_called_by_what_came_of_the_other() -> None:
 
     done = {"created": "unchanged", "updated": "unchanged", "converted": "unchanged"}
     assert {outcome: done.get(outcome, outcome) for outcome in get_args(RowOutcome)} == called
-
-
-def test_the_diagram_shows_every_transition_once() -> None:
-    lines = diagram().splitlines()
-    arrows = [line.strip().split(": ") for line in lines if ": " in line]
-    drawn = {
-        (path.split(" --> ")[0], event, path.split(" --> ")[1])
-        for path, events in arrows
-        for event in events.split(", ")
-    }
-    table = {
-        (state, event, to) for state, each in TRANSITIONS.items() for event, to in each.items()
-    }
-
-    assert "stateDiagram-v2" == lines[0]
-    assert table == drawn
-    assert {f"    {state} --> [*]" for state in TERMINAL} <= {*lines}

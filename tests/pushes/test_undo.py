@@ -11,8 +11,8 @@ from uuid import UUID
 import pytest
 
 from connector.errors import UnknownName
-from connector.ledger.journal import Journal
-from connector.ledger.push_plan import RowVerdict
+from connector.ledger.journal_writer import JournalWriter
+from connector.ledger.push_plan import RowResult
 from connector.ledger.push_states import Task
 from connector.pushes.batch_report import DeclaredRecord
 from connector.pushes.undo import undo
@@ -87,7 +87,7 @@ def test_what_nobody_touched_is_as_before(undoer: Undoer, tmp_path: Path) -> Non
     id = undoer.create_one(notes="mine", phone=None)
     before = undoer.record(id)
     rows = (*creates(2), create(4, status="screening"))
-    invalid = RowVerdict(6, "invalid", "bad")
+    invalid = RowResult(6, "invalid", (), "bad")
     changed = update(5, id, before, notes="theirs", phone="+44 1", last_name=before["last_name"])
     pushed = undoer.push(file_of((*rows, changed), invalid))
     assert {"created": 3, "updated": 1, "invalid": 1} == dict(pushed.counts)
@@ -270,7 +270,7 @@ def test_killed_before_it_was_noted(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(Journal, "mark_undone", killed)
+        patched.setattr(JournalWriter, "mark_undone", killed)
         with pytest.raises(KeyboardInterrupt):
             undoer.undo(pushed.batch)
     sent = len(writes(undoer.sandbox))

@@ -21,7 +21,7 @@ from connector.report.published import open_published
 from connector.settings.model import load_settings
 from connector.warehouse.schema import complete_tables
 from tests.publishing.marts import jobs_and_placements, people
-from tests.publishing.marts.world import World
+from tests.publishing.marts.world import ModelWorld
 from tests.report.document import Document
 
 MARKUP = "<img src=x onerror=alert(1)> & <b>\"Sons'</b>"
@@ -61,7 +61,7 @@ def _same_charts_are_drawn_once() -> Iterator[None]:
 def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file that was published the real way: candidates, jobs, contracts and leads."""
     folder = tmp_path_factory.mktemp("report")
-    world = World(folder)
+    world = ModelWorld(folder)
     with world.warehouse.keep_open():
         people.fill(world)
         jobs_and_placements.fill(world)

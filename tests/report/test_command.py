@@ -55,7 +55,7 @@ def test_json_has_path_and_key_figures(
     ("options", "said"),
     [
         (["--period", "2026-13"], "'2026-13' is not a period."),
-        (["--period", "2026-04"], "April 2026 has not begun: the data are true of 2026-03-06"),
+        (["--period", "2026-04"], "April 2026 has not begun: the data ends on 2026-03-06"),
         (["--compare", "last-weak"], "'last-weak' is not a period."),
         (["--compare", "2025-Q4"], "Q4 2025 is a quarter, but February 2026 is a month"),
         (["--compare", "2025-01", "--compare", "2025-02", "--compare", "2025-03"], "3 periods are"),

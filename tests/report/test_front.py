@@ -131,12 +131,12 @@ def test_what_nobody_can_know_is_said_and_never_changed(changed: Callable[[Chang
     before = Document.of(render(file, "2025-12").html)
 
     assert (
-        "known from 10 January 2026 on | Dec 2025 not known | Feb 2026"
+        "no data before 10 January 2026 | Dec 2025 not known | Feb 2026"
         in first["Candidates added"][1]
     )
     assert not any(sign in first["Candidates added"][1] for sign in "+±−")  # noqa: RUF001
     assert later["Candidates added"][1].endswith("Jan 2026 not known")
-    assert ("–", "known from 1 February 2026 on") == (  # noqa: RUF001 # a dash as wide as a digit
+    assert ("–", "no data before 1 February 2026") == (  # noqa: RUF001 # a dash as wide as a digit
         first["Active candidates"][0],
         first["Active candidates"][1].partition(" |")[0],
     )
@@ -167,7 +167,10 @@ def test_fees_are_never_added_without_a_rate(changed: Callable[[Change], Path]) 
     earlier = Document.of(render(file, "2026-01", ("2026-02",)).html).key_figures()
 
     assert "CHF 1,500 EUR 1,500" == shown
-    assert "for 2 of 2 placements; not added up: no exchange rate | Jan 2026 EUR 1,500 |" in lines
+    assert (
+        "for 2 of 2 placements; no total, because exchange rates are missing | Jan 2026 EUR 1,500 |"
+        in lines
+    )
     assert ("EUR 1,500", "for 1 of 2 placements | Feb 2026 CHF 1,500, EUR 1,500") == (
         earlier["Placement fees (known)"]
     )

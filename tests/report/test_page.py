@@ -41,8 +41,9 @@ def rows(file: Path, sql: str) -> list[tuple[Any, ...]]:
 
 
 TABLES = {
-    "From each stage to a later one": "SELECT replace(stage, '_', ' '), entered, advanced, "
-    "arrived, in_progress, lost, deleted FROM marts.sum_stage_conversion WHERE group_by = 'all' "
+    "Candidates who advanced from each stage to a later one": "SELECT "
+    "replace(stage, '_', ' '), entered, advanced, arrived, "
+    "in_progress, lost, deleted FROM marts.sum_stage_conversion WHERE group_by = 'all' "
     "ORDER BY stage_order",
     "Leads by their status": "SELECT group_name, leads, converted, lost "
     "FROM marts.sum_lead_conversion WHERE group_by = 'lead_status' ORDER BY leads DESC, group_name",
@@ -137,7 +138,7 @@ def test_forecast_is_the_mart_and_adds_no_currencies(published: Path, document: 
     ] == [[row[0], row[1], row[2], row[3], row[5]] for row in table]
     assert len({row[1] for row in table}) > 1
     told = ", ".join(text for (text,) in ahead)
-    assert f"From this month on: {told}" in document.figure("forecast").text
+    assert f"Fees from this month on: {told}" in document.figure("forecast").text
 
 
 def test_currencies_are_not_ranked_and_none_is_left_out(changed: Callable[[Change], Path]) -> None:
@@ -156,7 +157,7 @@ def test_currencies_are_not_ranked_and_none_is_left_out(changed: Callable[[Chang
 
     named = re.findall("[A-Z]{3}", finding.partition(";")[0])
     assert ["AUD", "CHF", "EUR", "GBP", "JPY", "NOK", "ZAR"] == named
-    assert "; together GBP 15,600 (currencies with an exchange rate)." in finding
+    assert "; in total GBP 15,600 (currencies with an exchange rate)." in finding
     # Dollars are those of February.
     assert 8 == len(list(figure.all("svg")))
     assert "have a fee in an unknown currency" in figure.text
@@ -317,7 +318,7 @@ def test_missing_mart_is_said_where_it_was_needed(changed: Callable[[Change], Pa
 
     assert "has no marts.fct_job_ageing" in document.figure("ageing").text
     assert "has no marts.sum_lead_conversion.lost" in document.figure("leads").text
-    assert "the file has no schema sync" in document.root.text
+    assert "the file was published without the schema sync" in document.root.text
     assert "As of 6 March 2026, 00:00 UTC" in document.root.text
     assert document.table("Days in each stage")
 

@@ -10,10 +10,10 @@ import httpx
 
 from connector.catalog import CATALOG
 from connector.sandbox.store import Store
-from tests.sandbox.world import ABSENT_ID, MORNING, World
+from tests.sandbox.world import ABSENT_ID, MORNING, ServedSandbox
 from tests.support.clock import Clock
 
-Open = Callable[..., World]
+Open = Callable[..., ServedSandbox]
 Check = Callable[[Open, str], None]
 MANY = {"candidates": 130}
 NEVER = "never in anybody's data"
@@ -267,7 +267,7 @@ def extra_fields(open: Open, value: str) -> None:
     assert expected == set(item) - set(CATALOG["jobs"].fields)
 
 
-def _bodies_of_errors(world: World) -> list[tuple[int, Any]]:
+def _bodies_of_errors(world: ServedSandbox) -> list[tuple[int, Any]]:
     stranger = {"Authorization": "Bearer nobody"}
     answers: list[httpx.Response] = [
         world.call("POST", "/jobs", content=b"["),

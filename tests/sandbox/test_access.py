@@ -15,10 +15,10 @@ from connector.catalog import CATALOG
 from connector.errors import ConnectorError
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
-from tests.sandbox.world import ABSENT_ID, COUNTS, MORNING, World
+from tests.sandbox.world import ABSENT_ID, COUNTS, MORNING, ServedSandbox
 from tests.support.clock import Clock
 
-Open = Callable[..., World]
+Open = Callable[..., ServedSandbox]
 SCOPES = sorted({each.scope for each in CATALOG.values()})
 HEADERS = ("date", "x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
 REQUESTS = [
@@ -43,7 +43,7 @@ def as_key(key: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer wrong", "{key}", "Basic {key}"])
-def test_missing_or_invalid_key_is_401(world: World, header: str | None) -> None:
+def test_missing_or_invalid_key_is_401(world: ServedSandbox, header: str | None) -> None:
     with httpx.Client(base_url=world.sandbox.base_url) as http:
         given = (header or "").format(key=world.sandbox.key)
         headers = {} if header is None else {"Authorization": given}
@@ -84,21 +84,21 @@ def test_first_key_is_the_sandboxs(open_world: Open) -> None:
         *(("GET", "/"), ("GET", "/api/v2/jobs"), ("DELETE", "/api/v1"), ("GET", "/api/v1/jobs/")),
     ],
 )
-def test_every_answer_carries_the_headers(world: World, method: str, path: str) -> None:
+def test_every_answer_carries_the_headers(world: ServedSandbox, method: str, path: str) -> None:
     for headers in ({}, {"Authorization": ""}):
         answer = world.http.request(method, path, headers=headers, content=b"{")
         assert [True] * 4 == [name in answer.headers for name in HEADERS]
         assert answer.status_code >= 400 or method in ("GET", "HEAD")
 
 
-def test_head_has_no_body(world: World) -> None:
+def test_head_has_no_body(world: ServedSandbox) -> None:
     answer = world.call("HEAD", "/jobs")
 
     assert (200, b"") == (answer.status_code, answer.content)
     assert str(len(world.get("/jobs").content)) == answer.headers["content-length"]
 
 
-def test_date_is_the_servers_time(world: World) -> None:
+def test_date_is_the_servers_time(world: ServedSandbox) -> None:
     before = datetime.now(UTC).replace(microsecond=0)
     date = parsedate_to_datetime(world.get("/jobs").headers["date"])
 
@@ -198,7 +198,7 @@ def test_failure_within_is_a_500_and_is_raised_in_the_end() -> None:
             assert all(name in answers[1].headers for name in HEADERS)
 
 
-def test_port_that_is_taken_is_refused_in_a_sentence(world: World) -> None:
+def test_port_that_is_taken_is_refused_in_a_sentence(world: ServedSandbox) -> None:
     port = httpx.URL(world.sandbox.base_url).port
     assert port is not None
 

@@ -11,9 +11,9 @@ from connector.errors import SettingsError, UnknownName
 from connector.sandbox.behaviour import BEHAVIOURS, Behaviours
 from connector.sandbox.server import Sandbox
 from tests.sandbox import list_switches, write_switches
-from tests.sandbox.world import World
+from tests.sandbox.world import ServedSandbox
 
-Open = Callable[..., World]
+Open = Callable[..., ServedSandbox]
 
 CHECKS: dict[str, Callable[[Open, str], None]] = {**list_switches.CHECKS, **write_switches.CHECKS}
 
@@ -22,7 +22,7 @@ CHECKS: dict[str, Callable[[Open, str], None]] = {**list_switches.CHECKS, **writ
     ("name", "value"), [(each.name, v) for each in BEHAVIOURS.values() for v in each.values]
 )
 def test_every_value_does_what_it_says(open_world: Open, name: str, value: str) -> None:
-    def open_with(**options: Any) -> World:
+    def open_with(**options: Any) -> ServedSandbox:
         return open_world(**{"behaviours": {name: value}, **options})
 
     CHECKS[name](open_with, value)

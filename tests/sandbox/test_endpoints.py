@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pytest
 
 from connector.catalog import CATALOG
-from tests.sandbox.world import ABSENT_ID, CHANGEABLE, COUNTS, CREATABLE, World
+from tests.sandbox.world import ABSENT_ID, CHANGEABLE, COUNTS, CREATABLE, ServedSandbox
 
 
 @pytest.mark.parametrize("resource", CATALOG)
-def test_list_has_envelope_and_exact_item_shape(world: World, resource: str) -> None:
+def test_list_has_envelope_and_exact_item_shape(world: ServedSandbox, resource: str) -> None:
     answer = world.get(world.path(resource))
 
     assert 200 == answer.status_code
@@ -22,7 +22,7 @@ def test_list_has_envelope_and_exact_item_shape(world: World, resource: str) -> 
 
 
 @pytest.mark.parametrize("resource", CATALOG)
-def test_list_holds_every_record_once(world: World, resource: str) -> None:
+def test_list_holds_every_record_once(world: ServedSandbox, resource: str) -> None:
     path = world.path(resource)
     type = path.rsplit("/", 1)[-1] if resource == "content_items" else None
 
@@ -30,7 +30,7 @@ def test_list_holds_every_record_once(world: World, resource: str) -> None:
 
 
 @pytest.mark.parametrize("resource", CATALOG)
-def test_items_and_details_are_what_is_stored(world: World, resource: str) -> None:
+def test_items_and_details_are_what_is_stored(world: ServedSandbox, resource: str) -> None:
     path, records = world.path(resource), world.store.records(resource)
     for item in world.get(path).json()["data"]:
         detail = records[item["id"]]
@@ -44,7 +44,7 @@ def test_items_and_details_are_what_is_stored(world: World, resource: str) -> No
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
 @pytest.mark.parametrize("resource", CHANGEABLE)
-def test_unknown_id_is_404(world: World, resource: str, method: str) -> None:
+def test_unknown_id_is_404(world: ServedSandbox, resource: str, method: str) -> None:
     answer = world.call(method, f"{world.path(resource)}/{ABSENT_ID}", json={})
 
     assert 404 == answer.status_code
@@ -53,7 +53,9 @@ def test_unknown_id_is_404(world: World, resource: str, method: str) -> None:
 
 
 @pytest.mark.parametrize("resource", CHANGEABLE)
-def test_create_then_get_update_delete(open_world: Callable[..., World], resource: str) -> None:
+def test_create_then_get_update_delete(
+    open_world: Callable[..., ServedSandbox], resource: str
+) -> None:
     world = open_world(counts=COUNTS)
     path = world.path(resource)
     declaration = CATALOG[resource]
@@ -79,7 +81,9 @@ def test_create_then_get_update_delete(open_world: Callable[..., World], resourc
 
 
 @pytest.mark.parametrize("resource", CREATABLE)
-def test_every_accepted_field_is_stored(open_world: Callable[..., World], resource: str) -> None:
+def test_every_accepted_field_is_stored(
+    open_world: Callable[..., ServedSandbox], resource: str
+) -> None:
     world = open_world(counts=COUNTS)
     path = world.path(resource)
     sent = world.full_body(resource)
@@ -94,7 +98,7 @@ def test_every_accepted_field_is_stored(open_world: Callable[..., World], resour
     _assert_stored(world, resource, id, sent)
 
 
-def _assert_stored(world: World, resource: str, id: str, sent: dict[str, object]) -> None:
+def _assert_stored(world: ServedSandbox, resource: str, id: str, sent: dict[str, object]) -> None:
     shown = world.get(f"{world.path(resource)}/{id}").json()["data"]
     write_only = {n for n, f in CATALOG[resource].fields.items() if f.write_only}
 
@@ -106,7 +110,9 @@ def _assert_stored(world: World, resource: str, id: str, sent: dict[str, object]
 
 
 @pytest.mark.parametrize("resource", CHANGEABLE)
-def test_update_leaves_the_rest_alone(open_world: Callable[..., World], resource: str) -> None:
+def test_update_leaves_the_rest_alone(
+    open_world: Callable[..., ServedSandbox], resource: str
+) -> None:
     world = open_world(counts=COUNTS)
     path = world.path(resource)
     id = world.ids(path)[3]
@@ -123,7 +129,9 @@ def test_update_leaves_the_rest_alone(open_world: Callable[..., World], resource
     assert before["updated_at"] < after["updated_at"]
 
 
-def test_convert_answers_with_active_and_keeps_the_lead(open_world: Callable[..., World]) -> None:
+def test_convert_answers_with_active_and_keeps_the_lead(
+    open_world: Callable[..., ServedSandbox],
+) -> None:
     world = open_world(counts=COUNTS)
     id = world.ids("/leads")[0]
 
@@ -137,7 +145,7 @@ def test_convert_answers_with_active_and_keeps_the_lead(open_world: Callable[...
     assert 404 == world.call("POST", f"/leads/{ABSENT_ID}/convert").status_code
 
 
-def test_content_is_reached_by_slug_and_by_id(open_world: Callable[..., World]) -> None:
+def test_content_is_reached_by_slug_and_by_id(open_world: Callable[..., ServedSandbox]) -> None:
     world = open_world(counts=COUNTS)
     type = next(iter(world.store.records("content_types").values()))
 
@@ -148,7 +156,7 @@ def test_content_is_reached_by_slug_and_by_id(open_world: Callable[..., World]) 
     assert 200 == world.get(f"/content/{type['slug']}/{id}").status_code
 
 
-def test_content_item_belongs_to_its_type_alone(world: World) -> None:
+def test_content_item_belongs_to_its_type_alone(world: ServedSandbox) -> None:
     first, second, *_ = world.store.records("content_types")
     id = world.ids(f"/content/{first}")[0]
 
@@ -158,7 +166,7 @@ def test_content_item_belongs_to_its_type_alone(world: World) -> None:
     assert not set(world.ids(f"/content/{first}")) & set(world.ids(f"/content/{second}"))
 
 
-def test_content_types_are_read_only(world: World) -> None:
+def test_content_types_are_read_only(world: ServedSandbox) -> None:
     id = next(iter(world.store.records("content_types")))
 
     assert 405 == world.call("POST", "/content-types", json={}).status_code
@@ -167,7 +175,7 @@ def test_content_types_are_read_only(world: World) -> None:
     assert 404 == world.call("POST", f"/jobs/{id}/convert").status_code
 
 
-def test_server_fills_in_what_clients_do_not_send(open_world: Callable[..., World]) -> None:
+def test_server_fills_in_what_clients_do_not_send(open_world: Callable[..., ServedSandbox]) -> None:
     world = open_world(counts=COUNTS)
 
     def create(path: str, body: dict[str, object]) -> dict[str, object]:
@@ -191,7 +199,7 @@ def test_server_fills_in_what_clients_do_not_send(open_world: Callable[..., Worl
     assert booking["meeting_password"]
 
 
-def test_publishing_later_dates_it_then(open_world: Callable[..., World]) -> None:
+def test_publishing_later_dates_it_then(open_world: Callable[..., ServedSandbox]) -> None:
     world = open_world(counts=COUNTS)
     id = world.call("POST", "/jobs", json=world.body("jobs")).json()["data"]["id"]
 
@@ -202,7 +210,7 @@ def test_publishing_later_dates_it_then(open_world: Callable[..., World]) -> Non
 
 
 def test_counters_follow_jobs_and_bookings_and_date_nothing(
-    open_world: Callable[..., World],
+    open_world: Callable[..., ServedSandbox],
 ) -> None:
     world = open_world(counts=COUNTS)
     id = world.call("POST", "/companies", json=world.body("companies")).json()["data"]["id"]

@@ -15,37 +15,37 @@ import pytest
 from connector.sandbox import faults
 from connector.sandbox.exchange import Fault
 from connector.sandbox.server import Sandbox
-from tests.sandbox.world import MORNING, World
+from tests.sandbox.world import MORNING, ServedSandbox
 from tests.support.clock import Clock
 
-Open = Callable[..., World]
+Open = Callable[..., ServedSandbox]
 RATE_HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
 
 
 @pytest.fixture
-def world(open_world: Open) -> World:
+def world(open_world: Open) -> ServedSandbox:
     """A world with two jobs, whose clock stands still."""
     return open_world(counts={"jobs": 2}, clock=Clock(MORNING))
 
 
-def create(world: World, **options: Any) -> httpx.Response:
+def create(world: ServedSandbox, **options: Any) -> httpx.Response:
     """A write, to see whether it has an effect."""
     return world.call("POST", "/jobs", json=world.body("jobs"), **options)
 
 
-def jobs(world: World) -> int:
+def jobs(world: ServedSandbox) -> int:
     """How many jobs are stored."""
     return len(world.store.records("jobs"))
 
 
-def test_latency_delays_an_answer_that_is_whole(world: World) -> None:
+def test_latency_delays_an_answer_that_is_whole(world: ServedSandbox) -> None:
     world.sandbox.faults.add(faults.Latency(0.05))
 
     assert 201 == create(world).status_code
     assert 3 == jobs(world)
 
 
-def test_effect_comes_although_the_client_has_gone(world: World) -> None:
+def test_effect_comes_although_the_client_has_gone(world: ServedSandbox) -> None:
     world.sandbox.faults.add(faults.Latency(60))
 
     with pytest.raises(httpx.ReadTimeout):
@@ -58,7 +58,7 @@ def test_effect_comes_although_the_client_has_gone(world: World) -> None:
 @pytest.mark.parametrize("status", [500, 502, 503, 504, 404, 401])
 @pytest.mark.parametrize(("when", "effect"), [("before", 0), ("after", 1)])
 def test_status_comes_before_or_after_the_effect(
-    world: World, status: int, when: faults.When, effect: int
+    world: ServedSandbox, status: int, when: faults.When, effect: int
 ) -> None:
     world.sandbox.faults.add(faults.Status(status, when))
 
@@ -71,7 +71,7 @@ def test_status_comes_before_or_after_the_effect(
 
 
 @pytest.mark.parametrize(("when", "effect"), [("before", 0), ("after", 1)])
-def test_html_page_is_a_proxys(world: World, when: faults.When, effect: int) -> None:
+def test_html_page_is_a_proxys(world: ServedSandbox, when: faults.When, effect: int) -> None:
     world.sandbox.faults.add(faults.HtmlPage(502, when))
 
     answer = create(world)
@@ -82,7 +82,7 @@ def test_html_page_is_a_proxys(world: World, when: faults.When, effect: int) -> 
     assert 2 + effect == jobs(world)
 
 
-def test_not_json_has_the_right_status(world: World) -> None:
+def test_not_json_has_the_right_status(world: ServedSandbox) -> None:
     world.sandbox.faults.add(faults.NotJson(b"OK"))
 
     answer = world.get("/jobs")
@@ -96,7 +96,7 @@ def test_not_json_has_the_right_status(world: World) -> None:
 
 @pytest.mark.parametrize(("effect", "expected"), [("none", 2), ("applied", 3), ("later", 2)])
 def test_dropped_connection_leaves_the_effect_open(
-    world: World, effect: Any, expected: int
+    world: ServedSandbox, effect: Any, expected: int
 ) -> None:
     world.sandbox.faults.add(faults.Drop(effect))
 
@@ -112,7 +112,7 @@ def test_dropped_connection_leaves_the_effect_open(
     assert None is world.sandbox.log[-1].status
 
 
-def test_late_effect_is_dated_when_it_comes(world: World) -> None:
+def test_late_effect_is_dated_when_it_comes(world: ServedSandbox) -> None:
     clock = world.store.clock
     assert isinstance(clock, Clock)
     world.sandbox.faults.add(faults.Drop("later"))
@@ -125,7 +125,7 @@ def test_late_effect_is_dated_when_it_comes(world: World) -> None:
     assert "2026-03-04T05:07:37.654321Z" == world.get("/jobs").json()["data"][0]["created_at"]
 
 
-def test_truncated_body_breaks_off_after_the_effect(world: World) -> None:
+def test_truncated_body_breaks_off_after_the_effect(world: ServedSandbox) -> None:
     world.sandbox.faults.add(faults.Truncated())
 
     with pytest.raises(httpx.RemoteProtocolError, match="without sending complete message body"):
@@ -134,7 +134,7 @@ def test_truncated_body_breaks_off_after_the_effect(world: World) -> None:
     assert 201 == world.sandbox.log[-1].status
 
 
-def test_endless_body_goes_on_until_the_client_leaves(world: World) -> None:
+def test_endless_body_goes_on_until_the_client_leaves(world: ServedSandbox) -> None:
     world.sandbox.faults.add(faults.Endless())
     received = 0
     with world.http.stream("GET", "/api/v1/jobs") as answer:
@@ -162,7 +162,7 @@ def test_nothing_under_way_keeps_the_sandbox_from_ending(fault: Fault) -> None:
     assert "sandbox" not in [each.name for each in threading.enumerate()]
 
 
-def test_drip_comes_in_parts_and_whole(world: World) -> None:
+def test_drip_comes_in_parts_and_whole(world: ServedSandbox) -> None:
     expected = world.get("/jobs").content
     world.sandbox.faults.add(faults.Drip(0.005))
 
@@ -175,7 +175,7 @@ def test_drip_comes_in_parts_and_whole(world: World) -> None:
 @pytest.mark.parametrize(
     ("reset", "seconds"), [("right", 53), ("far", 20 * 24 * 3600), ("past", -60)]
 )
-def test_limited_claims_a_reset(world: World, reset: Any, seconds: int) -> None:
+def test_limited_claims_a_reset(world: ServedSandbox, reset: Any, seconds: int) -> None:
     world.sandbox.faults.add(faults.Limited(reset))
 
     answer = create(world)
@@ -186,7 +186,7 @@ def test_limited_claims_a_reset(world: World, reset: Any, seconds: int) -> None:
     assert seconds == int(answer.headers["x-ratelimit-reset"]) - now
 
 
-def test_limited_in_seconds_or_without_headers(world: World) -> None:
+def test_limited_in_seconds_or_without_headers(world: ServedSandbox) -> None:
     world.sandbox.faults.add(faults.Limited("seconds"))
     world.sandbox.faults.add(faults.Limited("missing"))
 
@@ -196,7 +196,7 @@ def test_limited_in_seconds_or_without_headers(world: World) -> None:
     assert not any(name in silent.headers for name in RATE_HEADERS)
 
 
-def test_rate_headers_are_missing_or_claim_anything(world: World) -> None:
+def test_rate_headers_are_missing_or_claim_anything(world: ServedSandbox) -> None:
     world.sandbox.faults.add(faults.WrongRateHeaders())
     world.sandbox.faults.add(faults.WrongRateHeaders({"X-RateLimit-Remaining": "many"}))
 
@@ -208,7 +208,7 @@ def test_rate_headers_are_missing_or_claim_anything(world: World) -> None:
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
-def test_redirect_points_elsewhere_without_effect(world: World, status: int) -> None:
+def test_redirect_points_elsewhere_without_effect(world: ServedSandbox, status: int) -> None:
     target = "https://elsewhere.example/api/v1/jobs"
     world.sandbox.faults.add(faults.Redirect(target, status))
 
@@ -217,7 +217,7 @@ def test_redirect_points_elsewhere_without_effect(world: World, status: int) -> 
     assert (status, target, 2) == (answer.status_code, answer.headers["location"], jobs(world))
 
 
-def test_late_commit_is_dated_before_it_is_visible(world: World) -> None:
+def test_late_commit_is_dated_before_it_is_visible(world: ServedSandbox) -> None:
     world.sandbox.faults.add(faults.LateCommit(30))
     late = create(world).json()["data"]
     id = late["id"]
@@ -228,7 +228,7 @@ def test_late_commit_is_dated_before_it_is_visible(world: World) -> None:
     assert "2026-03-04T05:05:47.654321Z" == changed["updated_at"]
 
 
-def test_date_skew_is_in_the_header_alone(world: World) -> None:
+def test_date_skew_is_in_the_header_alone(world: ServedSandbox) -> None:
     world.sandbox.faults.add(faults.DateSkew(-3600))
 
     answer = create(world)
@@ -249,12 +249,12 @@ def test_sandbox_may_have_a_clock_of_its_own(open_world: Open) -> None:
     assert clock.now + timedelta(seconds=60) == reset
 
 
-def statuses(world: World, *requests: tuple[str, str]) -> list[int]:
+def statuses(world: ServedSandbox, *requests: tuple[str, str]) -> list[int]:
     """The statuses of requests below `/api/v1`."""
     return [world.call(*each).status_code for each in requests]
 
 
-def test_faults_match_method_and_path(world: World) -> None:
+def test_faults_match_method_and_path(world: ServedSandbox) -> None:
     id = next(iter(world.store.records("jobs")))
     world.sandbox.faults.add(faults.Status(503), method="GET", path="/api/v1/jobs/*", times=None)
 
@@ -262,7 +262,7 @@ def test_faults_match_method_and_path(world: World) -> None:
     assert [200, 503, 204] == statuses(world, *requests)
 
 
-def test_faults_count_and_end(world: World) -> None:
+def test_faults_count_and_end(world: ServedSandbox) -> None:
     twice = world.sandbox.faults.add(faults.Status(500), times=2)
     third = world.sandbox.faults.add(faults.Status(502), nth=3)
 
@@ -286,7 +286,7 @@ def test_probability_is_the_seeds(open_world: Open) -> None:
     assert first != met(2)
 
 
-def test_crossed_answer_shows_another_record_after_the_effect(world: World) -> None:
+def test_crossed_answer_shows_another_record_after_the_effect(world: ServedSandbox) -> None:
     one, other = world.store.records("jobs")
     world.sandbox.faults.add(faults.Crossed(), times=None)
 
@@ -304,7 +304,7 @@ def test_crossed_answer_shows_another_record_after_the_effect(world: World) -> N
 
 @pytest.mark.parametrize("status", [200, 201])
 def test_merged_create_has_no_effect_and_shows_an_existing_record(
-    world: World, status: int
+    world: ServedSandbox, status: int
 ) -> None:
     world.sandbox.faults.add(faults.Merged(status), times=None)
     oldest, other = world.store.records("jobs")
@@ -317,7 +317,7 @@ def test_merged_create_has_no_effect_and_shows_an_existing_record(
     assert [oldest, other] == [each.json()["data"]["id"] for each in (first, second)]
 
 
-def test_huge_total_is_in_the_numbers_alone(world: World) -> None:
+def test_huge_total_is_in_the_numbers_alone(world: ServedSandbox) -> None:
     world.sandbox.faults.add(faults.TotalHuge(1e300))
 
     answer = world.call("GET", "/jobs").json()
@@ -326,7 +326,7 @@ def test_huge_total_is_in_the_numbers_alone(world: World) -> None:
     assert 2 == len(answer["data"])
 
 
-def test_same_page_comes_under_every_number(world: World) -> None:
+def test_same_page_comes_under_every_number(world: ServedSandbox) -> None:
     world.sandbox.faults.add(faults.SamePage(), times=None)
 
     first, seventh = (world.call("GET", f"/jobs?per_page=1&page={page}").json() for page in (1, 7))

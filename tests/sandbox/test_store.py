@@ -16,10 +16,10 @@ from connector.sandbox.api_answer import Rejection
 from connector.sandbox.seed import seed_store
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
-from tests.sandbox.world import ABSENT_ID, COUNTS, MORNING, World
+from tests.sandbox.world import ABSENT_ID, COUNTS, MORNING, ServedSandbox
 from tests.support.clock import Clock
 
-Open = Callable[..., World]
+Open = Callable[..., ServedSandbox]
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.catalog.value import Kind
-from tests.sandbox.world import ABSENT_ID, CHANGEABLE, COUNTS, CREATABLE, World
+from tests.sandbox.world import ABSENT_ID, CHANGEABLE, COUNTS, CREATABLE, ServedSandbox
 
 INPUTS = [
     (name, declared.name)
@@ -33,7 +33,7 @@ WRONG: dict[Kind, list[Any]] = {
 }
 
 
-def errors(world: World, method: str, path: str, body: Any) -> dict[str, list[str]]:
+def errors(world: ServedSandbox, method: str, path: str, body: Any) -> dict[str, list[str]]:
     """The messages of a 422, after checking that it is one as API 7 shows it."""
     answer = world.call(method, path, json=body)
     assert 422 == answer.status_code, answer.text
@@ -45,7 +45,7 @@ def errors(world: World, method: str, path: str, body: Any) -> dict[str, list[st
 
 
 @pytest.mark.parametrize("resource", CREATABLE)
-def test_required_fields_are_named_all_at_once(world: World, resource: str) -> None:
+def test_required_fields_are_named_all_at_once(world: ServedSandbox, resource: str) -> None:
     path = world.path(resource)
     required = {f.name for f, terms in CATALOG[resource].body_fields("create") if terms.required}
     found = set(errors(world, "POST", path, {}))
@@ -62,7 +62,7 @@ def test_required_fields_are_named_all_at_once(world: World, resource: str) -> N
 
 @pytest.mark.parametrize(("resource", "name"), INPUTS)
 def test_values_of_other_types_are_refused_on_create(
-    world: World, resource: str, name: str
+    world: ServedSandbox, resource: str, name: str
 ) -> None:
     path, total = world.path(resource), world.store.count(resource)
     for value in WRONG[CATALOG[resource].fields[name].kind]:
@@ -74,7 +74,7 @@ def test_values_of_other_types_are_refused_on_create(
 @pytest.mark.slow
 @pytest.mark.parametrize(("resource", "name"), UPDATES)
 def test_values_of_other_types_are_refused_on_update(
-    world: World, resource: str, name: str
+    world: ServedSandbox, resource: str, name: str
 ) -> None:
     path = world.path(resource)
     id = world.ids(path)[0]
@@ -87,7 +87,7 @@ def test_values_of_other_types_are_refused_on_update(
 @pytest.mark.parametrize("operation", ["create", "update"])
 @pytest.mark.parametrize("resource", CREATABLE)
 def test_choices_are_those_of_the_operation(
-    open_world: Callable[..., World], resource: str, operation: Any
+    open_world: Callable[..., ServedSandbox], resource: str, operation: Any
 ) -> None:
     world = open_world(counts=COUNTS)
     path = world.path(resource)
@@ -108,7 +108,7 @@ def test_choices_are_those_of_the_operation(
 
 
 @pytest.mark.parametrize("resource", CHANGEABLE)
-def test_what_create_requires_update_cannot_clear(world: World, resource: str) -> None:
+def test_what_create_requires_update_cannot_clear(world: ServedSandbox, resource: str) -> None:
     target = f"{world.path(resource)}/{world.ids(world.path(resource))[0]}"
     for declared, terms in CATALOG[resource].body_fields("create"):
         for empty in (None, "") if terms.required else ():
@@ -118,7 +118,7 @@ def test_what_create_requires_update_cannot_clear(world: World, resource: str) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("resource", "name"), UPDATES)
-def test_null_empties_what_is_optional(world: World, resource: str, name: str) -> None:
+def test_null_empties_what_is_optional(world: ServedSandbox, resource: str, name: str) -> None:
     declared = CATALOG[resource].fields[name]
     path = f"{world.path(resource)}/{world.ids(world.path(resource))[0]}"
     full = {**world.full_body(resource), "status": "published"}
@@ -132,7 +132,7 @@ def test_null_empties_what_is_optional(world: World, resource: str, name: str) -
 
 
 @pytest.mark.parametrize("kind", ["interview", "contract", "permanent"])
-def test_some_bookings_need_their_relations(world: World, kind: str) -> None:
+def test_some_bookings_need_their_relations(world: ServedSandbox, kind: str) -> None:
     body = {"booking_type": kind, "start_datetime": "2026-05-04T09:30:00Z"}
     expected = {"candidate_id", "job_id", "company_id"}
     if kind != "permanent":
@@ -141,7 +141,7 @@ def test_some_bookings_need_their_relations(world: World, kind: str) -> None:
     assert expected == set(errors(world, "POST", "/bookings", body))
 
 
-def test_related_records_must_exist(world: World) -> None:
+def test_related_records_must_exist(world: ServedSandbox) -> None:
     related = ("candidate_id", "job_id", "company_id", "lead_id")
     body = {**world.body("bookings"), **dict.fromkeys(related, ABSENT_ID)}
 
@@ -151,7 +151,7 @@ def test_related_records_must_exist(world: World) -> None:
 
 
 @pytest.mark.parametrize("name", ["first_name", "last_name", "company_name"])
-def test_a_lead_needs_one_name(open_world: Callable[..., World], name: str) -> None:
+def test_a_lead_needs_one_name(open_world: Callable[..., ServedSandbox], name: str) -> None:
     world = open_world()
     body = {**world.body("leads"), "company_name": None}
 
@@ -159,7 +159,7 @@ def test_a_lead_needs_one_name(open_world: Callable[..., World], name: str) -> N
     assert 201 == world.call("POST", "/leads", json={**body, name: "Quill"}).status_code
 
 
-def test_reason_comes_with_cancelling(open_world: Callable[..., World]) -> None:
+def test_reason_comes_with_cancelling(open_world: Callable[..., ServedSandbox]) -> None:
     """`cancellation_reason` is accepted with the status, or once cancelled, and not otherwise."""
     world = open_world()
     id = world.call("POST", "/bookings", json=world.body("bookings")).json()["data"]["id"]
@@ -184,20 +184,22 @@ def test_reason_comes_with_cancelling(open_world: Callable[..., World]) -> None:
         ("assigned_to", "Zoë"),
     ],
 )
-def test_formats_are_enforced(world: World, name: str, value: str) -> None:
+def test_formats_are_enforced(world: ServedSandbox, name: str, value: str) -> None:
     body = {**world.body("candidates"), name: value}
 
     assert [name] == list(errors(world, "POST", "/candidates", body))
 
 
 @pytest.mark.parametrize("zone", ["Mars/Olympus", "../etc/passwd", "Europe", "x\x00y"])
-def test_time_zones_must_exist(world: World, zone: str) -> None:
+def test_time_zones_must_exist(world: ServedSandbox, zone: str) -> None:
     body = {**world.body("bookings"), "timezone": zone}
 
     assert ["timezone"] == list(errors(world, "POST", "/bookings", body))
 
 
-def test_optional_fields_are_cleared_by_null_and_by_empty(open_world: Callable[..., World]) -> None:
+def test_optional_fields_are_cleared_by_null_and_by_empty(
+    open_world: Callable[..., ServedSandbox],
+) -> None:
     world = open_world()
     body = {**world.body("candidates"), "network_url": "https://x.example", "notes": "a"}
     id = world.call("POST", "/candidates", json=body).json()["data"]["id"]
@@ -207,7 +209,7 @@ def test_optional_fields_are_cleared_by_null_and_by_empty(open_world: Callable[.
     assert ["email"] == list(errors(world, "PUT", f"/candidates/{id}", {"email": None}))
 
 
-def test_timestamps_are_stored_in_utc(open_world: Callable[..., World]) -> None:
+def test_timestamps_are_stored_in_utc(open_world: Callable[..., ServedSandbox]) -> None:
     world = open_world()
 
     def stored(given: str) -> str:
@@ -227,14 +229,14 @@ def test_timestamps_are_stored_in_utc(open_world: Callable[..., World]) -> None:
     ],
 )
 @pytest.mark.parametrize("method", ["POST", "PUT"])
-def test_what_is_no_object_is_400(world: World, method: str, content: bytes) -> None:
+def test_what_is_no_object_is_400(world: ServedSandbox, method: str, content: bytes) -> None:
     path = "/jobs" if method == "POST" else f"/jobs/{world.ids('/jobs')[0]}"
     answer = world.call(method, path, content=content)
 
     assert (400, "bad_request") == (answer.status_code, answer.json()["error"])
 
 
-def test_too_long_a_body_is_400(world: World) -> None:
+def test_too_long_a_body_is_400(world: ServedSandbox) -> None:
     content = b'{"title": "' + b"x" * (10 * 1024 * 1024) + b'"}'
 
     assert 400 == world.call("POST", "/jobs", content=content).status_code
@@ -261,7 +263,7 @@ def test_too_long_a_body_is_400(world: World) -> None:
     ],
 )
 def test_content_values_fit_their_field(
-    open_world: Callable[..., World], key: str, wrong: Any, right: Any
+    open_world: Callable[..., ServedSandbox], key: str, wrong: Any, right: Any
 ) -> None:
     world = open_world(counts={"content_types": 1})
     path = world.path("content_items")

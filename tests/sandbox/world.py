@@ -36,7 +36,7 @@ ABSENT_ID = "00000000-0000-4000-8000-000000000000"
 
 
 @dataclass(frozen=True)
-class World:
+class ServedSandbox:
     """A sandbox that listens, and a client with its key."""
 
     sandbox: Sandbox
@@ -97,12 +97,12 @@ class World:
 
 
 @contextmanager
-def opened(**options: Any) -> Iterator[World]:
+def opened(**options: Any) -> Iterator[ServedSandbox]:
     """A world with these options of `Sandbox`."""
     with Sandbox(**options) as sandbox:
         headers = {"Authorization": f"Bearer {sandbox.key}"}
         with httpx.Client(base_url=sandbox.base_url, headers=headers, timeout=20) as http:
-            yield World(sandbox, http)
+            yield ServedSandbox(sandbox, http)
 
 
 _LEAST: dict[str, dict[str, Any]] = {

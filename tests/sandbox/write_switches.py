@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.sandbox.world import ABSENT_ID, World
+from tests.sandbox.world import ABSENT_ID, ServedSandbox
 
-Open = Callable[..., World]
+Open = Callable[..., ServedSandbox]
 Check = Callable[[Open, str], None]
 
 
-def _create(world: World, path: str, body: dict[str, Any]) -> dict[str, Any]:
+def _create(world: ServedSandbox, path: str, body: dict[str, Any]) -> dict[str, Any]:
     """The record that a create makes, as its detail shows it."""
     answer = world.call("POST", path, json=body)
     assert 201 == answer.status_code, answer.text
@@ -19,7 +19,7 @@ def _create(world: World, path: str, body: dict[str, Any]) -> dict[str, Any]:
     return record
 
 
-def _refuses(world: World, method: str, path: str, body: dict[str, Any]) -> list[str]:
+def _refuses(world: ServedSandbox, method: str, path: str, body: dict[str, Any]) -> list[str]:
     """The fields that a 422 names, or none where the request succeeds."""
     answer = world.call(method, path, json=body)
     if answer.status_code in (200, 201):
@@ -176,7 +176,7 @@ def reason_alone(open: Open, value: str) -> None:
     assert [] == _refuses(world, "PUT", f"/bookings/{id}", {**reason, "status": "cancelled"})
 
 
-def _moves(world: World, body: dict[str, Any]) -> bool:
+def _moves(world: ServedSandbox, body: dict[str, Any]) -> bool:
     record = _create(world, "/jobs", world.body("jobs"))
     answer = world.call("PUT", f"/jobs/{record['id']}", json=body)
     changed: str = answer.json()["data"]["updated_at"]
@@ -225,7 +225,7 @@ def delete(open: Open, value: str) -> None:
     assert 404 == world.call("DELETE", f"/jobs/{id}").status_code
 
 
-def _lead(world: World, **values: Any) -> dict[str, Any]:
+def _lead(world: ServedSandbox, **values: Any) -> dict[str, Any]:
     return _create(world, "/leads", {**world.body("leads"), **values})
 
 

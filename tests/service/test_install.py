@@ -39,7 +39,7 @@ HEADINGS = (
 )
 
 
-class Server:
+class GuideServer:
     """A server in a folder: the guide's paths are below `root`, its account is the sandbox."""
 
     def __init__(self, root: Path, address: str) -> None:
@@ -114,7 +114,7 @@ class Server:
 class Dagster:
     """Both of Dagster's installed services, while they run."""
 
-    def __init__(self, server: Server, port: int) -> None:
+    def __init__(self, server: GuideServer, port: int) -> None:
         self._server, self._port = server, port
         self._running = list[subprocess.Popen[bytes]]()
 
@@ -243,7 +243,7 @@ def test_page_is_short_and_each_block_of_it_is_run() -> None:
 @pytest.mark.slow(weight=10)
 def test_every_command_of_the_guide_works(tmp_path: Path) -> None:
     with Sandbox(seed=9, counts={"jobs": 3, "candidates": 5}) as api:
-        server = Server(tmp_path, api.base_url)
+        server = GuideServer(tmp_path, api.base_url)
         project = server.folder / "pyproject.toml"
         write_tools(tmp_path)
         for name in ("etc/systemd/system", "etc/cron.d", "opt", "var/lib", "var/backups"):

@@ -46,7 +46,7 @@ def test_an_accounts_table_inherits_where_alerts_go(tmp_path: Path) -> None:
     [
         ("http://hooks.example/x", "http would show alerts to others"),
         ("ftp://hooks.example/x", "must be an address"),
-        ("https://ann:secret@hooks.example/x", "without a name or a password"),
+        ("https://ann:secret@hooks.example/x", "without a user name or a password"),
         ("https://hooks.example/a b", "without spaces"),
         ("planted-token-19", "must be an address"),
         ("https://hooks.example/x#planted", "must be an address"),

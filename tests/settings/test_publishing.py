@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,28 @@ def test_schemas_left_out_are_a_list_or_parted_by_commas(tmp_path: Path, text: s
 
     assert ("sync", "push") == settings.publish_without.value
     assert ("publish_without", "sync, push", "connector.toml") in list(settings.rows())
+
+
+def test_schemas_and_columns_left_out_stand_in_a_table_of_the_project_file(tmp_path: Path) -> None:
+    text = '[publish]\nwithout = ["candidates.notes", "push", "marts.dim_candidates.phone"]\n'
+    (tmp_path / "connector.toml").write_text(text, encoding="utf-8")
+
+    left_out = load_settings({}, {}, tmp_path).publish_without.value
+
+    assert ("push", "candidates.notes", "marts.dim_candidates.phone") == left_out
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("candidates.note", "no field of candidates (did you mean 'notes'?). Allowed: id, "),
+        ("candidate.notes", "no resource (did you mean 'candidates'?). Allowed: "),
+        ("mart.dim_jobs.title", "SCHEMA.TABLE.COLUMN; 'mart.dim_jobs.title' is neither"),
+    ],
+)
+def test_what_cannot_be_left_out_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(said)):
+        load_settings({}, {"CONNECTOR_PUBLISH_WITHOUT": f"push,{text}"}, tmp_path)
 
 
 def test_hashing_without_a_key_is_refused_before_anything_is_done(tmp_path: Path) -> None:

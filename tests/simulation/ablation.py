@@ -25,8 +25,8 @@ from connector.warehouse import bookmark as bookmarks
 from connector.warehouse.bookmark import Bookmark
 from connector.warehouse.pull_commands import Commit, Gone, Steps
 from tests.simulation import world
-from tests.simulation.mirror import Ended, Mirror
-from tests.simulation.world import START
+from tests.simulation.harness import START
+from tests.simulation.mirror import Mirror, PullEnd
 
 
 def changed(patch: pytest.MonkeyPatch, owner: Any, name: str, *edits: tuple[str, str]) -> None:
@@ -128,7 +128,7 @@ def queue_is_forgotten_after_a_kill(patch: pytest.MonkeyPatch) -> None:
     """The queue is in the memory of the process, and not in the warehouse."""
     whole = Mirror.pull
 
-    def pull(self: Mirror) -> Ended:
+    def pull(self: Mirror) -> PullEnd:
         ended = whole(self)
         if ended.pulled is None:
             self.queue.clear()

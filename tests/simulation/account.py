@@ -8,7 +8,6 @@ rows and history are checked against the platform's own records.
 from __future__ import annotations
 
 import asyncio
-import csv
 import json
 import random
 import sqlite3
@@ -27,13 +26,12 @@ from connector.operations.backup import make_backup
 from connector.operations.folder_identity import replace_ledger
 from connector.operations.restore import RestoreOptions, restore
 from connector.privacy.erase import erase, remove_suppression
-from connector.pulls.run import pull
 from connector.pushes.dry_run import PushFile
-from connector.pushes.push import PushReport, PushRunOptions, push
 from connector.pushes.undo import LAST, undo
 from connector.sandbox.server import Sandbox
 from tests.simulation.agency import MARK, PERSONAL, RESOURCES, ErasablePerson, SimulatedAgency
-from tests.support.agency import reading, settings_of
+from tests.simulation.harness import Trace
+from tests.support.agency import SandboxAccount, reading
 
 STEPS = 12
 LEDGER = "ledger.sqlite"
@@ -48,16 +46,13 @@ class Wrong(Exception):
     """A promise was broken."""
 
 
-class Account:
-    """One account's life. `told` gets a line for each step, where somebody listens."""
+class AccountLife(SandboxAccount):
+    """One account's life. `told` receives a line for each step."""
 
-    def __init__(
-        self, seed: int, sandbox: Sandbox, folder: Path, told: Callable[[str], None] | None
-    ) -> None:
+    def __init__(self, seed: int, sandbox: Sandbox, folder: Path, told: Trace | None) -> None:
+        super().__init__(sandbox, folder)
         self.chance = random.Random(seed)
         self.agency = SimulatedAgency(sandbox, self.chance)
-        self.settings = settings_of(sandbox, folder)
-        self.sandbox, self.folder, self.data = sandbox, folder, self.settings.folder
         self.erased: dict[str, ErasablePerson] = {}
         self.released: dict[str, ErasablePerson] = {}
         self.notes: dict[str, set[str | None]] = {}
@@ -68,14 +63,14 @@ class Account:
     def live(self) -> None:
         """Take steps by chance, then one quiet pull. Raises `Wrong`."""
         self.agency.open()
-        self.pull()
+        self.pull_all()
         shares: dict[Callable[[], None], float] = {
             self.churn: 6,
-            self.pull: 4,
+            self.pull_all: 4,
             self.create: 2,
             self.update: 2,
-            self.undo: 3,
-            self.erase: 3,
+            self.undo_last: 3,
+            self.erase_one: 3,
             self.release: 0.5,
             self.lose_work: 1,
             self.lose_ledger: 1,
@@ -89,7 +84,7 @@ class Account:
             step()
             self._check()
         self._say("quiet pull")
-        self.pull()
+        self.pull_all()
         self._check()
         self._check_landing()
 
@@ -104,9 +99,9 @@ class Account:
         for _ in range(1 + self.chance.randrange(3)):
             self.agency.churn()
 
-    def pull(self) -> None:
-        """Pull everything, and publish it."""
-        report = asyncio.run(pull(self.settings, RESOURCES))
+    def pull_all(self) -> None:
+        """Pull and publish all resources."""
+        report = self.pull(*RESOURCES)
         self.requests += report.requests
         if report.outcome != "done":
             raise Wrong(f"a pull ended {report.outcome}: {report.as_json()}")
@@ -117,11 +112,11 @@ class Account:
         refused = self.chance.choice([*self.erased.values(), None])
         if refused is not None:
             rows.append({**self.agency.body("candidates"), "email": refused.email})
-        path = self._file(rows, HEADINGS)
-        before = self._emails()
+        path = self._write_rows(rows, HEADINGS)
+        before = self.emails().count(refused.email) if refused is not None else 0
         for _ in range(1 + self.chance.randrange(2)):
             self._push(PushFile("candidates", path, mode="create"), len(rows))
-        if refused is not None and self._emails()[refused.email] > before[refused.email]:
+        if refused is not None and self.emails().count(refused.email) > before:
             raise Wrong("a row about somebody who was erased was created")
         there = self.sandbox.store.records("candidates")
         ids = {record["email"]: id for id, record in there.items()}
@@ -136,18 +131,18 @@ class Account:
         rows = [{"email": there[id]["email"], "notes": self.agency.note()} for id in ids]
         for id, row in zip(ids, rows, strict=True):
             self.notes.setdefault(id, set()).add(row["notes"])
-        path = self._file(rows, ("email", "notes"))
+        path = self._write_rows(rows, ("email", "notes"))
         self._push(PushFile("candidates", path, mode="update", match=("email",)), len(rows))
 
-    def undo(self) -> None:
-        """Take the last push back."""
+    def undo_last(self) -> None:
+        """Undo the last push."""
         try:
             asyncio.run(undo(self.settings, LAST, applies=True))
         except Misused as error:
             self._say(f"refused: {error}")
 
-    def erase(self) -> None:
-        """Erase somebody, and look at what everybody else's rows say then."""
+    def erase_one(self) -> None:
+        """Erase a person, and check the rows of all others."""
         people = [e for id, e in self.agency.people.items() if id not in self.agency.stayers]
         who = self.chance.choice(people)
         before = self._versions("work.duckdb")
@@ -172,7 +167,7 @@ class Account:
         seen = self._versions("recruitment.duckdb")
         for name in ("work.duckdb", "work.duckdb.wal"):
             (self.data / name).unlink(missing_ok=True)
-        self.pull()
+        self.pull_all()
         if lost := seen - self._versions("recruitment.duckdb"):
             raise Wrong(f"history lost {len(lost)} versions of {len(seen)} with the work file")
 
@@ -181,7 +176,7 @@ class Account:
         for each in self.data.glob("ledger.sqlite*"):
             each.unlink()
         self._replace_ledger()
-        self.pull()
+        self.pull_all()
 
     def empty_ledger(self) -> None:
         """A ledger of no bytes, as a full disk leaves one, and pull."""
@@ -189,7 +184,7 @@ class Account:
             each.unlink()
         (self.data / "ledger.sqlite").touch()
         self._replace_ledger()
-        self.pull()
+        self.pull_all()
 
     def _replace_ledger(self) -> None:
         if (
@@ -218,7 +213,7 @@ class Account:
         for resource, id, name, text in self.agency.texts():
             if MARK in text:
                 raise Wrong(f"the platform has {text!r} in {resource} {id} {name}")
-        if doubled := [each for each, count in self._emails().items() if count > 1]:
+        if doubled := [each for each, count in Counter(self.emails()).items() if count > 1]:
             raise Wrong(f"created twice: {doubled}")
         emails = {who.email for who in self.erased.values()}
         for file in FILES:
@@ -280,9 +275,6 @@ class Account:
 
     # -- what is there ----------------------------------------------------------------------------
 
-    def _emails(self) -> Counter[str]:
-        return Counter(e["email"] for e in self.sandbox.store.records("candidates").values())
-
     def _versions(self, file: str) -> set[Version]:
         """Every version of every record in a file of the account."""
         path = self.data / file
@@ -312,30 +304,27 @@ class Account:
                 ):
                     yield json.loads(text)
 
-    def _file(self, rows: list[dict[str, Any]], headings: tuple[str, ...]) -> Path:
-        path = self.folder / f"people-{self.chance.randrange(10**9)}.csv"
-        with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(headings)
-            writer.writerows([row.get(each, "") for each in headings] for row in rows)
-        return path
+    def _write_rows(self, rows: list[dict[str, Any]], headings: tuple[str, ...]) -> Path:
+        """Write a spreadsheet with these columns."""
+        name = f"people-{self.chance.randrange(10**9)}.csv"
+        return self.write_csv(
+            name, [{each: row.get(each, "") for each in headings} for row in rows]
+        )
 
-    def _push(self, asked: PushFile, rows: int) -> PushReport:
-        manner = PushRunOptions(applies=True, reports=False)
-        (report,) = asyncio.run(push(self.settings, [asked], manner))
+    def _push(self, file: PushFile, rows: int) -> None:
+        report = self.push(file)
         self.requests += report.requests
         if sum(report.counts.values()) != rows:
             raise Wrong(f"{rows} rows were pushed, and {report.counts} are accounted for")
         if report.error is not None or report.batch is None or report.batch.error is not None:
             raise Wrong(f"a push ended with {report.as_json()}")
         self._say(f"pushed: {report.counts}")
-        return report
 
 
-def life(seed: int, told: Callable[[str], None] | None = None) -> tuple[str | None, int]:
+def life(seed: int, told: Trace | None = None) -> tuple[str | None, int]:
     """One life: what was wrong in it, if anything was, and the requests that it took."""
     with TemporaryDirectory(prefix="life-") as folder, Sandbox(rate_limit=10**6) as sandbox:
-        account = Account(seed, sandbox, Path(folder), told)
+        account = AccountLife(seed, sandbox, Path(folder), told)
         try:
             account.live()
         except (Wrong, ConnectorError) as wrong:

@@ -10,18 +10,11 @@ from datetime import datetime, timedelta
 
 from connector.warehouse.bookmark import Bookmark, floor_of
 from connector.warehouse.pull_commands import Commit
+from tests.simulation.harness import Broken
 from tests.simulation.mirror import Mirror, moment
 
 OPENING_SECONDS = 3.0
 """T0 may lie so much before the request of its list: it is cut to the second, and never later."""
-
-
-class Broken(Exception):
-    """A promise that must hold at every moment does not."""
-
-    def __init__(self, promise: str, what: str) -> None:
-        super().__init__(f"{promise}: {what}")
-        self.promise = promise
 
 
 # -- exact ----------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
-from tests.simulation.scenario import Scenario
-from tests.simulation.twin import Server
+from tests.simulation.scenario import PullScenario
+from tests.simulation.twin import SimulatedServer
 
 ODD_SHARE = 0.05
 FAR = datetime(2099, 1, 1, tzinfo=UTC)
@@ -39,15 +39,15 @@ _LISTED: Mapping[str, str] = {
 }
 
 
-class Churn:
+class WorldChanges:
     """Mutations of one world's server. `now` is the clock that dates them, `later` takes what
     becomes visible late: seconds, the record's id, and the write.
     """
 
     def __init__(
         self,
-        scenario: Scenario,
-        server: Server,
+        scenario: PullScenario,
+        server: SimulatedServer,
         chance: random.Random,
         *,
         now: Callable[[], datetime],

@@ -1,7 +1,7 @@
-"""The history of a run, kept by the warehouse's own rules, held against the world's own history.
+"""The history that a run keeps, compared with the history of the world.
 
-`Remembered` keeps it in memory, which costs little, `Landed` in a real warehouse. Both are to be
-the same, and every version is to be what docs/PULL.md says of it.
+`MemoryHistory` keeps it in memory, which is fast, `WarehouseHistory` in a real warehouse. Both must
+be equal, and every version must be as docs/PULL.md describes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from connector.warehouse.bookmark import Stream
 from connector.warehouse.pull_commands import Commit, Found
 from connector.warehouse.versions import SECOND, HistoryEdits, RecordState, Version, VersionEnd
 from connector.warehouse.warehouse import Warehouse
-from tests.simulation.twin import Server, Twin
+from tests.simulation.twin import SimulatedServer, Twin
 from tests.support.agency import rows
 
 FOREVER = datetime.max.replace(tzinfo=UTC)
@@ -30,7 +30,7 @@ Past = list[tuple[datetime, Mapping[str, Any] | None]]
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptVersion:
     """A version as it is kept, with what it shows."""
 
     version: Version
@@ -38,22 +38,22 @@ class Kept:
     ending: VersionEnd | None = None
 
 
-Chains = dict[str, list[Kept]]
+Chains = dict[str, list[KeptVersion]]
 
 
 @dataclass
-class _Row:
+class _LandedRow:
     raw: Mapping[str, Any]
     is_hydrated: bool
     seen_at: datetime
 
 
-class Remembered:
+class MemoryHistory:
     """A stream's history in memory, with as much of the landing as it rests on."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: SimulatedServer) -> None:
         self._declaration = server.declaration
-        self._landed: dict[str, _Row] = {}
+        self._landed: dict[str, _LandedRow] = {}
         self.chains: Chains = {}
 
     def commit(self, what: Commit) -> None:
@@ -75,7 +75,7 @@ class Remembered:
             if before is None or before.last.ended_at is None:
                 edits.add_listed(item, moments[id], before)
         for id in items.keys() - edits.stale:
-            row = self._landed.setdefault(id, _Row(items[id].raw, False, moments[id]))
+            row = self._landed.setdefault(id, _LandedRow(items[id].raw, False, moments[id]))
             row.seen_at = moments[id]
             if id in edits.begun and not row.is_hydrated:
                 row.raw = items[id].raw
@@ -89,7 +89,7 @@ class Remembered:
                 self._extend(id, found.served_at)
             else:
                 edits.add_detail(found.record, found.served_at, before)
-            self._landed[id] = _Row(found.record.raw, True, found.served_at)
+            self._landed[id] = _LandedRow(found.record.raw, True, found.served_at)
         self._carry_out(edits)
 
     def _standing(self, id: str) -> RecordState:
@@ -118,9 +118,9 @@ class Remembered:
         for id, at in edits.confirmed.items():
             self._extend(id, at)
         for id, (version, record) in edits.completed.items():
-            self.chains[id][-1] = Kept(version, record.raw)
+            self.chains[id][-1] = KeptVersion(version, record.raw)
         for id, (version, record) in edits.begun.items():
-            self.chains.setdefault(id, []).append(Kept(version, record.raw))
+            self.chains.setdefault(id, []).append(KeptVersion(version, record.raw))
 
 
 def _is_same(before: RecordState, found: Found) -> bool:
@@ -128,10 +128,10 @@ def _is_same(before: RecordState, found: Found) -> bool:
     return is_whole and bool(before.landed == found.record.raw)
 
 
-class Landed:
+class WarehouseHistory:
     """A stream's history in a warehouse of its own."""
 
-    def __init__(self, server: Server, folder: Path) -> None:
+    def __init__(self, server: SimulatedServer, folder: Path) -> None:
         self._stream = Stream(server.declaration, server.parent)
         self._warehouse = Warehouse(folder)
 
@@ -151,11 +151,11 @@ class Landed:
 
 
 @contextmanager
-def landing(server: Server) -> Iterator[Landed]:
+def landing(server: SimulatedServer) -> Iterator[WarehouseHistory]:
     """A real warehouse for the run."""
     with TemporaryDirectory() as folder:
         shutil.copytree(_prepared(), folder, dirs_exist_ok=True)
-        landed = Landed(server, Path(folder))
+        landed = WarehouseHistory(server, Path(folder))
         with landed._warehouse.keep_open():
             yield landed
 
@@ -168,7 +168,7 @@ def _prepared() -> Path:
     return folder
 
 
-def _kept(row: Mapping[str, Any]) -> Kept:
+def _kept(row: Mapping[str, Any]) -> KeptVersion:
     ending = None
     if row["_valid_to"] is not None:
         ending = VersionEnd(row["_valid_to"], row["_ended_before"], row["_ended_by"])
@@ -183,7 +183,7 @@ def _kept(row: Mapping[str, Any]) -> Kept:
         hydrated_at=row["_hydrated_at"],
     )
     assert row["_began_before"] == version.began_before
-    return Kept(version, json.loads(row["_record"]), ending)
+    return KeptVersion(version, json.loads(row["_record"]), ending)
 
 
 def backward(chains: Chains) -> set[str]:
@@ -201,7 +201,7 @@ def backward(chains: Chains) -> set[str]:
 # -- what must hold -------------------------------------------------------------------------------
 
 
-def untrue(server: Server, chains: Chains) -> dict[str, set[str]]:
+def untrue(server: SimulatedServer, chains: Chains) -> dict[str, set[str]]:
     """Ids of records with a version that the world's own history denies, by what is wrong."""
     assert isinstance(server, Twin), "the store has no memory: use the twin"
     found: dict[str, set[str]] = {}
@@ -213,7 +213,7 @@ def untrue(server: Server, chains: Chains) -> dict[str, set[str]]:
     return found
 
 
-def _untrue(kept: Kept, past: Past) -> Iterator[str]:
+def _untrue(kept: KeptVersion, past: Past) -> Iterator[str]:
     version = kept.version
     assert version.began_after is not None
     spans = list(_spans(kept.shown, past))
@@ -231,7 +231,9 @@ def _untrue(kept: Kept, past: Past) -> Iterator[str]:
         yield from _untrue_end(kept, kept.ending, [until for _, until in last], past)
 
 
-def _untrue_end(kept: Kept, ending: VersionEnd, ends: list[datetime], past: Past) -> Iterator[str]:
+def _untrue_end(
+    kept: KeptVersion, ending: VersionEnd, ends: list[datetime], past: Past
+) -> Iterator[str]:
     after = kept.version.observed_to
     if not after <= ending.valid_to < ending.before:
         yield "_valid_to outside of its interval"

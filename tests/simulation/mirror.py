@@ -31,16 +31,13 @@ from connector.warehouse.pull_commands import (
     Outcome,
     Unread,
 )
-from tests.simulation.history import Landed, Remembered
-from tests.simulation.world import World
+from tests.simulation.harness import TooManySteps, Trace
+from tests.simulation.history import MemoryHistory, WarehouseHistory
+from tests.simulation.world import PullWorld
 
 
 class CutShort(Exception):
     """The process was killed here."""
-
-
-class Endless(Exception):
-    """A pull sent more requests than any that ends would."""
 
 
 @lru_cache(maxsize=65536)
@@ -72,7 +69,7 @@ class Kill:
 
 
 @dataclass(frozen=True)
-class Ended:
+class PullEnd:
     """How a pull ended: with the engine's own word, with an error, or (both None) killed."""
 
     pulled: PullResult | None = None
@@ -93,7 +90,7 @@ Judge = Callable[["Mirror", Commit], None]
 class Mirror:
     """The landing of one stream, its queue and its bookmark."""
 
-    def __init__(self, world: World, *, judge: Judge | None = None) -> None:
+    def __init__(self, world: PullWorld, *, judge: Judge | None = None) -> None:
         self.world = world
         self.rows: dict[str, Row] = {}
         self.queue: dict[str, tuple[str, datetime | None]] = {}
@@ -102,11 +99,11 @@ class Mirror:
         self.seen = Seen()
         self.steps = 0
         self.kill: Kill | None = None
-        self.trace: Callable[[str], None] | None = None
+        self.trace: Trace | None = None
         self.requests_max = 10**9
         self.options = PullOptions(accepts_deletes=world.scenario.accepts_deletes)
         self.before_request: Callable[[], None] | None = None
-        self.histories: list[Remembered | Landed] = [Remembered(world.server)]
+        self.histories: list[MemoryHistory | WarehouseHistory] = [MemoryHistory(world.server)]
         self._judge = judge
 
     def adopt(self) -> None:
@@ -117,8 +114,8 @@ class Mirror:
         proven_at = at - timedelta(seconds=1)
         self.bookmark = replace(self.bookmark, proven_at=proven_at, total_offset=0)
 
-    def pull(self) -> Ended:
-        """One pull, to its end or to its kill. Raises `Endless` past `requests_max`."""
+    def pull(self) -> PullEnd:
+        """One pull, to its end or to its kill. Raises `TooManySteps` past `requests_max`."""
         steps = pull(self.world.server.declaration, self.bookmark, self.options)
         self._requests_before = self.world.requests
         self._failed: deque[bool] = deque(maxlen=UNREAD_AMONG)
@@ -136,11 +133,11 @@ class Mirror:
                     self.trace(f"{self.world.now:%H:%M:%S.%f} {_told(wanted)} -> {_told(answer)}")
                 wanted = steps.send(answer)
         except StopIteration as ended:
-            return Ended(pulled=ended.value)
+            return PullEnd(pulled=ended.value)
         except CutShort:
-            return Ended()
+            return PullEnd()
         except ConnectorError as error:
-            return Ended(error=error)
+            return PullEnd(error=error)
         finally:
             steps.close()
 
@@ -183,7 +180,7 @@ class Mirror:
 
     def _count(self) -> None:
         if self.world.requests - self._requests_before >= self.requests_max:
-            raise Endless(f"more than {self.requests_max} requests")
+            raise TooManySteps(f"more than {self.requests_max} requests")
         if self.before_request is not None:
             self.before_request()
 

@@ -22,7 +22,7 @@ RUNS_MAX = 1000
 
 
 @dataclass(frozen=True)
-class Planted:
+class PlantedFault:
     """A planted fault. `wrong` plays the run of a seed and returns the promises that it broke;
     `is_harmless` says that none can be.
     """
@@ -40,43 +40,49 @@ class Planted:
         return f"{self.engine}: {self.name} ({self.scenario})"
 
     def first_seen(self, runs: int = RUNS_MAX) -> tuple[int, str] | None:
-        """After how many runs, of seeds 0, 1, 2, ..., one was wrong that is right without the
-        fault, and the promise that it broke; None if there was none.
+        """Return the number of runs, with seeds from 0, until the fault breaks a promise.
+
+        Returns:
+            The number of runs and the promise; None if no run was wrong.
         """
         for seed in range(runs):
-            with pytest.MonkeyPatch.context() as patch:
-                self.plant(patch)
-                wrong = self.wrong(seed)
-            if wrong and not self.wrong(seed):
-                return seed + 1, wrong[0]
+            if promise := self.broken_promise(seed):
+                return seed + 1, promise
         return None
 
+    def broken_promise(self, seed: int) -> str | None:
+        """Return the promise that breaks in the run with this seed only because of the fault."""
+        with pytest.MonkeyPatch.context() as patch:
+            self.plant(patch)
+            wrong = self.wrong(seed)
+        return wrong[0] if wrong and not self.wrong(seed) else None
 
-def _pulled(name: str, scenario: str, *, is_harmless: bool = False) -> Planted:
+
+def _pulled(name: str, scenario: str, *, is_harmless: bool = False) -> PlantedFault:
     def wrong(seed: int) -> list[str]:
         return pull.run(scenario, seed).wrong
 
-    return Planted(name, "pull", scenario, getattr(ablation, name), wrong, is_harmless)
+    return PlantedFault(name, "pull", scenario, getattr(ablation, name), wrong, is_harmless)
 
 
-def _pushed(name: str, scenario: str, obligation: str) -> Planted:
+def _pushed(name: str, scenario: str, obligation: str) -> PlantedFault:
     def wrong(seed: int) -> list[str]:
         verdict = push.run(scenario, seed)
         return verdict.wrong if obligation in verdict.promises else []
 
-    return Planted(name, "push", scenario, getattr(push_ablation, name), wrong)
+    return PlantedFault(name, "push", scenario, getattr(push_ablation, name), wrong)
 
 
-def _limited(kind: str) -> Planted:
+def _limited(kind: str) -> PlantedFault:
     def wrong(seed: int) -> list[str]:
         refused = len(sole_client(kind, seed).refused_at)
         return [f"refused: {refused} requests of a sole client"] if refused else []
 
     plant = ablation.requests_in_flight_are_not_counted
-    return Planted(plant.__name__, "rate limiter", kind, plant, wrong)
+    return PlantedFault(plant.__name__, "rate limiter", kind, plant, wrong)
 
 
-PLANTED: tuple[Planted, ...] = (
+PLANTED: tuple[PlantedFault, ...] = (
     *(_pulled(name, scenario) for name, scenario in ablation.SHOWN_IN.items()),
     *(_pulled(name, scenario, is_harmless=True) for name, scenario in ablation.HARMLESS.items()),
     *(_pushed(name, *shown) for name, shown in push_ablation.SHOWN_IN.items()),

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Literal
 
 from connector.pulls.verification_pass import DETAILS_PER_WINDOW
 from tests.simulation.account import life
-from tests.simulation.checkers import Broken, differences, judge, quiet_requests, quiet_requests_due
+from tests.simulation.checkers import differences, judge, quiet_requests, quiet_requests_due
+from tests.simulation.harness import Trace, Verdict, collect_failures
 from tests.simulation.history import backward, landing, untrue
-from tests.simulation.mirror import Endless, Mirror
-from tests.simulation.scenario import Scenario, scenario_of
+from tests.simulation.mirror import Mirror
+from tests.simulation.scenario import PullScenario, scenario_of
 from tests.simulation.twin import Twin
-from tests.simulation.world import World
+from tests.simulation.world import PullWorld
 
 REQUESTS_PER_RECORD_MAX = 12
 """A pull that sends more requests than this for each record that there ever was does not end."""
+
+MODULE = "tests.simulation"
+"""Module whose command replays a run."""
 
 IDS_SHOWN_MAX = 6
 
@@ -31,40 +35,13 @@ BLIND_PULLS = (3, 4)
 """The pulls of a run during which the key has lost sight of records, where the scenario says so."""
 
 
-@dataclass
-class Verdict:
-    """What became of a run. `wrong` are the promises broken, `reason` why the last pull was not
-    proven; both None or empty in a run that is as it should be. `anomalies` counts the events that
-    tell of writes which no date could show.
-    """
-
-    scenario: str
-    seed: int
-    wrong: list[str] = field(default_factory=list)
-    reason: str | None = None
-    requests: int = 0
-    busy_unproven: int = 0
-    busy_pulls: int = 0
-    anomalies: int = 0
-
-    @property
-    def command(self) -> str:
-        """What replays the run."""
-        return f"make simulate SCENARIO={self.scenario} SEED={self.seed} TRACE=1"
-
-    def __str__(self) -> str:
-        told = "; ".join(self.wrong) or "right"
-        told += f" [{self.reason}]" if self.reason else ""
-        return f"{told} (replay: {self.command})"
-
-
 def run(
     name: str,
     seed: int,
     *,
-    scenario: Scenario | None = None,
+    scenario: PullScenario | None = None,
     through: Literal["twin", "store"] = "twin",
-    trace: Callable[[str], None] | None = None,
+    trace: Trace | None = None,
     lands: bool = False,
 ) -> Verdict:
     """Run the scenario of that name (or another under that name) with that seed; it `lands` in a
@@ -72,32 +49,28 @@ def run(
     """
     if name == ACCOUNT:
         wrong, requests = life(seed, trace)
-        return Verdict(name, seed, [wrong] if wrong else [], requests=requests)
-    world = World(seed, scenario or scenario_of(name), through=through)
+        figures = Counter(requests=requests)
+        return Verdict(MODULE, name, seed, [wrong] if wrong else [], figures)
+    world = PullWorld(seed, scenario or scenario_of(name), through=through)
     mirror = Mirror(world, judge=judge)
     with landing(world.server) if lands else nullcontext() as landed:
         if landed is not None:
             mirror.histories.append(landed)
-        return _run(mirror, Verdict(name, seed), trace)
+        return _run(mirror, Verdict(MODULE, name, seed), trace)
 
 
-def _run(mirror: Mirror, verdict: Verdict, trace: Callable[[str], None] | None) -> Verdict:
+def _run(mirror: Mirror, verdict: Verdict, trace: Trace | None) -> Verdict:
     world = mirror.world
     mirror.trace = world.server.told = trace
-    try:
+    with collect_failures(verdict.wrong):
         _busy(world, mirror, verdict)
         world.settle()
         _say(trace, "quiet")
         _quiet(mirror, verdict)
         verdict.wrong += _untrue_histories(mirror)
-    except Broken as broken:
-        verdict.wrong.append(str(broken))
-    except Endless as endless:
-        verdict.wrong.append(f"termination: {endless}")
-    except AssertionError as failed:
-        verdict.wrong.append(f"the engine's own assertion: {failed}")
-    verdict.requests = world.requests
-    verdict.anomalies = sum(each.kind in ANOMALIES for each in mirror.events)
+    verdict.figures["requests"] = world.requests
+    verdict.figures["unproven"] = int(verdict.reason is not None)
+    verdict.figures["anomalies"] = sum(each.kind in ANOMALIES for each in mirror.events)
     return verdict
 
 
@@ -120,12 +93,12 @@ def _shown(ids: set[str]) -> str:
     return f"{len(ids)} ({' '.join(sorted(ids)[:IDS_SHOWN_MAX])})"
 
 
-def _say(trace: Callable[[str], None] | None, what: str) -> None:
+def _say(trace: Trace | None, what: str) -> None:
     if trace is not None:
         trace(f"--- {what}")
 
 
-def _busy(world: World, mirror: Mirror, verdict: Verdict) -> None:
+def _busy(world: PullWorld, mirror: Mirror, verdict: Verdict) -> None:
     for number in range(1, world.scenario.pulls + 1):
         world.is_busy = world.is_faulty = True
         # The first pull is cut short as often as the others, but from the start it sees all.
@@ -135,13 +108,14 @@ def _busy(world: World, mirror: Mirror, verdict: Verdict) -> None:
         buried = {id for id, row in mirror.rows.items() if row.is_deleted}
         mirror.requests_max = REQUESTS_PER_RECORD_MAX * (len(world.server.born) + 60)
         ended = mirror.pull()
-        verdict.busy_pulls += 1
-        verdict.busy_unproven += ended.pulled is None or not ended.pulled.is_proven
+        verdict.figures["busy unproven"] += ended.pulled is None or not ended.pulled.is_proven
         if world.is_blind:
             _check_no_tombstones(world, mirror, buried, verdict)
 
 
-def _check_no_tombstones(world: World, mirror: Mirror, before: set[str], verdict: Verdict) -> None:
+def _check_no_tombstones(
+    world: PullWorld, mirror: Mirror, before: set[str], verdict: Verdict
+) -> None:
     """A key that lost sight of records is no evidence that they are gone."""
     buried = {id for id, row in mirror.rows.items() if row.is_deleted and id in world.server.born}
     if falsely := buried - before:

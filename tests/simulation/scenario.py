@@ -29,7 +29,7 @@ SPARING: Mapping[str, float] = {**ORDINARY, "batch": 0.4, "bulk": 0.3, "delete":
 
 
 @dataclass(frozen=True)
-class Scenario:
+class PullScenario:
     """How people, the server, the network and the machine behave. Shares are per request; for
     `kill_share` per step, and for `clock_step_share` per list. Times are seconds.
     """
@@ -94,7 +94,7 @@ class Scenario:
         return self.has_date and is_true and not self.lag_seconds_max
 
 
-_B = Scenario("A, with deletions, batches and bulk edits of one stamp", WILD)
+_B = PullScenario("A, with deletions, batches and bulk edits of one stamp", WILD)
 _E = replace(
     _B, about="C, with the order of ties drawn anew for each request", precision="seconds",
     ties="random",
@@ -106,10 +106,10 @@ _F = replace(
     late_share=0.2,
     total="earlier",
 )
-_SPARED = Scenario("few deletions, each believed on its own", SPARING, accepts_deletes=False)
+_SPARED = PullScenario("few deletions, each believed on its own", SPARING, accepts_deletes=False)
 
-SCENARIOS: Mapping[str, Scenario] = {
-    "A": Scenario("creates and updates only, microseconds", ORDINARY),
+SCENARIOS: Mapping[str, PullScenario] = {
+    "A": PullScenario("creates and updates only, microseconds", ORDINARY),
     "B": _B,
     "C": replace(_B, about="B, with stamps of whole seconds", precision="seconds"),
     "D": replace(
@@ -257,7 +257,7 @@ SMALL = "-small"
 """What follows the name of a scenario that is played in a world of a third of the size."""
 
 
-def scenario_of(name: str) -> Scenario:
+def scenario_of(name: str) -> PullScenario:
     """The scenario of that name. Raises `KeyError`."""
     scenario = SCENARIOS[name.removesuffix(SMALL)]
     if not name.endswith(SMALL):

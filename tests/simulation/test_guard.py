@@ -12,16 +12,17 @@ from connector.pulls.deletion_guard import MassDeletionGuard
 from connector.pulls.resource_pull import PullOptions, PullResult
 from connector.warehouse.pull_commands import Gone, Outcome
 from tests.simulation.checkers import differences, ghosts, judge
+from tests.simulation.harness import START
 from tests.simulation.mirror import Mirror
-from tests.simulation.scenario import ORDINARY, Scenario
-from tests.simulation.world import START, World
+from tests.simulation.scenario import ORDINARY, PullScenario
+from tests.simulation.world import PullWorld
 
-_QUIET = Scenario("nothing happens of itself", ORDINARY, accepts_deletes=False)
+_QUIET = PullScenario("nothing happens of itself", ORDINARY, accepts_deletes=False)
 
 
 def _loaded(records: int = 120) -> Mirror:
     """A landing of so many records, proven, and an hour later."""
-    mirror = Mirror(World(0, replace(_QUIET, records=records)), judge=judge)
+    mirror = Mirror(PullWorld(0, replace(_QUIET, records=records)), judge=judge)
     _pulled(mirror)
     return mirror
 

@@ -11,8 +11,8 @@ import pytest
 from connector.pulls import detail_queue, listing
 from tests.simulation.checkers import differences, judge
 from tests.simulation.mirror import Kill, Mirror
-from tests.simulation.scenario import Scenario, scenario_of
-from tests.simulation.world import World
+from tests.simulation.scenario import PullScenario, scenario_of
+from tests.simulation.world import PullWorld
 
 BATCH = 7
 """Records of one batch, so that small pulls have several."""
@@ -20,7 +20,7 @@ BATCH = 7
 EVERY = 1_000_000
 """More points than any pull has steps."""
 
-_QUIET = Scenario("nothing happens", {"create": 1}, records=33)
+_QUIET = PullScenario("nothing happens", {"create": 1}, records=33)
 _CHURN = {"update": 10.0, "create": 3.0, "delete": 3.0}
 
 
@@ -36,7 +36,7 @@ def small_batches() -> Iterator[None]:
 def _build_mirror(kind: str, seed: int) -> Mirror:
     """A first load, or a landing after which a dozen things have happened."""
     resource = "content_items" if kind.startswith("content") else "candidates"
-    world = World(seed, replace(_QUIET, resource=resource, churn=_CHURN, lateness_seconds=10.0))
+    world = PullWorld(seed, replace(_QUIET, resource=resource, churn=_CHURN, lateness_seconds=10.0))
     mirror = Mirror(world, judge=judge)
     if kind.endswith("changes"):
         mirror.adopt()
@@ -87,7 +87,7 @@ def test_a_kill_at_any_step_of_a_busy_pull_loses_nothing(name: str, seed: int) -
     with small_batches():
         while not is_over:
             step += 3
-            world = World(seed, scenario)
+            world = PullWorld(seed, scenario)
             mirror = Mirror(world, judge=judge)
             world.is_busy = True
             mirror.kill = Kill(step)

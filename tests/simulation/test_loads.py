@@ -11,19 +11,19 @@ from connector.pulls.first_load import SWEEPS_MAX
 from tests.simulation.checkers import differences, judge
 from tests.simulation.mirror import CutShort, Mirror
 from tests.simulation.run import run
-from tests.simulation.scenario import ORDINARY, Scenario, scenario_of
-from tests.simulation.world import World
+from tests.simulation.scenario import ORDINARY, PullScenario, scenario_of
+from tests.simulation.world import PullWorld
 from tests.support.kill_points import IS_ALL
 from tests.tiers import first_fast
 
-_TIED = Scenario(
+_TIED = PullScenario(
     "one stamp", ORDINARY, records=0, per_page_max=100, precision="seconds", ties="random"
 )
 
 
-def _stamped(count: int, seed: int = 0) -> World:
+def _stamped(count: int, seed: int = 0) -> PullWorld:
     """So many records of one stamp, an hour old."""
-    world = World(seed, _TIED)
+    world = PullWorld(seed, _TIED)
     for _ in range(count):
         world.churn.create()
     world.now += timedelta(hours=1)
@@ -110,8 +110,8 @@ def test_load_counts_what_was_created_and_deleted_at_the_same_time(name: str, se
 @pytest.mark.slow
 def test_edits_faster_than_details_do_not_keep_a_pull_from_ending() -> None:
     churn = {"update": 10.0, "touch_top": 3.0, "create": 0.1, "delete": 0.1}
-    scenario = Scenario("a storm", churn, records=120, mutations_per_second=10.0)
-    world = World(0, scenario)
+    scenario = PullScenario("a storm", churn, records=120, mutations_per_second=10.0)
+    world = PullWorld(0, scenario)
     mirror = Mirror(world, judge=judge)
     world.is_busy = True
     ends_at = world.now + timedelta(hours=1)

@@ -1,8 +1,7 @@
-"""The production engine in worlds that change while they are read: thousands of seeds.
+"""The pull in worlds that change while it reads them: thousands of seeds.
 
-Scenarios A to H are those of the reliability tests 2 and 3; the others are one fault each. A
-failure says which command replays it. Block 0 is fast, the other blocks are slow; `FAULTS=all`
-plays twice as many blocks, and `make simulate RUNS=10000` that many runs.
+Block 0 is fast, the other blocks are slow. `FAULTS=all` plays twice as many blocks, and
+`make simulate RUNS=10000` that many runs.
 """
 
 from __future__ import annotations
@@ -11,9 +10,10 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import product
+from operator import itemgetter
 
 import pytest
-from _pytest.mark import ParameterSet
 
 from connector.catalog.page import Page
 from connector.catalog.resource import Resource
@@ -23,10 +23,10 @@ from tests.seeds import seeds
 from tests.simulation.checkers import differences, judge
 from tests.simulation.mirror import Mirror
 from tests.simulation.run import run
-from tests.simulation.scenario import SCENARIOS, SMALL, Scenario, scenario_of
-from tests.simulation.world import World
+from tests.simulation.scenario import SCENARIOS, SMALL, PullScenario, scenario_of
+from tests.simulation.world import PullWorld
 from tests.support.kill_points import IS_ALL
-from tests.tiers import only_fast
+from tests.tiers import first_fast
 
 BLOCKS = 4 if IS_ALL else 2
 FULL_SEEDS = 1
@@ -34,95 +34,38 @@ FAST_SEEDS = 1
 SMALL_SEEDS = 8
 
 
-def _wrong(name: str, seeds: range) -> list[str]:
-    verdicts = [run(name, seed) for seed in seeds]
-    return [str(each) for each in verdicts if each.wrong]
-
-
-def _blocks(names: str | list[str]) -> list[ParameterSet]:
-    every = [(name, block) for name in names for block in range(BLOCKS)]
-    return only_fast(every, [(name, 0) for name in names])
-
-
-def _play(name: str, block: int) -> list[str]:
-    full = seeds(FULL_SEEDS, first=block * FULL_SEEDS)
+def play(name: str, block: int) -> list[str]:
+    """Run the scenario with the seeds of a block; returns the wrong runs."""
+    runs = [(name, seed) for seed in seeds(FULL_SEEDS, first=block * FULL_SEEDS)]
     small = seeds(FAST_SEEDS)
     if block:
         small = seeds(SMALL_SEEDS, first=FAST_SEEDS + (block - 1) * SMALL_SEEDS)
-    return _wrong(name, full) + _wrong(name + SMALL, small)
+    runs += [(name + SMALL, seed) for seed in small]
+    return [str(each) for each in (run(*each) for each in runs) if each.wrong]
 
 
-@pytest.mark.parametrize(("name", "block"), _blocks("ABCDEF"))
-def test_one_quiet_pull_makes_the_landing_exact(name: str, block: int) -> None:
-    assert [] == _play(name, block)
-
-
-@pytest.mark.parametrize(("name", "block"), _blocks(["edge", "content-edge", "tied-updates"]))
-def test_writes_as_late_as_allowed_lose_nothing(name: str, block: int) -> None:
-    assert [] == _play(name, block)
-
-
-@pytest.mark.parametrize(("name", "block"), _blocks("GH"))
-def test_what_no_list_shows_is_found_by_the_scrub(name: str, block: int) -> None:
-    assert [] == _play(name, block)
+@pytest.mark.parametrize(
+    ("name", "block"),
+    first_fast(sorted(product(SCENARIOS, range(BLOCKS)), key=itemgetter(1)), len(SCENARIOS)),
+)
+def test_a_pull_keeps_its_promise(name: str, block: int) -> None:
+    """The promise and the faults of each world are in `scenario.py`."""
+    assert [] == play(name, block)
 
 
 def test_what_breaks_the_assumptions_is_reported() -> None:
-    told = {name: sum(run(name + SMALL, seed).anomalies for seed in range(5)) for name in "BGH"}
+    told = {
+        name: sum(run(name + SMALL, seed).figures["anomalies"] for seed in range(5))
+        for name in "BGH"
+    }
 
     assert told["G"] > 0
     assert told["H"] > 0
     assert 0 == told["B"]
 
 
-@pytest.mark.parametrize(("name", "block"), _blocks(["bulk"]))
-def test_an_edit_of_half_of_all_records_is_landed_or_the_bookmark_stands(
-    name: str, block: int
-) -> None:
-    assert [] == _play(name, block)
-
-
-@pytest.mark.parametrize(
-    ("name", "block"), _blocks(["killed", "killed-late", "killed-load", "content-killed"])
-)
-def test_a_pull_killed_anywhere_loses_nothing(name: str, block: int) -> None:
-    assert [] == _play(name, block)
-
-
-@pytest.mark.parametrize(("name", "block"), _blocks(["flaky"]))
-def test_lost_answers_and_errors_lose_nothing(name: str, block: int) -> None:
-    assert [] == _play(name, block)
-
-
-@pytest.mark.parametrize(("name", "block"), _blocks(["lying", "content-lying", "lying-killed"]))
-def test_false_404s_are_taken_back_and_history_runs_forward(name: str, block: int) -> None:
-    assert [] == _play(name, block)
-
-
-@pytest.mark.parametrize(("name", "block"), _blocks(["crossed"]))
-def test_details_of_other_records_change_nothing(name: str, block: int) -> None:
-    assert [] == _play(name, block)
-
-
-@pytest.mark.parametrize(("name", "block"), _blocks(["clock", "no-date", "no-date-behind"]))
-def test_wrong_clocks_lose_nothing(name: str, block: int) -> None:
-    assert [] == _play(name, block)
-
-
-@pytest.mark.parametrize(("name", "block"), _blocks(["blind-empty", "blind-half", "blind-details"]))
-def test_a_key_that_loses_sight_makes_no_tombstones(name: str, block: int) -> None:
-    assert [] == _play(name, block)
-
-
-@pytest.mark.parametrize(
-    ("name", "block"), _blocks(["lag", "lag-ties", "content-lag", "lag-details"])
-)
-def test_replicas_that_lag_lose_nothing(name: str, block: int) -> None:
-    assert [] == _play(name, block)
-
-
 def test_an_old_detail_that_closes_two_walks_hides_nothing() -> None:
-    world = World(0, replace(scenario_of("lag-details"), records=10, lag_seconds_max=7.0))
+    world = PullWorld(0, replace(scenario_of("lag-details"), records=10, lag_seconds_max=7.0))
     mirror = Mirror(world, judge=judge)
     mirror.adopt()
     dated = world.server.dated
@@ -143,8 +86,8 @@ def test_an_old_detail_that_closes_two_walks_hides_nothing() -> None:
 
 
 def test_a_reading_older_than_the_list_closes_no_walk(monkeypatch: pytest.MonkeyPatch) -> None:
-    quiet = Scenario("nothing happens by itself", {"create": 1}, records=12, per_page_max=5)
-    world = World(0, quiet)
+    quiet = PullScenario("nothing happens by itself", {"create": 1}, records=12, per_page_max=5)
+    world = PullWorld(0, quiet)
     mirror = Mirror(world, judge=judge)
     mirror.adopt()
     server, lists, lost = world.server, list[int](), list[str]()
@@ -177,44 +120,6 @@ def test_a_reading_older_than_the_list_closes_no_walk(monkeypatch: pytest.Monkey
     mirror.pull()
 
     assert {} == differences(mirror)
-
-
-@pytest.mark.parametrize(
-    ("name", "block"),
-    _blocks(["unsorted", "unsorted-updated", "capped", "total-high", "total-low"]),
-)
-def test_a_list_that_is_not_as_asked_makes_no_wrong_bookmark(name: str, block: int) -> None:
-    assert [] == _play(name, block)
-
-
-@pytest.mark.parametrize(
-    ("name", "block"),
-    _blocks(["total-huge", "total-huge-guarded", "total-huge-types", "total-always-huge"]),
-)
-def test_huge_totals_change_nothing(name: str, block: int) -> None:
-    assert [] == _play(name, block)
-
-
-@pytest.mark.parametrize(("name", "block"), _blocks(["null-dates", "future-dates"]))
-def test_records_with_odd_dates_are_read_each_time(name: str, block: int) -> None:
-    assert [] == _play(name, block)
-
-
-@pytest.mark.parametrize(("name", "block"), _blocks(["content", "types", "types-undated"]))
-def test_content_is_landed_as_other_resources_are(name: str, block: int) -> None:
-    assert [] == _play(name, block)
-
-
-def test_every_scenario_is_played() -> None:
-    played = {
-        argument.values[0]
-        for test in globals().values()
-        for mark in getattr(test, "pytestmark", ())
-        if mark.name == "parametrize"
-        for argument in mark.args[1]
-    }
-
-    assert set(SCENARIOS) == played
 
 
 @pytest.mark.slow

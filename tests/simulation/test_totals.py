@@ -9,16 +9,16 @@ import pytest
 from tests.simulation.checkers import differences, judge
 from tests.simulation.mirror import Mirror
 from tests.simulation.run import run
-from tests.simulation.scenario import ORDINARY, Scenario
-from tests.simulation.world import World
+from tests.simulation.scenario import ORDINARY, PullScenario
+from tests.simulation.world import PullWorld
 
-_QUIET = Scenario("nothing happens of itself", ORDINARY, per_page_max=10, tied_share=0.0)
+_QUIET = PullScenario("nothing happens of itself", ORDINARY, per_page_max=10, tied_share=0.0)
 
 
 def _mirror(records: int, total_offset: int) -> Mirror:
     """A landing of a server with so many records, whose totals are wrong by so much."""
     scenario = replace(_QUIET, records=records, total_offset=total_offset)
-    return Mirror(World(0, scenario), judge=judge)
+    return Mirror(PullWorld(0, scenario), judge=judge)
 
 
 def test_total_one_too_high_does_not_vouch_for_a_ghost() -> None:
@@ -73,7 +73,7 @@ def test_seeds_in_which_a_wrong_total_was_believed(name: str, seed: int) -> None
 
 @pytest.mark.slow
 def test_one_deletion_costs_eight_requests() -> None:
-    mirror = Mirror(World(0, replace(_QUIET, records=0, per_page_max=100)), judge=judge)
+    mirror = Mirror(PullWorld(0, replace(_QUIET, records=0, per_page_max=100)), judge=judge)
     world, server = mirror.world, mirror.world.server
     for number in range(2_000):
         world.churn.create(is_late_allowed=False)

@@ -6,7 +6,8 @@ from typing import Literal
 
 import pytest
 
-from tests.simulation.run import Verdict, run
+from tests.simulation.harness import Verdict
+from tests.simulation.run import run
 from tests.simulation.scenario import SMALL
 
 SEEDS = 2

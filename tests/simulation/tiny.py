@@ -1,27 +1,24 @@
-"""Tiny worlds, all of them: every mutation of every record in every gap between two requests.
-
-A run asks a `Chooser` wherever something may happen. `explore` repeats it with every sequence of
-answers, depth first, so that nothing within the bounds is left out.
-"""
+"""Tiny worlds, every run: each mutation of each record in each gap between two requests."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from itertools import product
 from typing import Literal
 
-from tests.simulation.checkers import Broken, differences, judge
-from tests.simulation.mirror import Endless, Mirror
-from tests.simulation.scenario import Scenario
-from tests.simulation.world import World
+from tests.simulation.checkers import differences, judge
+from tests.simulation.harness import Chooser, Trace, collect_failures
+from tests.simulation.mirror import Mirror
+from tests.simulation.scenario import PullScenario
+from tests.simulation.world import PullWorld
 
 LATENESS_SECONDS = 2.0
 REQUEST_SECONDS = 0.6
 REQUESTS_MAX = 200
 
-_TINY = Scenario(
+_TINY = PullScenario(
     "every tiny world",
     {"create": 1},
     records=0,
@@ -33,7 +30,7 @@ _TINY = Scenario(
 
 
 @dataclass(frozen=True)
-class Shape:
+class PullShape:
     """Where a tiny run begins. `landing` says what is landed: nothing, or everything as it is.
 
     `created` and `updated` say whether the records share their moments.
@@ -47,12 +44,15 @@ class Shape:
     ties: Literal["stable", "random"]
 
     def __str__(self) -> str:
-        return "-".join(
-            (self.resource, str(self.records), self.created, self.updated, self.landing, self.ties)
-        )
+        return "-".join(str(getattr(self, each.name)) for each in fields(self))
+
+    @classmethod
+    def parse(cls, text: str) -> PullShape:
+        """Parse a shape. Raises `KeyError`."""
+        return {str(each): each for each in shapes((1, 2, 3, 4))}[text]
 
 
-def shapes(records: Sequence[int]) -> list[Shape]:
+def shapes(records: Sequence[int]) -> list[PullShape]:
     """Every beginning with so many records; ties where there are none are left out."""
     every = product(
         ("candidates", "content_items"),
@@ -62,50 +62,19 @@ def shapes(records: Sequence[int]) -> list[Shape]:
         ("empty", "proven"),
         ("stable", "random"),
     )
-    made = [Shape(*each) for each in every]  # type: ignore[arg-type]  # the values are as declared
+    made = [PullShape(*each) for each in every]  # type: ignore[arg-type]  # the values are as declared
     return [each for each in made if _differs_from_others(each)]
 
 
-def _differs_from_others(shape: Shape) -> bool:
+def _differs_from_others(shape: PullShape) -> bool:
     is_tied = "tied" in (shape.created, shape.updated)
     return is_tied if shape.ties == "random" else True
 
 
-class Chooser:
-    """Answers every question of one run from a tape, and with 0 beyond its end."""
-
-    def __init__(self, tape: Sequence[int] = ()) -> None:
-        self._tape = tuple(tape)
-        self.taken: list[tuple[int, int]] = []
-
-    def pick(self, count: int) -> int:
-        """One of 0 to `count` - 1."""
-        place = len(self.taken)
-        taken = self._tape[place] if place < len(self._tape) else 0
-        self.taken.append((taken, count))
-        return taken
-
-    def following(self) -> tuple[int, ...] | None:
-        """The tape of the next run, depth first; None after the last."""
-        for place in range(len(self.taken) - 1, -1, -1):
-            taken, count = self.taken[place]
-            if taken + 1 < count:
-                return (*(each for each, _ in self.taken[:place]), taken + 1)
-        return None
-
-    @property
-    def tape(self) -> str:
-        """What replays the run."""
-        taken = [each for each, _ in self.taken]
-        while taken and taken[-1] == 0:
-            taken.pop()
-        return ".".join(map(str, taken)) or "0"
-
-
-class TinyWorld(World):
+class TinyWorld(PullWorld):
     """A world in which nothing is drawn: at each request the chooser says what happened before."""
 
-    def __init__(self, shape: Shape, chooser: Chooser, mutations: int) -> None:
+    def __init__(self, shape: PullShape, chooser: Chooser, mutations: int) -> None:
         super().__init__(0, replace(_TINY, resource=shape.resource, ties=shape.ties))
         self._chooser, self._left = chooser, 0
         created = self._moments(shape.records, shape.created)
@@ -153,43 +122,25 @@ class TinyWorld(World):
 
 
 def play(
-    shape: Shape,
-    mutations: int,
-    chooser: Chooser,
-    *,
-    pulls: int = 1,
-    trace: Callable[[str], None] | None = None,
+    shape: str, chooser: Chooser, trace: Trace | None = None, *, mutations: int = 3, pulls: int = 1
 ) -> str | None:
-    """One run: pulls with mutations in their gaps, then a quiet one. Tells what is wrong."""
-    world = TinyWorld(shape, chooser, mutations)
+    """Pull with mutations in the gaps, then without; returns what is wrong."""
+    start = PullShape.parse(shape)
+    world = TinyWorld(start, chooser, mutations)
     mirror = Mirror(world, judge=judge)
     mirror.requests_max = REQUESTS_MAX
     mirror.trace = world.server.told = trace
-    if shape.landing == "proven":
+    if start.landing == "proven":
         mirror.adopt()
         world.now += timedelta(seconds=LATENESS_SECONDS * 2)
-    try:
+    wrong: list[str] = []
+    with collect_failures(wrong):
         for _ in range(pulls):
             mirror.pull()
         world.settle()
         ended = mirror.pull()
-    except (Broken, Endless, AssertionError) as broken:
-        return f"{type(broken).__name__} {broken}"
-    found = differences(mirror)
-    if found:
-        return "; ".join(f"{promise}: {sorted(ids)}" for promise, ids in found.items())
-    assert ended.pulled is not None
-    return None if ended.pulled.is_proven else f"not proven: {ended.pulled.reason}"
-
-
-def explore(shape: Shape, mutations: int, *, pulls: int = 1) -> Iterator[tuple[str, str | None]]:
-    """Every run of that shape: what replays it, and what is wrong with it."""
-    tape: tuple[int, ...] | None = ()
-    while tape is not None:
-        chooser = Chooser(tape)
-        wrong = play(shape, mutations, chooser, pulls=pulls)
-        yield (
-            f"make simulate TINY={shape} DEPTH={mutations} PULLS={pulls} TAPE={chooser.tape}",
-            wrong,
-        )
-        tape = chooser.following()
+        wrong += [f"{promise}: {sorted(ids)}" for promise, ids in differences(mirror).items()]
+        assert ended.pulled is not None
+        if not wrong and not ended.pulled.is_proven:
+            wrong.append(f"not proven: {ended.pulled.reason}")
+    return "; ".join(wrong) or None

@@ -22,7 +22,7 @@ from connector.sandbox.api_answer import Rejection
 from connector.sandbox.behaviour import Behaviours
 from connector.sandbox.record_table import AnswerShape, shown_moment, stored_moment, truncate_moment
 from connector.sandbox.store import Store
-from tests.simulation.scenario import Scenario
+from tests.simulation.scenario import PullScenario
 
 Clock = Callable[[], datetime]
 
@@ -35,7 +35,7 @@ _BY_UPDATE, _BY_CREATION = attrgetter("updated_at"), attrgetter("created_at")
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ServerPage:
     """One page as the server answers it."""
 
     items: tuple[Resource, ...]
@@ -55,7 +55,7 @@ class Sight:
 WHOLE = Sight()
 
 
-class Server(ABC):
+class SimulatedServer(ABC):
     """The records of one stream. `born` and `dated` hold the kept `created_at` and `updated_at`
     of every live record.
     """
@@ -63,7 +63,7 @@ class Server(ABC):
     interlude: Callable[[], None] | None = None
     told: Callable[[str], None] | None = None
 
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(self, scenario: PullScenario) -> None:
         self.declaration = CATALOG[scenario.resource]
         self.parent = TYPE_ID if self.declaration.parent else None
         self.born: dict[str, str] = {}
@@ -87,7 +87,7 @@ class Server(ABC):
         """Delete a record."""
 
     @abstractmethod
-    def page(self, page: int, sort: str | None, order: str, sight: Sight = WHOLE) -> Page:
+    def page(self, page: int, sort: str | None, order: str, sight: Sight = WHOLE) -> ServerPage:
         """One page of the list, asked for with the API's largest `per_page`."""
 
     @abstractmethod
@@ -99,10 +99,10 @@ class Server(ABC):
         """Every record as its detail shows it now."""
 
 
-class Sandboxed(Server):
+class Sandboxed(SimulatedServer):
     """The sandbox's store. It knows no earlier state and sees everything."""
 
-    def __init__(self, scenario: Scenario, clock: Clock, chance: random.Random) -> None:
+    def __init__(self, scenario: PullScenario, clock: Clock, chance: random.Random) -> None:
         super().__init__(scenario)
         behaviours = {
             "per_page_max": str(scenario.per_page_max),
@@ -149,14 +149,14 @@ class Sandboxed(Server):
         self._store.remove(self._name, id)
         del self.born[id], self.dated[id]
 
-    def page(self, page: int, sort: str | None, order: str, sight: Sight = WHOLE) -> Page:
+    def page(self, page: int, sort: str | None, order: str, sight: Sight = WHOLE) -> ServerPage:
         """As the server: one page."""
         assert sight == WHOLE, "the store has no memory: use the twin"
         query = {"page": str(page), "per_page": "100", "sort": sort or "", "order": order}
         answer = self._store.list(self._name, query, type=self.parent)
         shown = answer.pagination
         items = tuple(self.declaration.record(each, is_item=True) for each in answer.items)
-        return Page(items, shown["page"], shown["per_page"], shown["total"])
+        return ServerPage(items, shown["page"], shown["per_page"], shown["total"])
 
     def detail(self, id: str, sight: Sight = WHOLE) -> Resource | None:
         """As the server: one record."""
@@ -171,7 +171,7 @@ class Sandboxed(Server):
         return self._store.records(self._name)
 
 
-class Version:
+class TwinVersion:
     """A record as it was from one moment to the next. `updated_at` and `created_at` are as kept,
     empty where there is none: those come first ascending, as in the store.
     """
@@ -186,13 +186,13 @@ class Version:
         self.updated_at: str = stored["updated_at"] or ""
 
 
-class Twin(Server):
+class Twin(SimulatedServer):
     """The same in plain Python, with every version that there ever was.
 
     `server_clock` dates records, `true_clock` says when a version became visible.
     """
 
-    def __init__(self, scenario: Scenario, true_clock: Clock, chance: random.Random) -> None:
+    def __init__(self, scenario: PullScenario, true_clock: Clock, chance: random.Random) -> None:
         super().__init__(scenario)
         self._scenario = scenario
         self._behaviours = Behaviours.read(
@@ -211,23 +211,23 @@ class Twin(Server):
         self._shown: dict[str, Mapping[str, Any]] = {}
         self._clock, self._chance = true_clock, chance
         self._serial = 0
-        self._live: dict[str, Version] = {}
-        self._past: dict[str, list[tuple[datetime, Version | None]]] = {}
+        self._live: dict[str, TwinVersion] = {}
+        self._past: dict[str, list[tuple[datetime, TwinVersion | None]]] = {}
 
     def _kept(self, moment: object) -> object:
         if isinstance(moment, datetime):
             return stored_moment(truncate_moment(moment, self._behaviours))
         return moment
 
-    def _version(self, serial: int, stored: dict[str, Any]) -> Version:
+    def _version(self, serial: int, stored: dict[str, Any]) -> TwinVersion:
         raw = {**self._bare, **stored}
         for name in self._dates:
             if raw[name] is not None:
                 raw[name] = shown_moment(raw[name], self._behaviours)
         item = self._kind({name: raw[name] for name in self._listed}, is_item=True)
-        return Version(serial, stored, self._kind(raw), item)
+        return TwinVersion(serial, stored, self._kind(raw), item)
 
-    def _put(self, id: str, version: Version | None) -> None:
+    def _put(self, id: str, version: TwinVersion | None) -> None:
         if version is None:
             del self._live[id], self.born[id], self.dated[id], self._shown[id]
         else:
@@ -262,17 +262,17 @@ class Twin(Server):
         """The record's details with the moments since which each was shown; None while deleted."""
         return [(at, each.detail.raw if each else None) for at, each in self._past.get(id, [])]
 
-    def _seen(self, sight: Sight) -> list[Version]:
+    def _seen(self, sight: Sight) -> list[TwinVersion]:
         versions = self._live if sight.at is None else self._state(sight.at)
         if sight.sees is None:
             return list(versions.values())
         return [each for id, each in versions.items() if sight.sees(id)]
 
-    def _state(self, at: datetime) -> dict[str, Version]:
+    def _state(self, at: datetime) -> dict[str, TwinVersion]:
         found = ((id, _latest(past, at)) for id, past in self._past.items())
         return {id: version for id, version in found if version is not None}
 
-    def page(self, page: int, sort: str | None, order: str, sight: Sight = WHOLE) -> Page:
+    def page(self, page: int, sort: str | None, order: str, sight: Sight = WHOLE) -> ServerPage:
         """As the server: one page."""
         total = len(self._seen(sight))
         if self._scenario.total == "earlier" and self.interlude is not None:
@@ -283,7 +283,7 @@ class Twin(Server):
         if start < len(versions):
             self._sort(versions, range(start, start + size), *self._order(sort, order))
         items = tuple(each.item for each in versions[start : start + size])
-        return Page(items, page, size, max(0, total + self._scenario.total_offset))
+        return ServerPage(items, page, size, max(0, total + self._scenario.total_offset))
 
     def _order(self, sort: str | None, order: str) -> tuple[bool, bool]:
         """Whether by `updated_at`, and whether descending."""
@@ -295,7 +295,7 @@ class Twin(Server):
         return sort == "updated_at", order == "desc"
 
     def _sort(
-        self, versions: list[Version], window: range, is_by_update: bool, is_descending: bool
+        self, versions: list[TwinVersion], window: range, is_by_update: bool, is_descending: bool
     ) -> None:
         """Sort what stands in order of insertion as the store would, at least in the window."""
         by = _BY_UPDATE if is_by_update else _BY_CREATION
@@ -326,7 +326,7 @@ class Twin(Server):
         return self._shown
 
 
-def _latest(past: list[tuple[datetime, Version | None]], at: datetime) -> Version | None:
+def _latest(past: list[tuple[datetime, TwinVersion | None]], at: datetime) -> TwinVersion | None:
     for since, version in reversed(past):
         if since <= at:
             return version
@@ -334,7 +334,7 @@ def _latest(past: list[tuple[datetime, Version | None]], at: datetime) -> Versio
 
 
 def _ties(
-    versions: list[Version], by: Callable[[Version], str], window: range
+    versions: list[TwinVersion], by: Callable[[TwinVersion], str], window: range
 ) -> Iterator[tuple[int, int]]:
     """Where sorted versions of equal value begin and end, for each such group in the window."""
     first = window.start

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Literal
 
 from connector.catalog.page import Page
@@ -18,24 +17,17 @@ from connector.catalog.resource import Resource
 from connector.client.answer_fit import misfit_of_id
 from connector.errors_api import NoAnswer, ServerFailed, UnreadableAnswer
 from connector.warehouse.pull_commands import Found, Gone, Outcome, Unread
-from tests.simulation.churn import Churn
-from tests.simulation.scenario import Scenario
+from tests.simulation.churn import WorldChanges
+from tests.simulation.harness import LateWrite, WorldClock
+from tests.simulation.scenario import PullScenario
 from tests.simulation.twin import WHOLE, Sandboxed, Sight, Twin
 
-START = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
 WARM_SECONDS = 7200.0
 ANSWER_SECONDS = 0.02
 HUGE_TOTALS = (300, 1_000, 100_000, 20_000_000, 10**12)
 
 
-@dataclass(frozen=True)
-class _Late:
-    due: datetime
-    id: str
-    commit: Callable[[], None]
-
-
-class World:
+class PullWorld(WorldClock):
     """The API's side of one run.
 
     `is_busy`: people work. `is_faulty`: requests go wrong as the scenario says. `is_blind`: the
@@ -43,15 +35,14 @@ class World:
     """
 
     def __init__(
-        self, seed: int, scenario: Scenario, *, through: Literal["twin", "store"] = "twin"
+        self, seed: int, scenario: PullScenario, *, through: Literal["twin", "store"] = "twin"
     ) -> None:
+        super().__init__(scenario.own_clock_ahead)
         self.chance = random.Random(seed)
         self.scenario = scenario
-        self.now = START
         self.is_busy = self.is_faulty = self.is_blind = False
         self.requests = 0
-        self._step = timedelta(0)
-        self._late: list[_Late] = []
+        self._late: list[LateWrite] = []
         self._mutation_at: datetime | None = None
         served = random.Random(seed + 1)
         self.server: Twin | Sandboxed
@@ -60,7 +51,7 @@ class World:
         else:
             self.server = Twin(scenario, lambda: self.now, served)
         self.server.interlude = lambda: self.pass_time(0.05)
-        self.churn = Churn(
+        self.churn = WorldChanges(
             scenario, self.server, self.chance,
             now=self.server_now, advance=self._advance, later=self._postpone,
         )  # fmt: skip
@@ -77,14 +68,6 @@ class World:
         self.pass_time(WARM_SECONDS)
 
     # -- time -------------------------------------------------------------------------------------
-
-    def server_now(self) -> datetime:
-        """The time by the server's clock, which dates records and answers."""
-        return self.now + self._step
-
-    def own_now(self) -> datetime:
-        """The time by the connector's clock."""
-        return self.now + timedelta(seconds=self.scenario.own_clock_ahead)
 
     def _advance(self, by: timedelta) -> None:
         self.now += by
@@ -123,7 +106,7 @@ class World:
                 each.commit()
 
     def _postpone(self, seconds: float, id: str, commit: Callable[[], None]) -> None:
-        self._late.append(_Late(self.now + timedelta(seconds=seconds), id, commit))
+        self._late.append(LateWrite(self.now + timedelta(seconds=seconds), id, commit))
 
     def settle(self) -> None:
         """Nobody works and nothing goes wrong any more; what is late becomes visible."""

@@ -70,7 +70,7 @@ class Kept:
 
 
 @dataclass
-class Model:
+class HistoryModel:
     """What should be kept of each id, by the rules as the module `history` tells them."""
 
     versions: dict[str, list[Kept]] = field(default_factory=dict)
@@ -155,7 +155,7 @@ STEPS = st.lists(st.tuples(st.sampled_from([0, 0.5, 1, 20, 40, -30]), BATCH), ma
 @CHECKED
 @given(STEPS)
 def test_the_versions_are_those_that_were_observed(prepared: Path, steps: Any) -> None:
-    model, at = Model(), 0.0
+    model, at = HistoryModel(), 0.0
     with fresh(prepared) as warehouse:
         for wait, batch in steps:
             at += wait

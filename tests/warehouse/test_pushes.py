@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from connector.ledger.push_plan import Problem, RowVerdict
+from connector.ledger.push_plan import Problem, RowResult
 from connector.pushes.batch_report import BatchReport
 from connector.pushes.landed_writes import copy_and_publish
 from connector.sandbox.faults import Drop, Status
@@ -39,7 +39,7 @@ def pushed(pusher: Pusher) -> BatchReport:
     )
     sandbox.faults.add(Status(422), method="POST", path=CANDIDATES, nth=1)
     sandbox.faults.add(Drop("none"), method="POST", path=CANDIDATES, nth=1)
-    report = pusher.push(file_of(tasks, RowVerdict(10, "invalid", "bad_email", problems)))
+    report = pusher.push(file_of(tasks, RowResult(10, "invalid", problems, "bad_email")))
     assert {"held", "rejected", "created", "updated", "invalid"} == {*report.counts}
     assert None is copy_and_publish(pusher.settings)
     return report

@@ -14,13 +14,14 @@ from typing import Any
 import duckdb
 import pytest
 
-from connector.errors import ConnectorError, NotALedger, NotAWarehouse
+from connector.errors import ConnectorError, LedgerError, NotAWarehouse
 from connector.ledger.ledger import Ledger
 from connector.sandbox.server import Sandbox
 from connector.warehouse.runs import Run, last_runs, write_run
 from connector.warehouse.schema import complete_tables, declared_tables
 from connector.warehouse.warehouse import Warehouse
 from tests.support.agency import differences, published, pulled
+from tests.support.errors import has_code
 
 COUNTS = {
     "jobs": 4,
@@ -182,7 +183,7 @@ def newer_ledger(folder: Path) -> ConnectorError:
         ledger.read_uses()
         with closing(sqlite3.connect(ledger.path)) as connection:
             connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(NotALedger) as caught:
+    with pytest.raises(LedgerError, check=has_code("not_a_ledger")) as caught:
         Ledger(folder).read_uses()
     return caught.value
 

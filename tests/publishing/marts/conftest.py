@@ -9,7 +9,7 @@ import pytest
 
 from tests.publishing.marts import jobs_and_placements, people
 from tests.publishing.marts.recomputed import Recomputed
-from tests.publishing.marts.world import BuiltWorld, World
+from tests.publishing.marts.world import BuiltWorld, ModelWorld
 
 
 @pytest.fixture(scope="session")
@@ -38,8 +38,8 @@ def month(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recomputed]:
     found.world.connection.close()
 
 
-def _built(folder: Path, fill: Callable[[World], None]) -> Iterator[BuiltWorld]:
-    world = World(folder)
+def _built(folder: Path, fill: Callable[[ModelWorld], None]) -> Iterator[BuiltWorld]:
+    world = ModelWorld(folder)
     with world.warehouse.keep_open():
         fill(world)
     built = world.built()

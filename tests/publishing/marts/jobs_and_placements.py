@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.publishing.marts.world import World
+from tests.publishing.marts.world import ModelWorld
 
 NOW = "2026-03-06 00:00"
 
 
-def fill(world: World) -> None:
+def fill(world: ModelWorld) -> None:
     """Land clients, candidates, jobs and bookings."""
     world.seed("people", "id,name,team", "u1,Ada,North", "u2,Ben,South")
     world.seed("holidays", "day,name", "2026-01-01,New Year", "2026-02-02,Founders' Day")
@@ -28,7 +28,7 @@ def fill(world: World) -> None:
     world.prove(NOW)
 
 
-def _parties(world: World) -> None:
+def _parties(world: ModelWorld) -> None:
     def born(day: str) -> dict[str, Any]:
         return {"created": f"{day} 09:00"}
 
@@ -82,7 +82,7 @@ def _job(company: str | None, published: str | None, status: str, **fields: Any)
     }
 
 
-def _jobs(world: World) -> None:
+def _jobs(world: ModelWorld) -> None:
     world.look(
         "2026-01-05 09:00",
         jobs={
@@ -128,7 +128,7 @@ def _jobs(world: World) -> None:
     )
 
 
-def _changed_jobs(world: World) -> None:
+def _changed_jobs(world: ModelWorld) -> None:
     world.look(
         "2026-01-12 09:00", jobs={"reopened": {"updated": "2026-01-08 09:00", "status": "filled"}}
     )
@@ -174,7 +174,7 @@ def _booking(  # noqa: PLR0917 # a line of a table, read across
     }
 
 
-def _interviews(world: World) -> None:
+def _interviews(world: ModelWorld) -> None:
     def meeting(candidate: str, job: str, day: str, status: str, created: str) -> dict[str, Any]:
         return _booking("interview", candidate, job, day, status, created, day)
 
@@ -191,7 +191,7 @@ def _interviews(world: World) -> None:
     )
 
 
-def _permanent(world: World) -> None:
+def _permanent(world: ModelWorld) -> None:
     world.look(
         "2026-03-02 09:00",
         bookings={
@@ -241,7 +241,7 @@ def _permanent(world: World) -> None:
     )
 
 
-def _contracts(world: World) -> None:
+def _contracts(world: ModelWorld) -> None:
     hal = _booking(
         *("contract", "hal", "contract", "2026-02-02", "confirmed", "2026-01-12", "2026-03-02"),
         day_rate=500,

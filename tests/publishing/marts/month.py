@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from tests.publishing.marts.world import World
+from tests.publishing.marts.world import ModelWorld
 
 ZONE = "Europe/Berlin"
 """The account's own; its clocks go forward on 29 March."""
@@ -102,7 +102,7 @@ def looks(seed: int) -> list[datetime]:
     return [at for at in nights if at == BEGAN or draw.random() < 0.8] + [NOW]
 
 
-def fill(world: World, month: Month, moments: list[datetime]) -> None:
+def fill(world: ModelWorld, month: Month, moments: list[datetime]) -> None:
     """Land what each look shows of the month."""
     world.zone(ZONE)
     world.seed("people", "id,name,team", "u1,Ada,North", "u2,Ben,South", "u3,,")

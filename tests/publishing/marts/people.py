@@ -5,12 +5,12 @@ The mirror's first look is on 5 January 2026 at 09:00; now is 6 March 2026 at 00
 
 from __future__ import annotations
 
-from tests.publishing.marts.world import World
+from tests.publishing.marts.world import ModelWorld
 
 NOW = "2026-03-06 00:00"
 
 
-def fill(world: World) -> None:
+def fill(world: ModelWorld) -> None:
     """Land candidates, leads and content."""
     world.seed("people", "id,name,team", "u1,Ada,North", "u2,Ben,South")
     world.seed("lead_statuses", "id,name,outcome", "s1,New,open", "s2,Won,won", "s3,Lost,lost")
@@ -31,7 +31,7 @@ def fill(world: World) -> None:
     _runs(world)
 
 
-def _first_looks(world: World) -> None:
+def _first_looks(world: ModelWorld) -> None:
     """The looks of 5 and 12 January."""
     # Older than the mirror: nobody saw her enter screening.
     world.look(
@@ -84,7 +84,7 @@ def _first_looks(world: World) -> None:
     )
 
 
-def _january(world: World) -> None:
+def _january(world: ModelWorld) -> None:
     """The looks of 19 and 26 January."""
     world.look(
         "2026-01-19 09:00",
@@ -108,7 +108,7 @@ def _january(world: World) -> None:
     world.gone("2026-01-26 09:00", candidates=("dan",))
 
 
-def _february(world: World) -> None:
+def _february(world: ModelWorld) -> None:
     """The looks of 9 February and 2 March."""
     world.look(
         "2026-02-09 09:00",
@@ -128,7 +128,7 @@ def _february(world: World) -> None:
     )
 
 
-def _content(world: World) -> None:
+def _content(world: ModelWorld) -> None:
     """Posts, of which one is gone, pages without a name, and a type that is gone with its item."""
     world.write(
         """
@@ -149,7 +149,7 @@ def _content(world: World) -> None:
         world.write(f"INSERT INTO history.{name} BY NAME {live}")
 
 
-def _leads(world: World) -> None:
+def _leads(world: ModelWorld) -> None:
     """Seven leads that count, one of them gone, and one that is gone and counts for nothing."""
     lead = {"created": "2026-01-31 09:00", "status": "lead", "source": "Referral"}
     world.look(
@@ -183,7 +183,7 @@ def _leads(world: World) -> None:
     world.listed("2026-02-09 09:00", leads={"listed": {**lead, "source": "xing"}})
 
 
-def _conversions(world: World) -> None:
+def _conversions(world: ModelWorld) -> None:
     """One lead says that it is converted, two were converted by a push, and two are gone."""
     # The API does not document what a converted lead shows; this one says when it was converted.
     world.look(
@@ -212,7 +212,7 @@ def _conversions(world: World) -> None:
     )
 
 
-def _runs(world: World) -> None:
+def _runs(world: ModelWorld) -> None:
     """Two runs that read candidates in the billing month, and one before it."""
     world.write(
         """

@@ -13,7 +13,7 @@ import pandas as pd
 
 from tests.publishing.marts import month as made
 from tests.publishing.marts.month import NOW, RATES, Truth, local
-from tests.publishing.marts.world import BuiltWorld, World
+from tests.publishing.marts.world import BuiltWorld, ModelWorld
 from tests.seeds import SEED
 
 Frame = Any
@@ -28,7 +28,7 @@ class Recomputed:
 
     def __init__(self, folder: Path) -> None:
         self.month, self.looks = made.simulate(SEED), made.looks(SEED)
-        world = World(folder)
+        world = ModelWorld(folder)
         with world.warehouse.keep_open():
             made.fill(world, self.month, self.looks)
         self.world: BuiltWorld = world.built()

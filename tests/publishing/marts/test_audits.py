@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from connector.publishing.project_loader import shipped_folder
+from connector.publishing.project import shipped_folder
 from tests.publishing.marts.world import BuiltWorld
 
 FAULTS: Mapping[str, str] = {

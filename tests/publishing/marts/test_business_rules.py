@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from connector.publishing.project_loader import shipped_folder
-from tests.publishing.marts.world import BuiltWorld, World
+from connector.publishing.project import shipped_folder
+from tests.publishing.marts.world import BuiltWorld, ModelWorld
 from tests.repository import ROOT
 
 NOW = "2026-03-06 00:00"
@@ -70,7 +70,7 @@ def booking(kind: str, start: str, status: str, **fields: Any) -> dict[str, Any]
     return {**shown, "start_datetime": start, "end_datetime": None, **fields}
 
 
-def built(world: World) -> BuiltWorld:
+def built(world: ModelWorld) -> BuiltWorld:
     """The models over the world as of `NOW`, with nothing that blocks publishing."""
     world.prove(NOW)
     found = world.built()
@@ -79,12 +79,12 @@ def built(world: World) -> BuiltWorld:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
+def world(tmp_path: Path) -> ModelWorld:
     """A world without anything in it."""
-    return World(tmp_path)
+    return ModelWorld(tmp_path)
 
 
-def test_an_interview_to_come_interviews_nobody(world: World) -> None:
+def test_an_interview_to_come_interviews_nobody(world: ModelWorld) -> None:
     who = {"candidate_id": "ann", "job_id": "job"}
     world.look(
         "2026-03-01 09:00",
@@ -110,7 +110,7 @@ def test_an_interview_to_come_interviews_nobody(world: World) -> None:
     )
 
 
-def test_a_completed_contract_neither_runs_nor_earns_on(world: World) -> None:
+def test_a_completed_contract_neither_runs_nor_earns_on(world: ModelWorld) -> None:
     def contract(status: str, ends: str | None) -> dict[str, Any]:
         # Monday.
         start = "2026-02-02T09:00:00Z"
@@ -149,7 +149,7 @@ def test_a_completed_contract_neither_runs_nor_earns_on(world: World) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "median"), [(19, None), (20, 3)])
-def test_a_median_of_few_is_no_estimate(world: World, number: int, median: int | None) -> None:
+def test_a_median_of_few_is_no_estimate(world: ModelWorld, number: int, median: int | None) -> None:
     ids = [f"c{n}" for n in range(number)]
     new = {"created": "2026-02-01 09:00", "status": "screening"}
     world.look("2026-02-01 10:00", candidates=dict.fromkeys(ids, new))
@@ -163,7 +163,7 @@ def test_a_median_of_few_is_no_estimate(world: World, number: int, median: int |
 
 
 @pytest.mark.slow
-def test_days_that_nobody_observed_are_only_at_least(world: World) -> None:
+def test_days_that_nobody_observed_are_only_at_least(world: ModelWorld) -> None:
     old = {**BORN, "updated": "2025-12-01 09:00", "status": "screening"}
     world.look("2026-02-01 09:00", candidates={"old": old})
     world.look(
@@ -186,7 +186,7 @@ def test_days_that_nobody_observed_are_only_at_least(world: World) -> None:
 
 
 @pytest.mark.slow
-def test_a_client_of_whom_nothing_is_filled_stays_in_the_ranking(world: World) -> None:
+def test_a_client_of_whom_nothing_is_filled_stays_in_the_ranking(world: ModelWorld) -> None:
     opened = {**BORN, "published_at": "2026-02-04T00:00:00Z", "status": "published"}
     world.look(
         "2026-03-01 09:00",
@@ -204,7 +204,7 @@ def test_a_client_of_whom_nothing_is_filled_stays_in_the_ranking(world: World) -
 
 
 @pytest.mark.slow
-def test_deleting_leads_raises_no_rate(world: World) -> None:
+def test_deleting_leads_raises_no_rate(world: ModelWorld) -> None:
     world.seed("lead_statuses", "id,name,outcome", "s1,New,open", "s2,Won,won")
     lead = {**BORN, "status": "lead", "lead_status_id": "s1"}
     leads = {"won": {**lead, "lead_status_id": "s2"}, "kept": lead, "deleted": lead}
@@ -218,7 +218,7 @@ def test_deleting_leads_raises_no_rate(world: World) -> None:
 
 
 @pytest.mark.slow
-def test_counters_are_compared_only_if_read_after_the_last_change(world: World) -> None:
+def test_counters_are_compared_only_if_read_after_the_last_change(world: ModelWorld) -> None:
     counters = {**BORN, "jobs_count": 1, "active_jobs_count": 1, "placements_count": 0}
     job = {**BORN, "status": "published"}
     world.look(
@@ -255,7 +255,7 @@ def test_counters_are_compared_only_if_read_after_the_last_change(world: World) 
 
 
 @pytest.mark.slow
-def test_a_currency_is_a_code_of_three_letters(world: World) -> None:
+def test_a_currency_is_a_code_of_three_letters(world: ModelWorld) -> None:
     world.look(
         "2026-02-01 09:00",
         jobs={

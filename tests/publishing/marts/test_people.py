@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests.publishing.marts.world import BuiltWorld, World
+from tests.publishing.marts.world import BuiltWorld, ModelWorld
 
 
 def test_visits_have_the_interval_between_two_looks(people_world: BuiltWorld) -> None:
@@ -248,7 +248,7 @@ def test_mirror_tells_its_own_health(people_world: BuiltWorld) -> None:
 
 
 def test_what_a_list_does_not_show_is_as_the_last_detail_had_it(tmp_path: Path) -> None:
-    world = World(tmp_path)
+    world = ModelWorld(tmp_path)
     world.seed("lead_statuses", "id,name,outcome", "s1,New,open")
     created = {"created": "2026-01-06 09:00"}
     lead = {**created, "lead_status_id": "s1", "assigned_to": "u1", "status": "lead"}

@@ -12,7 +12,7 @@ from connector.publishing.project_loader import load_project
 from connector.publishing.publication import publish
 from connector.settings.model import load_settings
 from tests.catalog.document import quoted, read_tables
-from tests.publishing.marts.world import BuiltWorld, World
+from tests.publishing.marts.world import BuiltWorld, ModelWorld
 from tests.support.agency import rows
 
 NOW = "2026-03-06 00:00"
@@ -21,9 +21,9 @@ BORN = {"created": "2025-06-01 09:00"}
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
+def world(tmp_path: Path) -> ModelWorld:
     """A world without anything in it."""
-    return World(tmp_path)
+    return ModelWorld(tmp_path)
 
 
 def booking(kind: str, start: str, status: str, **fields: Any) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def booking(kind: str, start: str, status: str, **fields: Any) -> dict[str, Any]
     return {**shown, "start_datetime": start, "end_datetime": None, **fields}
 
 
-def built(world: World, *models: str) -> BuiltWorld:
+def built(world: ModelWorld, *models: str) -> BuiltWorld:
     """Models as of `NOW`, and what they are made of, with nothing that blocks publishing."""
     world.prove(NOW)
     found = world.built(*models)
@@ -43,7 +43,7 @@ def built(world: World, *models: str) -> BuiltWorld:
 # -- days ------------------------------------------------------------------------------------------
 
 
-def _evenings(world: World) -> None:
+def _evenings(world: ModelWorld) -> None:
     """Land what happens on one day in UTC and on another where it happens."""
     contract: dict[str, Any] = {
         "all_day": True,
@@ -82,7 +82,7 @@ def _evenings(world: World) -> None:
     )
 
 
-def test_days_are_those_of_the_bookings_zone_or_the_accounts(world: World) -> None:
+def test_days_are_those_of_the_bookings_zone_or_the_accounts(world: ModelWorld) -> None:
     _evenings(world)
     shown = built(
         world,
@@ -119,7 +119,7 @@ def test_days_are_those_of_the_bookings_zone_or_the_accounts(world: World) -> No
 
 
 def test_a_publication_has_the_accounts_zone(tmp_path: Path) -> None:
-    world = World(tmp_path)
+    world = ModelWorld(tmp_path)
     world.look("2026-03-01 09:00", candidates={"ann": {"created": "2026-01-31 23:30"}})
     world.prove("2026-03-05 23:30")
     world.warehouse.release()
@@ -136,7 +136,7 @@ def test_a_publication_has_the_accounts_zone(tmp_path: Path) -> None:
 # -- stages ----------------------------------------------------------------------------------------
 
 
-def test_who_waits_counts_in_the_time_in_a_stage(world: World) -> None:
+def test_who_waits_counts_in_the_time_in_a_stage(world: ModelWorld) -> None:
     waiting = {f"w{n}": {**BORN, "status": "offer_made"} for n in range(20)}
     quick = {"created": "2026-02-01 09:00", "status": "offer_made"}
     slow = {f"s{n}": {"created": "2026-02-01 09:00", "status": "screening"} for n in range(4)}
@@ -169,7 +169,7 @@ def test_who_waits_counts_in_the_time_in_a_stage(world: World) -> None:
     )
 
 
-def test_a_visit_that_may_hide_a_return_is_marked(world: World) -> None:
+def test_a_visit_that_may_hide_a_return_is_marked(world: ModelWorld) -> None:
     here = {"created": "2026-02-01 09:00", "status": "screening"}
     world.look("2026-02-01 10:00", candidates={"quiet": here, "edited": here, "moved": here})
     world.look(
@@ -192,7 +192,7 @@ def test_a_visit_that_may_hide_a_return_is_marked(world: World) -> None:
     )
 
 
-def test_what_is_older_than_the_mirror_is_in_no_month(world: World) -> None:
+def test_what_is_older_than_the_mirror_is_in_no_month(world: ModelWorld) -> None:
     offer = {"status": "offer_made", "updated": "2026-01-20 09:00"}
     world.look("2026-02-01 08:00", candidates={"old": {**BORN, **offer}})
     new = {"created": "2026-02-01 09:00", "status": "interviewing"}
@@ -216,7 +216,7 @@ def test_what_is_older_than_the_mirror_is_in_no_month(world: World) -> None:
 # -- bookings --------------------------------------------------------------------------------------
 
 
-def _bookings_of(world: World, status: str) -> None:
+def _bookings_of(world: ModelWorld, status: str) -> None:
     """A booking of each kind in that status, and two interviews, one of them to come."""
     parties = {"candidate_id": f"c-{status}", "job_id": f"j-{status}"}
     ends = {"end_datetime": "2026-05-01T09:00:00Z"}
@@ -238,7 +238,7 @@ def _bookings_of(world: World, status: str) -> None:
     )
 
 
-def test_every_status_counts_where_the_page_says(world: World) -> None:
+def test_every_status_counts_where_the_page_says(world: ModelWorld) -> None:
     table = next(t for t in read_tables(PAGE.read_text("utf-8")) if t.header[0] == "Status")
     records = {quoted(each["Status"])[0]: each for each in table.records()}
     for status in records:
@@ -286,7 +286,7 @@ def test_every_status_counts_where_the_page_says(world: World) -> None:
     assert [1] == shown.row("marts.fct_job_funnel", "job_id = 'j-rescheduled'", "interviews")
 
 
-def test_a_contract_that_runs_beside_is_not_the_next(world: World) -> None:
+def test_a_contract_that_runs_beside_is_not_the_next(world: ModelWorld) -> None:
     def contract(who: str, job: str, start: str, end: str) -> dict[str, Any]:
         return booking(
             *("contract", f"{start}T09:00:00Z", "confirmed"),
@@ -320,7 +320,7 @@ def test_a_contract_that_runs_beside_is_not_the_next(world: World) -> None:
 # -- clients and money -----------------------------------------------------------------------------
 
 
-def test_clients_counters_and_currencies(world: World) -> None:
+def test_clients_counters_and_currencies(world: ModelWorld) -> None:
     counters = {"jobs_count": 2, "active_jobs_count": 1, "placements_count": 4}
     world.look(
         "2026-02-01 09:00",

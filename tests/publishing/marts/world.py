@@ -31,7 +31,7 @@ def moment(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-class World:
+class ModelWorld:
     """One account's files, to be filled look by look; `seeds` holds the user's own seeds."""
 
     def __init__(self, folder: Path) -> None:

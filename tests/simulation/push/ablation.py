@@ -16,9 +16,9 @@ from connector.catalog.field_comparison import missing_fields
 from connector.catalog.resource import Resource
 from connector.client import response_parsing
 from connector.errors import ConnectorError
-from connector.ledger import journal_reads, journal_writes, push_plan
+from connector.ledger import journal_writer, push_plan
 from connector.ledger.journal_records import Transition
-from connector.ledger.journal_writes import JournalChange
+from connector.ledger.journal_writer import JournalWriter
 from connector.ledger.push_plan import RowQueue
 from connector.pushes import create_lookup
 from connector.pushes import row_steps as push_create
@@ -46,29 +46,31 @@ def absence_is_believed_at_once(patch: pytest.MonkeyPatch) -> None:
 
 def nothing_is_written_ahead(patch: pytest.MonkeyPatch) -> None:
     """The attempt is noted once it is answered."""
-    whole = JournalChange.record_attempt
+    whole = JournalWriter.record_attempt
 
-    def intend(change: JournalChange, *arguments: Any) -> Any:
-        change.connection.execute("SAVEPOINT ahead")
-        attempt = whole(change, *arguments)
-        change.connection.execute("ROLLBACK TO ahead")
-        return attempt
+    def intend(journal: JournalWriter, *arguments: Any, **options: Any) -> Any:
+        with journal.writing() as change:
+            change.connection.execute("SAVEPOINT ahead")
+            attempt = whole(journal, *arguments, **options)
+            change.connection.execute("ROLLBACK TO ahead")
+            return attempt
 
-    patch.setattr(JournalChange, "record_attempt", intend)
+    patch.setattr(JournalWriter, "record_attempt", intend)
 
 
 def what_was_cut_off_is_planned_again(patch: pytest.MonkeyPatch) -> None:
     """After a crash the rows under way begin anew."""
 
-    def recover(change: JournalChange) -> int:
-        rows = change.connection.execute(
-            "SELECT batch, number FROM push_rows WHERE state = 'intent'"
-        )
-        for key in rows.fetchall():
-            change.record_transition(key, Transition("unsent", fate="unsent"))
+    def recover(journal: JournalWriter) -> int:
+        with journal.writing() as change:
+            rows = change.connection.execute(
+                "SELECT batch, number FROM push_rows WHERE state = 'intent'"
+            )
+            for key in rows.fetchall():
+                journal.record_transition(key, Transition("unsent", fate="unsent"))
         return 0
 
-    patch.setattr(JournalChange, "mark_interrupted_rows", recover)
+    patch.setattr(JournalWriter, "mark_interrupted_rows", recover)
 
 
 def an_incomplete_look_is_believed(patch: pytest.MonkeyPatch) -> None:
@@ -78,12 +80,12 @@ def an_incomplete_look_is_believed(patch: pytest.MonkeyPatch) -> None:
 
 def other_rows_records_are_adopted(patch: pytest.MonkeyPatch) -> None:
     """Whose record it is, is not asked."""
-    patch.setattr(journal_reads, "claimed_ids", lambda *_: frozenset())
+    patch.setattr(JournalWriter, "claimed_records", lambda *_: frozenset())
 
 
 def rivals_are_not_asked(patch: pytest.MonkeyPatch) -> None:
     """Whether another row in doubt may have made the record is not asked."""
-    patch.setattr(journal_reads, "open_creates", lambda *_: ())
+    patch.setattr(JournalWriter, "open_creates", lambda *_: ())
 
 
 def likeness_is_enough(patch: pytest.MonkeyPatch) -> None:
@@ -97,12 +99,12 @@ def likeness_is_enough(patch: pytest.MonkeyPatch) -> None:
 
 def files_are_strangers(patch: pytest.MonkeyPatch) -> None:
     """What another batch has done, or has open, is not asked."""
-    patch.setattr(journal_writes, "event_for_duplicate", lambda *_: None)
+    patch.setattr(journal_writer, "_transition_for_duplicate", lambda *_: None)
 
 
 def rows_are_strangers(patch: pytest.MonkeyPatch) -> None:
     """Equal rows of one file are all written."""
-    patch.setattr(JournalChange, "end_answered_rows", lambda *_: None)
+    patch.setattr(JournalWriter, "_end_answered_rows", lambda *_: None)
 
 
 def rows_about_one_thing_go_at_once(patch: pytest.MonkeyPatch) -> None:
@@ -159,7 +161,7 @@ def every_row_is_another(patch: pytest.MonkeyPatch) -> None:
     """A fingerprint that never comes twice tells no row from another."""
     whole = push_plan.fingerprint
     count = iter(range(10**9))
-    patch.setattr(journal_writes, "fingerprint", lambda task: f"{whole(task)}{next(count)}")
+    patch.setattr(journal_writer, "fingerprint", lambda task: f"{whole(task)}{next(count)}")
 
 
 def the_body_is_written_anew(patch: pytest.MonkeyPatch) -> None:

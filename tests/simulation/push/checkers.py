@@ -9,26 +9,19 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from connector.ledger.journal_reads import RowKey, RowRecord
+from connector.ledger.journal_records import RowKey, RowRecord
 from connector.ledger.ledger_schema import OPEN
 from connector.ledger.push_plan import fingerprint, from_json
 from connector.ledger.push_states import IN_DOUBT, TERMINAL, State
+from tests.simulation.harness import Broken
 from tests.simulation.push.pusher import MemoryLedger
-from tests.simulation.push.world import World, Write
+from tests.simulation.push.world import PushWorld, Write
 
 
-class Broken(Exception):
-    """An obligation is not met."""
-
-    def __init__(self, promise: str, what: str) -> None:
-        super().__init__(f"{promise}: {what}")
-        self.promise = promise
-
-
-class Witness:
+class PushChecks:
     """Checks of a play. `resent` are the rows that a person sent again at their own risk."""
 
-    def __init__(self, world: World, ledger: MemoryLedger) -> None:
+    def __init__(self, world: PushWorld, ledger: MemoryLedger) -> None:
         self.world, self.ledger = world, ledger
         self.resent: set[RowKey] = set()
         self.settled: set[RowKey] = set()

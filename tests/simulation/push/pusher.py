@@ -28,9 +28,8 @@ from connector.client.request import (
 from connector.client.response import served_at
 from connector.client.response_parsing import error_of, read_written
 from connector.errors import ConnectorError, Misused
-from connector.ledger.journal import PUSH_LEASE, Journal
-from connector.ledger.journal_reads import PendingRow, RowKey
-from connector.ledger.journal_records import Attempt, Transition
+from connector.ledger.journal_records import Attempt, PendingRow, RowKey, Transition
+from connector.ledger.journal_writer import PUSH_LEASE, JournalWriter
 from connector.ledger.ledger import Ledger
 from connector.ledger.ledger_schema import SCHEMA
 from connector.ledger.push_plan import (
@@ -61,7 +60,8 @@ from connector.pushes.push_row import (
 )
 from connector.pushes.row_steps import run_row
 from connector.warehouse.pull_commands import Unread
-from tests.simulation.push.world import World
+from tests.simulation.harness import TooManySteps
+from tests.simulation.push.world import PushWorld
 
 STEPS_MAX = 3000
 """A process that takes more steps than this does not end."""
@@ -69,12 +69,8 @@ STEPS_MAX = 3000
 Judge = Callable[["Pushing", RowKey | None], None]
 
 
-class Died(Exception):
+class ProcessKilled(Exception):
     """The process was killed."""
-
-
-class Endless(Exception):
-    """The process took more steps than any should."""
 
 
 @cache
@@ -118,9 +114,9 @@ class _Course:
 class Pushing:
     """One process, with its own run and its turn. `judge` is called after every commit."""
 
-    def __init__(self, world: World, ledger: MemoryLedger, run_id: str, judge: Judge) -> None:
+    def __init__(self, world: PushWorld, ledger: MemoryLedger, run_id: str, judge: Judge) -> None:
         self.world, self.run_id, self._judge = world, run_id, judge
-        self.journal = Journal(ledger, self.run_id, now=world.own_now)
+        self.journal = JournalWriter(ledger, self.run_id, now=world.own_now)
         self.ledger = ledger
         self.sent = 0
         self._page: Page[Resource] | None = None
@@ -133,7 +129,7 @@ class Pushing:
             )
 
     def push(self, plan: PushPlan, terms: PushPolicy, landed_before: frozenset[str]) -> str:
-        """Push a file until no row can be brought further. Raises `Died`."""
+        """Push a file until no row can be brought further. Raises `ProcessKilled`."""
         self.journal.mark_interrupted_rows()
         self._may_die()
         batch = self.journal.create_batch(plan, terms, landed_before)
@@ -151,7 +147,11 @@ class Pushing:
         self.journal.end(batch, "done", requests=self.sent, seconds=0.0)
 
     def settle(self) -> None:
-        """Look once for each row that nobody has to decide on, as a pull does. Raises `Died`."""
+        """Look once for each row that needs no decision of a user, as a pull does.
+
+        Raises:
+            ProcessKilled: The process died.
+        """
         self.journal.mark_interrupted_rows()
         for each in self.journal.in_doubt():
             row = self.journal.row((each.batch, each.number))
@@ -196,7 +196,7 @@ class Pushing:
             elif (is_open := self._step(course)) is not None:
                 active.remove(course)
                 order.end_row(course.row, is_open=is_open)
-        raise Endless
+        raise TooManySteps
 
     def _begin(self, order: RowQueue[PendingRow], active: list[_Course]) -> None:
         while len(active) < self.world.scenario.connections:
@@ -227,7 +227,7 @@ class Pushing:
 
     def _may_die(self) -> None:
         if self.world.is_faulty and self.world.chance.yes(self.world.scenario.crashes, "death"):
-            raise Died
+            raise ProcessKilled
 
     def _perform(self, course: _Course) -> Any:
         key, world = course.row.key, self.world
@@ -315,4 +315,4 @@ def renumbered(plan: PushPlan, digest: str) -> PushPlan:
     """The same rows in another file, in another order."""
     tasks = [*plan.tasks][::-1]
     moved = tuple(replace(task, number=number) for number, task in enumerate(tasks, 2))
-    return replace(plan, file=f"{digest}.csv", digest=digest, tasks=moved, verdicts=())
+    return replace(plan, file=f"{digest}.csv", digest=digest, tasks=moved, unsent=())

@@ -5,23 +5,25 @@ judged on the way, then pushed once more.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from connector.ledger import journal_reads
-from connector.ledger.journal_reads import UNFINISHED, RowRecord
-from connector.ledger.journal_records import Transition
+from connector.ledger import journal as journal_module
+from connector.ledger.journal_records import UNFINISHED, RowRecord, Transition
 from connector.ledger.push_plan import PushPlan, PushPolicy
 from connector.ledger.push_states import Task
 from connector.sandbox.random_values import LEAD_STATUSES
+from tests.simulation.harness import Broken, Trace, Verdict, collect_failures
 from tests.simulation.push.chance import Chance, Drawn
-from tests.simulation.push.checkers import Broken, Witness
-from tests.simulation.push.pusher import Died, Endless, MemoryLedger, Pushing, renumbered
-from tests.simulation.push.scenario import SCENARIOS, Scenario
-from tests.simulation.push.world import World
+from tests.simulation.push.checkers import PushChecks
+from tests.simulation.push.pusher import MemoryLedger, ProcessKilled, Pushing, renumbered
+from tests.simulation.push.scenario import SCENARIOS, PushScenario
+from tests.simulation.push.world import PushWorld
+
+MODULE = "tests.simulation.push"
+"""Module whose command replays a run."""
 
 BUSY_PROCESSES = 6
 """Processes that may die before things go quiet."""
@@ -33,65 +35,37 @@ QUIET_PROCESSES = 4
 """Processes in quiet times after which nothing may be left to do."""
 
 
-@dataclass
-class Verdict:
-    """What became of a play: the obligations broken, and what it took."""
-
-    scenario: str
-    seed: int
-    wrong: list[str] = field(default_factory=list)
-    writes: int = 0
-    reads: int = 0
-    crashes: int = 0
-    outcomes: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def promises(self) -> set[str]:
-        """The obligations that were broken, by their names."""
-        return {each.removeprefix("Broken ").split(":")[0] for each in self.wrong}
-
-    @property
-    def command(self) -> str:
-        """What replays the play."""
-        return (
-            f"python -m tests.simulation.push --scenario {self.scenario} --seed {self.seed} --trace"
-        )
-
-    def __str__(self) -> str:
-        return f"{'; '.join(self.wrong) or 'right'} (replay: {self.command})"
-
-
 def run(
-    name: str,
-    seed: int,
-    *,
-    scenario: Scenario | None = None,
-    trace: Callable[[str], None] | None = None,
+    name: str, seed: int, *, scenario: PushScenario | None = None, trace: Trace | None = None
 ) -> Verdict:
     """Play the scenario of that name (or another under that name) with that seed."""
-    verdict = Verdict(name, seed)
-    world = World(seed, scenario or SCENARIOS[name], Drawn(f"{name} {seed}"))
+    verdict = Verdict(MODULE, name, seed)
+    world = PushWorld(seed, scenario or SCENARIOS[name], Drawn(f"{name} {seed}"))
     world.told = trace
-    try:
-        # Files of a few rows have several portions then, as those of a million have.
-        with patch.object(journal_reads, "ROWS_AT_ONCE", 2):
-            Play(world, verdict, draw_plan(world, world.chance)).through()
-    except sqlite3.IntegrityError as refused:
-        # The tables themselves hold P2, should nothing else.
-        verdict.wrong.append(f"Broken P2: {refused}")
-    except (Broken, Endless, AssertionError) as broken:
-        verdict.wrong.append(f"{type(broken).__name__} {broken}")
-    verdict.writes, verdict.reads = len(world.log), world.reads
+    # Files of a few rows have several portions then, as those of a million have.
+    with patch.object(journal_module, "ROWS_AT_ONCE", 2):
+        push_plan(world, verdict, draw_plan(world, world.chance))
     return verdict
 
 
-class Play:
+def push_plan(world: PushWorld, verdict: Verdict, plan: PushPlan) -> None:
+    """Push the plan in that world, and add to the verdict."""
+    with collect_failures(verdict.wrong):
+        try:
+            PushPlay(world, verdict, plan).through()
+        except sqlite3.IntegrityError as error:
+            # The tables themselves enforce P2, if nothing else does.
+            raise Broken("P2", str(error)) from error
+    verdict.figures["writes"], verdict.figures["reads"] = len(world.log), world.reads
+
+
+class PushPlay:
     """One play under way."""
 
-    def __init__(self, world: World, verdict: Verdict, plan: PushPlan) -> None:
+    def __init__(self, world: PushWorld, verdict: Verdict, plan: PushPlan) -> None:
         self.world, self.chance, self.scenario = world, world.chance, world.scenario
         self.ledger = MemoryLedger()
-        self.witness = Witness(world, self.ledger)
+        self.checks = PushChecks(world, self.ledger)
         self._verdict, self._processes = verdict, 0
         self.terms = PushPolicy(self.scenario.policy, marker_field=self.scenario.marker_field)
         self.plan = plan
@@ -124,12 +98,12 @@ class Play:
                 batches.append(process.push(plan, self.terms, self.landed()))
                 if not self.scenario.pulls:
                     break
-            except Died:
-                self._verdict.crashes += 1
+            except ProcessKilled:
+                self._verdict.figures["deaths"] += 1
                 batches += [each.batch for each in process.journal.batches()]
                 self.world.pass_time(self.chance.within(400))
             if self.scenario.pulls:
-                with suppress(Died):
+                with suppress(ProcessKilled):
                     self._pushing().settle()
         return batches
 
@@ -158,30 +132,29 @@ class Play:
                 case 1:
                     process.journal.record_transition(key, Transition("dropped", "dropped"))
                 case 2:
-                    self.witness.resent.add(key)
+                    self.checks.resent.add(key)
                     process.journal.record_transition(key, Transition("resent"))
                 case _:
                     id = row.record_id or "chosen"
-                    self.witness.settled.add(key)
+                    self.checks.settled.add(key)
                     process.journal.record_transition(
                         key, Transition("declared_applied", record_id=id)
                     )
-            self.witness.judge(key)
+            self.checks.judge(key)
 
     def _judge_end(self, batches: list[str]) -> None:
-        witness = self.witness
+        checks = self.checks
         journal = self._pushing().journal
         for batch in batches:
             rows = tuple(journal.rows(batch))
             numbers = {task.number for task in self.plan.tasks}
-            witness.p4_every_row_has_one_outcome(rows, numbers)
+            checks.p4_every_row_has_one_outcome(rows, numbers)
             if not self.scenario.person:
-                witness.the_report_is_right(rows)
+                checks.the_report_is_right(rows)
             for row in rows:
-                count = self._verdict.outcomes.get(row.outcome, 0)
-                self._verdict.outcomes[row.outcome] = count + 1
-        witness.p5_nothing_is_created_twice()
-        witness.p7_nothing_below_repeats_a_write()
+                self._verdict.figures[row.outcome] += 1
+        checks.p5_nothing_is_created_twice()
+        checks.p7_nothing_below_repeats_a_write()
         if self.scenario.edited:
             self._edited_rows_conflict(tuple(journal.rows(batches[0])))
 
@@ -209,7 +182,7 @@ class Play:
         self.terms = replace(self.terms, again=False)
         before = len(self.world.log)
         process = self._pushing()
-        known = process.journal.earlier_pushes(self.witness.fingerprints().values())
+        known = process.journal.earlier_pushes(self.checks.fingerprints().values())
         if self._verdict.seed % REPLAYED == 0:
             batch = process.push(self.plan, self.terms, self.landed())
             written = {write.key for write in self.world.log[before:]}
@@ -217,13 +190,13 @@ class Play:
             batch = process.journal.create_batch(self.plan, self.terms)
             rows = process.journal.rows(batch)
             written = {(row.batch, row.number) for row in rows if row.state == "planned"}
-        prints = self.witness.fingerprints()
+        prints = self.checks.fingerprints()
         for key in written:
             done = known.get(prints[key])
             # An update whose record was changed after it is a new one.
             if key[0] == batch and done is not None and done.operation != "update":
                 raise Broken("P6", f"row {key[1]} was written again")
-        self.witness.p7_nothing_below_repeats_a_write()
+        self.checks.p7_nothing_below_repeats_a_write()
 
     def landed(self) -> frozenset[str]:
         """What was landed before: every record of somebody else's that is there now."""
@@ -240,17 +213,14 @@ class Play:
             self._landed_first = frozenset(self.world.made_by)
         self._processes += 1
         return Pushing(
-            self.world,
-            self.ledger,
-            f"run-{self._processes}",
-            lambda _, key: self.witness.judge(key),
+            self.world, self.ledger, f"run-{self._processes}", lambda _, key: self.checks.judge(key)
         )
 
 
 # -- files ----------------------------------------------------------------------------------------
 
 
-def draw_plan(world: World, chance: Chance) -> PushPlan:
+def draw_plan(world: PushWorld, chance: Chance) -> PushPlan:
     """A file of a few rows, of which some are the same, or about the same thing."""
     scenario, tasks = world.scenario, list[Task]()
     least, most = scenario.rows
@@ -280,7 +250,7 @@ def draw_plan(world: World, chance: Chance) -> PushPlan:
     return PushPlan(scenario.resource, "upsert", "file.csv", "digest-a" + "0" * 56, tuple(tasks))
 
 
-def _task(world: World, chance: Chance, number: int) -> Task:
+def _task(world: PushWorld, chance: Chance, number: int) -> Task:
     operations = world.scenario.operations
     operation = operations[chance.pick(len(operations))]
     fields = _fields(world, number)
@@ -319,7 +289,7 @@ def _task(world: World, chance: Chance, number: int) -> Task:
     )
 
 
-def _fields(world: World, number: int) -> dict[str, Any]:
+def _fields(world: PushWorld, number: int) -> dict[str, Any]:
     match world.scenario.resource:
         case "candidates":
             return {

@@ -31,7 +31,7 @@ FAR_SECONDS_MAX = 20_000.0
 
 
 @dataclass(frozen=True)
-class Scenario:
+class PushScenario:
     """One kind of world.
 
     `faults` are shares of the writes, `read_faults` the share of reads that fail, and
@@ -89,15 +89,17 @@ _SOON: Mapping[WriteFault, float] = {
 _CROSSED: Mapping[WriteFault, float] = {**_LOSSES, "crossed": 0.2, "merged": 0.15}
 _BEHAVIOURS = {"whitespace": "trimmed", "empty_strings": "null", "timestamp_precision": "seconds"}
 
-SCENARIOS: Mapping[str, Scenario] = {
-    "quiet": Scenario("nothing goes wrong"),
-    "losses": Scenario("answers are lost, and commits late", _LOSSES),
-    "crashes": Scenario("the process dies, again and again", crashes=0.08),
-    "worst": Scenario(
+SCENARIOS: Mapping[str, PushScenario] = {
+    "quiet": PushScenario("nothing goes wrong"),
+    "losses": PushScenario("answers are lost, and commits late", _LOSSES),
+    "crashes": PushScenario("the process dies, again and again", crashes=0.08),
+    "worst": PushScenario(
         "all of it at once", _CROSSED, read_faults=0.1, crossed_reads=0.1, crashes=0.06
     ),
-    "crossed": Scenario("answers show other records", _CROSSED, crossed_reads=0.1, crashes=0.03),
-    "crossed-siblings": Scenario(
+    "crossed": PushScenario(
+        "answers show other records", _CROSSED, crossed_reads=0.1, crashes=0.03
+    ),
+    "crossed-siblings": PushScenario(
         "answers show other records, of rows about the same people",
         _CROSSED,
         crashes=0.02,
@@ -107,7 +109,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         repeats=0.8,
         identified=0.5,
     ),
-    "crossed-alike": Scenario(
+    "crossed-alike": PushScenario(
         "answers show other records, and others create records alike",
         _CROSSED,
         crashes=0.03,
@@ -116,7 +118,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         others_max=2,
         behaviours=_BEHAVIOURS,
     ),
-    "crossed-leads": Scenario(
+    "crossed-leads": PushScenario(
         "answers show other records, as leads are created, changed and converted",
         _CROSSED,
         crossed_reads=0.1,
@@ -124,7 +126,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         resource="leads",
         operations=("create", "update", "convert", "convert"),
     ),
-    "crossed-content": Scenario(
+    "crossed-content": PushScenario(
         "answers show other records, and few fields",
         _CROSSED,
         crossed_reads=0.1,
@@ -132,24 +134,24 @@ SCENARIOS: Mapping[str, Scenario] = {
         resource="content_items",
         operations=("create", "create", "update"),
     ),
-    "crossed-clock": Scenario(
+    "crossed-clock": PushScenario(
         "answers show other records, and no answer shows the time",
         _CROSSED,
         crashes=0.03,
         own_clock_ahead=600.0,
         has_date=False,
     ),
-    "crossed-retry": Scenario(
+    "crossed-retry": PushScenario(
         "answers show other records, and what has settled is sent again",
         {name: share for name, share in _CROSSED.items() if name != "late far"},
         crossed_reads=0.1,
         crashes=0.03,
         policy="retry",
     ),
-    "wide": Scenario(
+    "wide": PushScenario(
         "many rows under way at once", _LOSSES, crashes=0.02, rows=(5, 9), connections=6
     ),
-    "siblings": Scenario(
+    "siblings": PushScenario(
         "rows about the same people",
         _LOSSES,
         crashes=0.02,
@@ -158,7 +160,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         operations=("create",),
         repeats=0.8,
     ),
-    "nameless": Scenario(
+    "nameless": PushScenario(
         "rows that nothing identifies, of which some send less than others",
         _LOSSES,
         crashes=0.02,
@@ -168,17 +170,17 @@ SCENARIOS: Mapping[str, Scenario] = {
         repeats=0.8,
         identified=0.2,
     ),
-    "reads": Scenario("reads fail", _LOSSES, read_faults=0.3),
-    "lag": Scenario("lists are late", _LOSSES, crashes=0.03, lag_seconds_max=240.0),
-    "pages": Scenario(
+    "reads": PushScenario("reads fail", _LOSSES, read_faults=0.3),
+    "lag": PushScenario("lists are late", _LOSSES, crashes=0.03, lag_seconds_max=240.0),
+    "pages": PushScenario(
         "look-ups of several pages, which shift",
         _LOSSES,
         per_page=2,
         others=("create", "delete"),
         others_per_minute=4.0,
     ),
-    "unsorted": Scenario("lists are not sorted", _LOSSES, is_sorted=False, per_page=3),
-    "alike": Scenario(
+    "unsorted": PushScenario("lists are not sorted", _LOSSES, is_sorted=False, per_page=3),
+    "alike": PushScenario(
         "others create records alike",
         _LOSSES,
         crashes=0.03,
@@ -186,7 +188,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         others_per_minute=4.0,
         others_max=2,
     ),
-    "twins": Scenario(
+    "twins": PushScenario(
         "others create the same records",
         _LOSSES,
         crashes=0.03,
@@ -194,7 +196,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         others_per_minute=4.0,
         others_max=2,
     ),
-    "marked": Scenario(
+    "marked": PushScenario(
         "others create the same records, and ours bear a mark",
         _LOSSES,
         crashes=0.03,
@@ -203,7 +205,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         others_max=2,
         marker_field="notes",
     ),
-    "edits": Scenario(
+    "edits": PushScenario(
         "others change what is being updated",
         _LOSSES,
         crashes=0.03,
@@ -211,17 +213,17 @@ SCENARIOS: Mapping[str, Scenario] = {
         others_per_minute=2.0,
         operations=("update", "update", "afterwards"),
     ),
-    "edited": Scenario(
+    "edited": PushScenario(
         "others changed what is to be updated", operations=("update",), edited=True
     ),
-    "leads": Scenario(
+    "leads": PushScenario(
         "leads are created, changed and converted",
         _LOSSES,
         crashes=0.05,
         resource="leads",
         operations=("create", "update", "convert", "convert"),
     ),
-    "leads-active": Scenario(
+    "leads-active": PushScenario(
         "a converted lead becomes active",
         _LOSSES,
         crashes=0.05,
@@ -229,7 +231,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         operations=("convert", "convert", "create"),
         behaviours={"converted_lead": "active"},
     ),
-    "leads-gone": Scenario(
+    "leads-gone": PushScenario(
         "a converted lead is gone",
         _LOSSES,
         crashes=0.05,
@@ -237,47 +239,47 @@ SCENARIOS: Mapping[str, Scenario] = {
         operations=("convert", "convert", "update"),
         behaviours={"converted_lead": "deleted"},
     ),
-    "content": Scenario(
+    "content": PushScenario(
         "answers echo few fields",
         _LOSSES,
         crashes=0.05,
         resource="content_items",
         operations=("create", "create", "update"),
     ),
-    "unique": Scenario(
+    "unique": PushScenario(
         "the server refuses a second record of one email",
         _LOSSES,
         crashes=0.03,
         behaviours={"duplicate_emails": "refused"},
     ),
-    "normal": Scenario(
+    "normal": PushScenario(
         "the server has forms of its own", _LOSSES, crashes=0.03, behaviours=_BEHAVIOURS
     ),
-    "absent": Scenario(
+    "absent": PushScenario(
         "empty fields are left out", _LOSSES, crashes=0.03, behaviours={"nulls": "absent"}
     ),
-    "clock": Scenario(
+    "clock": PushScenario(
         "our clock is wrong, and the server's steps",
         _LOSSES,
         crashes=0.03,
         own_clock_ahead=-600.0,
         server_steps=0.02,
     ),
-    "no-date": Scenario(
+    "no-date": PushScenario(
         "the server does not tell its time", _LOSSES, crashes=0.03, own_clock_ahead=600.0,
         has_date=False,
     ),
-    "retry": Scenario(
+    "retry": PushScenario(
         "what has settled is sent again", _SOON, crashes=0.03, policy="retry"
     ),
-    "retry-lag": Scenario(
+    "retry-lag": PushScenario(
         "what has settled is sent again, and lists are late",
         _SOON,
         crashes=0.03,
         policy="retry",
         lag_seconds_max=60.0,
     ),
-    "retry-crowded": Scenario(
+    "retry-crowded": PushScenario(
         "what has settled is sent again, and others create more than a look can see",
         _SOON,
         crashes=0.03,
@@ -288,22 +290,22 @@ SCENARIOS: Mapping[str, Scenario] = {
         others_max=50,
         rows=(1, 2),
     ),
-    "retry-unique": Scenario(
+    "retry-unique": PushScenario(
         "what has settled is sent again, and emails are unique",
         _SOON,
         crashes=0.03,
         policy="retry",
         behaviours={"duplicate_emails": "refused"},
     ),
-    "retry-hidden-unique": Scenario(
+    "retry-hidden-unique": PushScenario(
         "what has settled is sent again, lists hide it for long, and emails are unique",
         _SOON,
         policy="retry",
         lag_seconds_max=4000.0,
         behaviours={"duplicate_emails": "refused"},
     ),
-    "person": Scenario("a person settles what is held", _LOSSES, crashes=0.03, person=True),
-    "person-leads": Scenario(
+    "person": PushScenario("a person settles what is held", _LOSSES, crashes=0.03, person=True),
+    "person-leads": PushScenario(
         "a person settles conversions",
         _LOSSES,
         crashes=0.03,
@@ -311,17 +313,17 @@ SCENARIOS: Mapping[str, Scenario] = {
         resource="leads",
         operations=("convert", "convert", "create"),
     ),
-    "other-file": Scenario(
+    "other-file": PushScenario(
         "the same rows come in another file", _LOSSES, crashes=0.06, other_file=True
     ),
-    "pulls": Scenario(
+    "pulls": PushScenario(
         "pulls settle what was lost",
         _LOSSES,
         crashes=0.1,
         pulls=True,
         operations=("create", "afterwards", "update"),
     ),
-    "pulls-leads": Scenario(
+    "pulls-leads": PushScenario(
         "pulls settle conversions",
         _LOSSES,
         crashes=0.1,
@@ -329,6 +331,6 @@ SCENARIOS: Mapping[str, Scenario] = {
         resource="leads",
         operations=("convert", "convert", "create"),
     ),
-    "again": Scenario("what was applied is wanted again", _LOSSES, crashes=0.05, again=True),
+    "again": PushScenario("what was applied is wanted again", _LOSSES, crashes=0.05, again=True),
 }  # fmt: skip
 """Every scenario by its name."""

@@ -40,6 +40,6 @@ def test_a_play_is_the_same_each_time() -> None:
 def test_the_worlds_go_wrong() -> None:
     verdicts = [run("worst", seed) for seed in range(20)]
 
-    assert sum(each.crashes for each in verdicts) > 5
-    assert sum(each.outcomes.get("held", 0) for each in verdicts) > 2
-    assert sum(each.outcomes.get("created", 0) for each in verdicts) > 5
+    assert sum(each.figures["deaths"] for each in verdicts) > 5
+    assert sum(each.figures["held"] for each in verdicts) > 2
+    assert sum(each.figures["created"] for each in verdicts) > 5

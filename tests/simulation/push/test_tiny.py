@@ -1,16 +1,12 @@
-"""Tiny files, all of their plays: what holds here does not hold by luck of a seed."""
+"""Every play of tiny files: a promise that is kept here is not kept by luck of a seed."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.simulation.push.tiny import Shape, explore, play
-from tests.simulation.tiny import Chooser
+from tests.simulation.harness import Chooser, explore, find_wrong_tapes
+from tests.simulation.push.tiny import play
 from tests.tiers import first_fast
-
-
-def _wrong(shape: Shape) -> list[str]:
-    return [f"{wrong} (replay: {command})" for command, wrong in explore(shape) if wrong]
 
 
 @pytest.mark.parametrize(
@@ -29,21 +25,20 @@ def _wrong(shape: Shape) -> list[str]:
     ),
 )
 def test_every_play_of_a_tiny_file(shape: str) -> None:
-    assert [] == _wrong(Shape.read(shape))
+    assert [] == find_wrong_tapes(play, shape)[1]
 
 
 def test_every_tape_is_played_once() -> None:
-    commands = [command for command, _ in explore(Shape(("create",), "hold", 0, 1))]
+    tapes = [tape for tape, _ in explore(play, "create/hold/0/1")]
 
-    assert len({*commands}) == len(commands)
-    assert 1 + 3 + 2 * 3 == len(commands)
+    assert len({*tapes}) == len(tapes)
+    assert 1 + 3 + 2 * 3 == len(tapes)
 
 
 def test_a_tape_replays_its_play() -> None:
-    shape = Shape(("create",), "hold", 1, 1)
     first, second = list[str](), list[str]()
-    play(shape, Chooser((0, 0, 0, 1)), trace=first.append)
-    play(shape, Chooser((0, 0, 0, 1)), trace=second.append)
+    play("create/hold/1/1", Chooser((0, 0, 0, 1)), first.append)
+    play("create/hold/1/1", Chooser((0, 0, 0, 1)), second.append)
 
     assert first == second
     assert first

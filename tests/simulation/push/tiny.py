@@ -1,25 +1,16 @@
-"""Tiny files, all of their plays: every fate of every write, every death at every ask, every order
-in which rows under way may go on.
-
-A play asks a `Chooser` wherever something may happen. `explore` repeats it with every sequence of
-answers, depth first, so that nothing within the bounds is left out.
-"""
+"""Tiny files, every play: each fate of each write, each death and each order of parallel rows."""
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from connector.ledger.push_plan import DoubtPolicy, PushPlan
 from connector.ledger.push_states import Operation, Task
-from tests.simulation.push.checkers import Broken
-from tests.simulation.push.pusher import Endless
-from tests.simulation.push.run import Play, Verdict
-from tests.simulation.push.scenario import Scenario, WriteFault
-from tests.simulation.push.world import World
-from tests.simulation.tiny import Chooser
+from tests.simulation.harness import Chooser, Trace, Verdict
+from tests.simulation.push.run import MODULE, push_plan
+from tests.simulation.push.scenario import PushScenario, WriteFault
+from tests.simulation.push.world import PushWorld
 
 FAULTS: tuple[WriteFault, ...] = ("unreachable", "dropped", "applied", "late", "late far")
 
@@ -30,7 +21,7 @@ _DIGEST = "tiny" + "0" * 60
 
 
 @dataclass(frozen=True)
-class Shape:
+class PushShape:
     """What a tiny file holds, and how much may go wrong: so many deaths, so many faults."""
 
     rows: tuple[str, ...]
@@ -38,12 +29,9 @@ class Shape:
     deaths: int
     faults: int
 
-    def __str__(self) -> str:
-        return f"{'+'.join(self.rows)}/{self.policy}/{self.deaths}/{self.faults}"
-
     @classmethod
-    def read(cls, text: str) -> Shape:
-        """The shape that a text names."""
+    def parse(cls, text: str) -> PushShape:
+        """Parse a shape."""
         rows, policy, deaths, faults = text.split("/")
         assert policy in ("hold", "retry"), policy
         named: DoubtPolicy = "hold" if policy == "hold" else "retry"
@@ -82,44 +70,30 @@ class Chosen:
         return most * _DELAYS[self._chooser.pick(len(_DELAYS))]
 
 
-def play(
-    shape: Shape, chooser: Chooser, *, trace: Callable[[str], None] | None = None
-) -> str | None:
-    """One play; tells what is wrong."""
-    is_lead = "convert" in shape.rows
-    faults = {name: 0.5 for name in FAULTS if shape.policy == "hold" or name != "late far"}
-    scenario = Scenario(
+def play(shape: str, chooser: Chooser, trace: Trace | None = None) -> str | None:
+    """Play one file; returns what is wrong."""
+    start = PushShape.parse(shape)
+    faults = {name: 0.5 for name in FAULTS if start.policy == "hold" or name != "late far"}
+    scenario = PushScenario(
         "every tiny file",
         faults,
         crashes=0.5,
-        policy=shape.policy,
+        policy=start.policy,
         connections=2,
-        resource="leads" if is_lead else "candidates",
+        resource="leads" if "convert" in start.rows else "candidates",
         operations=("create",),
     )
-    world = World(0, scenario, Chosen(chooser, shape.deaths, shape.faults))
+    world = PushWorld(0, scenario, Chosen(chooser, start.deaths, start.faults))
     world.told = trace
-    tasks = tuple(_task(world, kind, number) for number, kind in enumerate(shape.rows, 2))
+    tasks = tuple(_task(world, kind, number) for number, kind in enumerate(start.rows, 2))
     world.pass_time(3600)
+    verdict = Verdict(MODULE, shape, 1)
     plan = PushPlan(scenario.resource, "upsert", "tiny.csv", _DIGEST, tasks)
-    try:
-        Play(world, Verdict(str(shape), 1), plan).through()
-    except (Broken, Endless, AssertionError, sqlite3.IntegrityError) as broken:
-        return f"{type(broken).__name__} {broken}"
-    return None
+    push_plan(world, verdict, plan)
+    return "; ".join(verdict.wrong) or None
 
 
-def explore(shape: Shape) -> Iterator[tuple[str, str | None]]:
-    """Every play of that shape: what replays it, and what is wrong with it."""
-    tape: tuple[int, ...] | None = ()
-    while tape is not None:
-        chooser = Chooser(tape)
-        wrong = play(shape, chooser)
-        yield f"python -m tests.simulation.push --tiny {shape} --tape {chooser.tape}", wrong
-        tape = chooser.following()
-
-
-def _task(world: World, kind: str, number: int) -> Task:
+def _task(world: PushWorld, kind: str, number: int) -> Task:
     """A row of that kind: what it does, and `x` for the same record as the row before."""
     fields: dict[str, Any] = {**world.bare(), "email": f"tiny{number}@example.com"}
     fields.pop("status")
@@ -148,15 +122,15 @@ def _task(world: World, kind: str, number: int) -> Task:
     return replace(task, base={"phone": None})
 
 
-SHAPES: tuple[Shape, ...] = (
-    Shape(("create",), "hold", 2, 1),
-    Shape(("create",), "hold", 1, 2),
-    Shape(("afterwards",), "hold", 1, 1),
-    Shape(("update",), "hold", 2, 1),
-    Shape(("convert",), "hold", 2, 1),
-    Shape(("create",), "retry", 1, 2),
-    Shape(("create", "same"), "hold", 1, 1),
-    Shape(("create", "alike"), "hold", 1, 1),
-    Shape(("create", "update"), "hold", 1, 0),
+SHAPES = (
+    "create/hold/2/1",
+    "create/hold/1/2",
+    "afterwards/hold/1/1",
+    "update/hold/2/1",
+    "convert/hold/2/1",
+    "create/retry/1/2",
+    "create+same/hold/1/1",
+    "create+alike/hold/1/1",
+    "create+update/hold/1/0",
 )
-"""Every shape that the command explores."""
+"""Shapes that `--tiny all` explores."""

@@ -10,7 +10,7 @@ import json
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from email.utils import format_datetime
 from functools import cache
 from typing import Any
@@ -27,10 +27,15 @@ from connector.sandbox.api_answer import Rejection
 from connector.sandbox.random_values import LEAD_STATUSES
 from connector.sandbox.store import Store
 from connector.warehouse.pull_commands import Found, Gone, Outcome, Unread
+from tests.simulation.harness import START, LateWrite, WorldClock
 from tests.simulation.push.chance import Chance
-from tests.simulation.push.scenario import FAR_SECONDS_MAX, LATE_SECONDS_MAX, Scenario, WriteFault
+from tests.simulation.push.scenario import (
+    FAR_SECONDS_MAX,
+    LATE_SECONDS_MAX,
+    PushScenario,
+    WriteFault,
+)
 
-START = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
 DEADLINE_SECONDS = 60.0
 CONTENT_TYPE = "ct-1"
 CONTENT_SLUG = "news"
@@ -54,12 +59,6 @@ class Write:
 
 
 @dataclass
-class _Late:
-    due: datetime
-    commit: Callable[[], object]
-
-
-@dataclass
 class _Store:
     """One store for each set of behaviours, emptied for each play: making one takes longer."""
 
@@ -75,13 +74,13 @@ def _store(behaviours: tuple[tuple[str, str], ...]) -> _Store:
     return _Store(store, chance, clock)
 
 
-class World:
+class PushWorld(WorldClock):
     """The server of one play. `is_faulty`: things go wrong as the scenario says."""
 
-    def __init__(self, seed: int, scenario: Scenario, chance: Chance) -> None:
+    def __init__(self, seed: int, scenario: PushScenario, chance: Chance) -> None:
+        super().__init__(scenario.own_clock_ahead)
         self.scenario, self.chance = scenario, chance
         self.resource = declaration(scenario.resource)
-        self.now = START
         self.is_faulty = False
         self.log: list[Write] = []
         self.reads = 0
@@ -90,8 +89,7 @@ class World:
         self.edited: dict[str, list[tuple[str, datetime]]] = {}
         self.bodies: list[Mapping[str, Any]] = []
         self.told: Callable[[str], None] | None = None
-        self._late: list[_Late] = []
-        self._step = timedelta(0)
+        self._late: list[LateWrite] = []
         self._others_at: datetime | None = None
         self._names = 0
         self._others_left = scenario.others_max
@@ -114,14 +112,6 @@ class World:
         return CONTENT_SLUG if self.resource.parent else None
 
     # -- time -------------------------------------------------------------------------------------
-
-    def own_now(self) -> datetime:
-        """The time by the connector's clock."""
-        return self.now + timedelta(seconds=self.scenario.own_clock_ahead)
-
-    def server_now(self) -> datetime:
-        """The time by the server's clock."""
-        return self.now + self._step
 
     def _tick(self) -> None:
         self._clock[0] = self.server_now()
@@ -222,7 +212,7 @@ class World:
         if fault in ("late", "late far"):
             most = LATE_SECONDS_MAX if fault == "late" else FAR_SECONDS_MAX
             due = self.now + timedelta(seconds=1 + self.chance.delay(most))
-            self._late.append(_Late(due, lambda: self._commit(write)))
+            self._late.append(LateWrite(due, "", lambda: self._commit(write)))
         elif fault == "merged" and write.operation == "create":
             return self._merged(write)
         elif fault != "dropped":

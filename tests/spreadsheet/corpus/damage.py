@@ -125,7 +125,7 @@ def _reach(kind: str, at: int) -> range:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PreviewResult:
     """What a preview makes of a file.
 
     Attributes:
@@ -141,7 +141,7 @@ class Outcome:
     error: str | None = None
 
 
-def outcome(path: Path, text: str) -> Outcome:
+def outcome(path: Path, text: str) -> PreviewResult:
     """Write the file and preview it as a push does, without a warehouse."""
     path.write_bytes(text.encode())
     try:
@@ -152,17 +152,17 @@ def outcome(path: Path, text: str) -> Outcome:
         meanings = ColumnMeanings(table.rows, columns.columns)
         rows = list(check(lost.pass_rows(), columns, target, Said(), meanings=meanings))
     except SpreadsheetError as error:
-        return Outcome(error=error.code)
+        return PreviewResult(error=error.code)
     tasks = [(each, each.task.fields) for each in rows if each.task and each.outcome is None]
     questions = (*table.questions, *lost.questions(), *warning_questions(0, table, columns))
-    return Outcome(
+    return PreviewResult(
         tuple(fields for row, fields in tasks if not row.warnings),
         tuple(str(fields.get("email")) for row, fields in tasks if row.warnings),
         tuple(each.code for each in questions if each.stops),
     )
 
 
-def faults(damage: Damage, damaged: Outcome, undamaged: Outcome) -> Iterator[str]:
+def faults(damage: Damage, damaged: PreviewResult, undamaged: PreviewResult) -> Iterator[str]:
     """What is wrong with the outcome of a damaged file."""
     is_stopped = damaged.error is not None or damaged.questions
     if not is_stopped:

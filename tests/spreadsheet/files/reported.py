@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
+from connector.ledger.push_plan import RowResult
 from connector.ledger.push_states import RowOutcome
-from connector.spreadsheet.report import RowResult, write_report
+from connector.spreadsheet.report import write_report
 from connector.spreadsheet.table import Spreadsheet, open_table
 from tests.spreadsheet.files.made import MAIN, text_file
 

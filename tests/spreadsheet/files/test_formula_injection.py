@@ -11,8 +11,8 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connector.ledger.push_plan import Problem
-from connector.spreadsheet.report import RowResult, write_report
+from connector.ledger.push_plan import Problem, RowResult
+from connector.spreadsheet.report import write_report
 from connector.spreadsheet.table import open_table
 from connector.spreadsheet.texts import escape_cell, escape_text_cell, unescape_cell
 from tests.spreadsheet.files.made import cells_of, text_file

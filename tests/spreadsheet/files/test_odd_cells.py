@@ -11,17 +11,19 @@ from typing import Any
 
 import pytest
 
-from connector.errors import DamagedSpreadsheet, PasswordProtected
+from connector.errors import DamagedSpreadsheet, SpreadsheetError
+from connector.ledger.push_plan import RowResult
 from connector.page.words import error_note, language
 from connector.spreadsheet.check import CheckedRow
 from connector.spreadsheet.problems import Cell, PartlyShown
-from connector.spreadsheet.report import RowResult, write_report
+from connector.spreadsheet.report import write_report
 from connector.spreadsheet.table import open_table
 from connector.spreadsheet.workbook import SheetFile
 from tests.spreadsheet.corpus.files import book, ods
 from tests.spreadsheet.files.made import cells_of, parts, sheet_xml, text_file, text_row, zipped
 from tests.spreadsheet.files.old_books import xls
 from tests.spreadsheet.meaning.sheet import aimed, checked, problems
+from tests.support.errors import has_code
 
 HEAD = ("First name", "Last name", "Email", "Employment type", "Available from", "Expected salary")
 ANN = ("Ann", "Poe", "ann@people.example", "permanent")
@@ -153,7 +155,7 @@ def test_an_odd_date_in_a_column_that_fills_nothing_does_no_harm(tmp_path: Path)
 
 def test_an_old_workbook_with_a_password_is_called_so_in_each_language(tmp_path: Path) -> None:
     content = xls([HEAD, [*ANN, "", ""]], is_encrypted=True)
-    with pytest.raises(PasswordProtected) as refused:
+    with pytest.raises(SpreadsheetError, check=has_code("password_protected")) as refused:
         open_table(text_file(tmp_path, content, "rows.xls"))
 
     assert "is encrypted with a password" in str(refused.value)

@@ -8,17 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from connector.errors import (
-    ConnectorError,
-    DamagedSpreadsheet,
-    HeadingsRefused,
-    NoRows,
-    NotASpreadsheet,
-    SpreadsheetError,
-)
+from connector.errors import DamagedSpreadsheet, SpreadsheetError
 from connector.spreadsheet import delimited as encoding
 from connector.spreadsheet.table import open_table
 from tests.spreadsheet.files.made import read_text, text_file
+from tests.support.errors import has_code
 
 
 @pytest.mark.parametrize(
@@ -49,21 +43,19 @@ def test_headings_are_kept_as_they_stand(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "error", "part"),
+    ("content", "code", "part"),
     [
-        (b"", NotASpreadsheet, "is empty"),
-        (b"\xef\xbb\xbf", HeadingsRefused, "row 1 is blank"),
-        (b"\n\na,b\n1,2\n", HeadingsRefused, "row 1 is blank"),
-        (b"a,b\n", NoRows, "but no rows"),
-        (b"a,b\n,\n\n , \n", NoRows, "but no rows"),
-        (b"%PDF-1.7\n", NotASpreadsheet, "is a PDF, although its name says otherwise"),
+        (b"", "not_a_spreadsheet", "is empty"),
+        (b"\xef\xbb\xbf", "headings_refused", "row 1 is blank"),
+        (b"\n\na,b\n1,2\n", "headings_refused", "row 1 is blank"),
+        (b"a,b\n", "no_rows", "but no rows"),
+        (b"a,b\n,\n\n , \n", "no_rows", "but no rows"),
+        (b"%PDF-1.7\n", "not_a_spreadsheet", "is a PDF, but has the file name of another type"),
     ],
     ids=["empty", "mark", "late", "headings", "blank", "pdf"],
 )
-def test_files_without_a_table(
-    tmp_path: Path, content: bytes, error: type[ConnectorError], part: str
-) -> None:
-    with pytest.raises(error) as refused:
+def test_files_without_a_table(tmp_path: Path, content: bytes, code: str, part: str) -> None:
+    with pytest.raises(SpreadsheetError, check=has_code(code)) as refused:
         open_table(text_file(tmp_path, content))
 
     assert part in str(refused.value)
@@ -80,7 +72,9 @@ def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("name", ["rows.numbers", "rows.docx", "rows"])
 def test_other_kinds_are_refused_with_advice(tmp_path: Path, name: str) -> None:
     with pytest.raises(
-        NotASpreadsheet, match="a table is a csv, tsv, txt, xlsx, xls or ods"
+        SpreadsheetError,
+        match="a table is a csv, tsv, txt, xlsx, xls or ods",
+        check=has_code("not_a_spreadsheet"),
     ) as refused:
         open_table(text_file(tmp_path, b"a,b\n1,2\n", name))
 
@@ -93,7 +87,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
     (tmp_path / "device.csv").symlink_to("/dev/null")
     said = {}
     for name in ("none", "folder", "pipe", "device"):
-        with pytest.raises(NotASpreadsheet) as refused:
+        with pytest.raises(SpreadsheetError, check=has_code("not_a_spreadsheet")) as refused:
             open_table(tmp_path / f"{name}.csv")
         said[name] = str(refused.value).removeprefix(str(tmp_path))
 

@@ -17,20 +17,15 @@ from hypothesis import strategies as st
 from openpyxl import Workbook, load_workbook
 from openpyxl.worksheet.worksheet import Worksheet
 
-from connector.errors import (
-    DiskFull,
-    HeadingsRefused,
-    NotASpreadsheet,
-    ReportRefused,
-    SpreadsheetError,
-)
-from connector.ledger.push_plan import Problem
+from connector.errors import ReportRefused, SpreadsheetError, WarehouseError
+from connector.ledger.push_plan import Problem, RowResult
 from connector.ledger.push_states import Operation, RowOutcome
 from connector.spreadsheet.columns import REPORT_HEADINGS
-from connector.spreadsheet.report import RowResult, report_cells, report_path, write_report
+from connector.spreadsheet.report import report_cells, report_path, write_report
 from connector.spreadsheet.table import Spreadsheet, open_table
 from tests.spreadsheet.files.made import cells_of, text_file, text_row, workbook_file
 from tests.spreadsheet.files.reported import HOSTILE, csv_of, report_on, settled
+from tests.support.errors import has_code
 
 EMAIL = Problem(
     "email_format", "It is not an email address.", "email", "x", "an address", "Fix it."
@@ -209,7 +204,11 @@ def test_what_prevents_writing_is_named(tmp_path: Path, monkeypatch: pytest.Monk
     table = people(tmp_path)
     with pytest.raises(SpreadsheetError, match=r"none/report\.csv cannot be written: No such file"):
         write_report(tmp_path / "none" / "report.csv", table, RESULTS)
-    with pytest.raises(NotASpreadsheet, match=r"report\.ods: a report is a csv"):
+    with pytest.raises(
+        SpreadsheetError,
+        match=r"report\.ods: a report must be a csv",
+        check=has_code("not_a_spreadsheet"),
+    ):
         write_report(tmp_path / "report.ods", table, RESULTS)
     with pytest.raises(ReportRefused, match=r"rows\.csv is the input file"):
         write_report(table.path, table, RESULTS)
@@ -218,7 +217,7 @@ def test_what_prevents_writing_is_named(tmp_path: Path, monkeypatch: pytest.Monk
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(DiskFull, match="disk is full"):
+    with pytest.raises(WarehouseError, match="disk is full", check=has_code("disk_full")):
         write_report(tmp_path / "report.csv", table, RESULTS)
     assert ["rows.csv"] == [each.name for each in tmp_path.iterdir()]
 
@@ -254,7 +253,7 @@ def test_reports_are_named_beside_the_input_and_never_over_another(tmp_path: Pat
     ],
 )
 def test_a_reports_columns_elsewhere_are_refused(tmp_path: Path, headings: list[str]) -> None:
-    with pytest.raises(HeadingsRefused, match="a report"):
+    with pytest.raises(SpreadsheetError, match="a report", check=has_code("headings_refused")):
         open_table(text_file(tmp_path, csv_of([headings, ["x"] * len(headings)])))
 
 

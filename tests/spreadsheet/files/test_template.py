@@ -9,11 +9,12 @@ import pytest
 from openpyxl import load_workbook
 from openpyxl.worksheet.worksheet import Worksheet
 
-from connector.errors import HeadingsRefused, NotASpreadsheet
+from connector.errors import SpreadsheetError
 from connector.spreadsheet.table import open_table
 from connector.spreadsheet.template_sheet import TemplateColumn, write_template
 from tests.spreadsheet.files.made import cells_of
 from tests.spreadsheet.files.reported import sheet_cells
+from tests.support.errors import has_code
 
 ZONES = tuple(f"Europe/Zone {number}" for number in range(40))
 COLUMNS = (
@@ -81,11 +82,17 @@ def test_allowed_values_are_offered_in_every_row(tmp_path: Path) -> None:
 
 
 def test_headings_must_tell_columns_apart(tmp_path: Path) -> None:
-    with pytest.raises(HeadingsRefused, match="first name, First Name"):
+    with pytest.raises(
+        SpreadsheetError, match="first name, First Name", check=has_code("headings_refused")
+    ):
         write_template(
             tmp_path / "rows.csv", (COLUMNS[0], TemplateColumn("First Name", "", (), "", False))
         )
-    with pytest.raises(NotASpreadsheet, match=r"rows\.ods: a template is a csv"):
+    with pytest.raises(
+        SpreadsheetError,
+        match=r"rows\.ods: a template must be a csv",
+        check=has_code("not_a_spreadsheet"),
+    ):
         write_template(tmp_path / "rows.ods", COLUMNS)
 
     assert [] == list(tmp_path.iterdir())

@@ -15,16 +15,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from connector.errors import (
-    DelimiterUnknown,
     EncodingUnknown,
     Misused,
-    NoRows,
     SpreadsheetChanged,
+    SpreadsheetError,
     UnknownName,
 )
 from connector.spreadsheet.delimited import DELIMITERS
 from connector.spreadsheet.table import CELL_CHARACTERS_MAX, open_table
 from tests.spreadsheet.files.made import cells_of, read_text, text_file
+from tests.support.errors import has_code
 
 TEXT = "name,city\nJörg,Köln\nZoë,Łódź\n"
 CELLS = [("Jörg", "Köln"), ("Zoë", "Łódź")]
@@ -59,7 +59,7 @@ def test_an_old_encoding_is_taken_where_one_fits_and_asked_for_where_two_do(tmp_
     table, cells = read_text(tmp_path, content)
     assert [("Jörg", "Köln"), ("Zoë", "Zürich")] == cells
     assert ("cp1252", True, ()) == (table.encoding, table.is_encoding_guessed, table.questions)
-    assert "reads as cp1252: Jörg, Köln, Zoë" in table.notices[0]
+    assert "is read as cp1252: Jörg, Köln, Zoë" in table.notices[0]
 
     content = "name,city\nSøren,Nîmes\n".encode("cp1252")
     (question,) = open_table(text_file(tmp_path, content)).questions
@@ -94,7 +94,7 @@ def test_another_script_in_utf_16_is_offered_and_not_read_as_garbage(tmp_path: P
 @pytest.mark.parametrize(
     ("content", "said", "part"),
     [
-        (TEXT.encode("utf-8-sig"), "cp1252", "begins with the mark of utf-8"),
+        (TEXT.encode("utf-8-sig"), "cp1252", "begins with the byte order mark of utf-8"),
         (b"a,b\nc,\xe9\n", "utf-8", "byte 0xE9 in line 2, character 3, is not valid utf-8"),
         (
             b"\xef\xbb\xbfa,b\nc,\xe9\n",
@@ -168,7 +168,7 @@ def test_one_column(tmp_path: Path, content: str) -> None:
     ids=["tie", "misfits", "one column with a comma"],
 )
 def test_delimiters_that_are_not_certain(tmp_path: Path, content: str, part: str) -> None:
-    with pytest.raises(DelimiterUnknown) as refused:
+    with pytest.raises(SpreadsheetError, check=has_code("delimiter_unknown")) as refused:
         open_table(text_file(tmp_path, content.encode()))
 
     assert part in str(refused.value)
@@ -189,7 +189,7 @@ def test_what_is_said_of_delimiters_is_checked(tmp_path: Path) -> None:
     assert ("a;b",) == open_table(path, delimiter="tab").headings
     with pytest.raises(UnknownName, match="'#' is not a delimiter"):
         open_table(path, delimiter="#")
-    with pytest.raises(Misused, match="is text, which --sheet does not apply to"):
+    with pytest.raises(Misused, match="is text, so --sheet cannot be used"):
         open_table(path, sheet="People")
 
 
@@ -268,7 +268,7 @@ def test_rows_out_are_rows_in(
     writer.writerows([["a", "b", "c"], *rows])
     path = text_file(tmp_path, made.getvalue().encode(codec))
     if not any(cell.strip() for row in rows for cell in row):
-        with pytest.raises(NoRows):
+        with pytest.raises(SpreadsheetError, check=has_code("no_rows")):
             open_table(path, delimiter=delimiter)
         return
     table = open_table(path, delimiter=delimiter)

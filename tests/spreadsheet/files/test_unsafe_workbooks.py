@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.errors import ConnectorError, NotASpreadsheet, UnsafeWorkbook
+from connector.errors import SpreadsheetError
 from connector.spreadsheet import source_file as container
 from connector.spreadsheet import workbook
 from connector.spreadsheet.table import open_table
@@ -31,6 +31,7 @@ from tests.spreadsheet.files.made import (
     text_row,
     zipped,
 )
+from tests.support.errors import has_code
 
 ROWS = (text_row(1, "a"), text_row(2, "1"))
 GOOD = parts({"People": sheet_xml(*ROWS)})
@@ -119,13 +120,13 @@ def linked(kind: str, part: str = "xl/externalLinks/_rels/e1.xml.rels") -> bytes
 CORNER = '<row r="1048576"><c r="XFD1048576">{}</c></row>'
 TWO_SIDES = '<row r="3"><c r="ZZZ3"><v>1</v></c></row><row r="9999"><c r="A9999"><v>1</v></c></row>'
 BEYOND = '<row r="9999999"><c r="A9999999"><v>1</v></c></row>'
-TWICE = "has too many parts, or has one twice"
+TWICE = "has too many parts, or contains a part twice"
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 UNSAFE: dict[str, tuple[Callable[[], bytes], str, int | None]] = {
     "bomb": (lambda: bomb(32 * MEBIBYTE, 32 * MEBIBYTE), "unusually large when unpacked", 0),
     "bomb that lies": (
         lambda: bomb(32 * MEBIBYTE, 1000),
-        "grows beyond the 1,000 bytes that it declares",
+        "is larger than the 1,000 bytes that it declares",
         MEBIBYTE,
     ),
     "together": (many_members, "unpacked, it has more than 268 MB", 0),
@@ -143,10 +144,10 @@ UNSAFE: dict[str, tuple[Callable[[], bytes], str, int | None]] = {
 """By name: the workbook, what is said of it, and how many bytes may be inflated before."""
 
 
-def refusal(folder: Path, content: bytes, error: type[ConnectorError] = UnsafeWorkbook) -> str:
+def refusal(folder: Path, content: bytes, code: str = "unsafe_workbook") -> str:
     """What is said of the workbook, which must be refused."""
     path = text_file(folder, content, "rows.xlsx")
-    with pytest.raises(error) as refused:
+    with pytest.raises(SpreadsheetError, check=has_code(code)) as refused:
         open_table(path)
     assert path.name in str(refused.value)
     assert refused.value.action.endswith(".")
@@ -187,19 +188,23 @@ def test_texts_without_number_are_refused(
 
 
 @pytest.mark.parametrize(
-    ("content", "part"),
+    ("content", "code", "part"),
     [
-        (OLE + b"\0" * 300_000 + "EncryptedPackage".encode("utf-16-le"), "with a password"),
-        (encrypted_member(), "is encrypted, or packed in an unusual way"),
-        (zipped({"Index/Document.iwa": b"\0"}), "is a Numbers document"),
+        (
+            OLE + b"\0" * 300_000 + "EncryptedPackage".encode("utf-16-le"),
+            "password_protected",
+            "with a password",
+        ),
+        (encrypted_member(), "not_a_spreadsheet", "is encrypted, or packed in an unusual way"),
+        (zipped({"Index/Document.iwa": b"\0"}), "not_a_spreadsheet", "is a Numbers document"),
     ],
     ids=["encrypted", "member", "numbers"],
 )
 def test_encrypted_and_other_workbooks(
-    tmp_path: Path, inflated: Inflated, content: bytes, part: str
+    tmp_path: Path, inflated: Inflated, content: bytes, code: str, part: str
 ) -> None:
     inflated.bytes = 0
-    assert part in refusal(tmp_path, content, NotASpreadsheet)
+    assert part in refusal(tmp_path, content, code)
     assert 0 == inflated.bytes
 
 

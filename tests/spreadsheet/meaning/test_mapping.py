@@ -48,9 +48,9 @@ def test_known_other_names_are_found(heading: str, column: str) -> None:
     ("heading", "column", "reason"),
     [
         ("Emial", "email", "spelling is close to"),
-        ("Salary", "expected_salary", "any of them"),
+        ("Salary", "expected_salary", "several fields"),
         ("Candidate surname as in passport", "last_name", "contains the words of"),
-        ("Contract type", "employment_type", "this name is often used for it"),
+        ("Contract type", "employment_type", "this heading is often used for the field"),
     ],
 )
 def test_likeness_is_suggested_and_not_used(heading: str, column: str, reason: str) -> None:

@@ -98,7 +98,7 @@ def test_file_wide_manner_holds_for_every_column(tmp_path: Path) -> None:
             "true or false",
         ),
         ("resource = \n[columns]", "is not TOML.*line 1", "line"),
-        ("a" * 1_000_001, "not TOML: it is too large", "line"),
+        ("a" * 1_000_001, "not TOML: the file is too large", "line"),
     ],
 )
 def test_wrong_mapping_is_named_by_its_key(

@@ -228,7 +228,7 @@ def test_rules_of_a_template_are_those_of_the_declaration(lookups: WarehouseLook
     assert booking["booking_type"].is_required
     assert "interview or contract or permanent" in booking["candidate_email"].rule
     assert booking["candidate_email"].rule.endswith("Alternative column: candidate_id.")
-    assert "Only when status is cancelled." in booking["cancellation_reason"].rule
+    assert "Allowed only if status is cancelled." in booking["cancellation_reason"].rule
     assert "At least one of" in lead["company_name"].rule
     assert not lead["company_name"].is_required
     assert ["id"] == [each.heading for each in update if each.is_required]

@@ -1,0 +1,513 @@
+"""Journal of pushes, to write. One method is one transaction.
+
+A commit is on the disk when it returns. Only the run that has the lease of pushes writes, and every
+transaction checks that first: a push that was held up and lost its lease can record nothing any
+more. A change of a row's state is looked up in the table of transitions (`push_states.py`). Every
+row that changes is marked with the number of the transaction, by which it is copied for analysts.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass, fields
+from datetime import UTC, datetime
+from itertools import islice
+from types import MappingProxyType
+from typing import Any
+
+from connector.client.request import Request
+from connector.errors_api import LeaseLost
+from connector.ledger.journal import Journal, policy_text, sql_list
+from connector.ledger.journal_records import (
+    UNFINISHED,
+    Attempt,
+    BatchAction,
+    BatchRecord,
+    EarlierWrite,
+    RowKey,
+    Transition,
+)
+from connector.ledger.ledger import Ledger
+from connector.ledger.push_plan import (
+    Problem,
+    PushPlan,
+    PushPolicy,
+    RowResult,
+    fingerprint,
+    subject_hash,
+    to_json,
+)
+from connector.ledger.push_states import RowEvent, State, Task, next_state
+
+PUSH_LEASE = "push"
+"""Name of the lease for what writes to the API: one run of each account at a time."""
+
+VALUES_AT_ONCE = 500
+"""Rows that are compared with earlier pushes together."""
+
+_NOBODY: Mapping[BatchAction, str] = MappingProxyType({})
+_UNSENT_EVENTS: Mapping[str, RowEvent] = {
+    "invalid": "refused_here",
+    "duplicate": "repeated",
+    "unchanged": "up_to_date",
+}
+_DOUBTS: Mapping[RowEvent, bool] = {
+    "lost": True,
+    "refused_in_doubt": True,
+    "unapplied": False,
+    "begun": False,
+}
+_MAY_EXIST = frozenset(("push_rows", "push_before"))
+_UNSENT = "(state = 'planned' AND is_begun = 0 AND is_in_doubt = 0)"
+_PROBLEM_COLUMNS = tuple(f'"{each.name}"' for each in fields(Problem))
+
+
+@dataclass(frozen=True, slots=True)
+class JournalTransaction:
+    """Open transaction that changes the journal; `number` marks the rows that it changes."""
+
+    connection: sqlite3.Connection
+    number: int
+    at: datetime
+
+    @property
+    def moment(self) -> str:
+        """The time of the transaction as it is stored."""
+        return self.at.isoformat()
+
+
+class JournalWriter(Journal):
+    """Journal that a run writes to.
+
+    Every method raises a `WarehouseError`, and `LeaseLost` if the run does not have the lease any
+    more; then nothing is written.
+
+    Args:
+        ledger: Ledger of the account.
+        run_id: Run that has the lease; None for an erasure, which checks none.
+        now: Clock.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        run_id: str | None,
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        super().__init__(ledger)
+        self._run_id, self._now = run_id, now
+        self._open: JournalTransaction | None = None
+
+    @contextmanager
+    def writing(self) -> Iterator[JournalTransaction]:
+        """Begin a transaction, or join the open one. Raises `LeaseLost`."""
+        with self._ledger.writing() as connection:
+            if self._open is not None:
+                yield self._open
+                return
+            if self._run_id is not None:
+                self._check_lease(connection)
+            ((number,),) = connection.execute(
+                "UPDATE push_changes SET last = last + 1 RETURNING last"
+            ).fetchall()
+            self._open = JournalTransaction(connection, number, self._now())
+            try:
+                yield self._open
+            finally:
+                self._open = None
+
+    def _check_lease(self, connection: sqlite3.Connection) -> None:
+        held = connection.execute(
+            "SELECT 1 FROM leases WHERE name = ? AND run_id = ?", (PUSH_LEASE, self._run_id)
+        ).fetchone()
+        if held is None:
+            raise LeaseLost(
+                f"this push (run {self._run_id}) was stopped, because it was paused for too long "
+                f"and another push may have started"
+            )
+
+    # -- Writing batches --------------------------------------------------------------------------
+
+    def create_batch(
+        self,
+        plan: PushPlan,
+        terms: PushPolicy,
+        landed_before: Iterable[str] = (),
+        people: Mapping[BatchAction, str] = _NOBODY,
+    ) -> str:
+        """Record a file with all of its rows, and return its batch.
+
+        A file that was pushed with this policy and not finished continues in its batch: rows that
+        were tried stay as they are, and the others are replaced by those of the plan.
+        """
+        assert self._run_id is not None, "only a run can create a batch"
+        with self.writing() as change:
+            batch = self._unfinished_batch(plan, terms)
+            if batch is None:
+                batch = self._run_id
+                self._insert(
+                    change,
+                    "push_batches",
+                    batch=batch,
+                    resource=plan.resource,
+                    mode=plan.mode,
+                    file=plan.file,
+                    digest=plan.digest,
+                    terms=policy_text(terms),
+                    landed_before=json.dumps(sorted(landed_before)),
+                    run_id=batch,
+                    begun_at=change.moment,
+                    requests=0,
+                    seconds=0,
+                )
+            else:
+                self._remove_unsent(change, batch)
+            self._add_rows(change, batch, plan)
+            self._attach_run(change, batch, terms)
+            self.note_people(batch, people)
+            return batch
+
+    def resume(self, batch: str) -> BatchRecord:
+        """Attach this run to a batch. Raises `UnknownName`."""
+        with self.writing() as change:
+            found = self.batch(batch)
+            self._attach_run(change, batch, found.terms)
+            return found
+
+    def end(
+        self,
+        batch: str,
+        outcome: str,
+        *,
+        requests: int,
+        seconds: float,
+        error_code: str | None = None,
+        message: str | None = None,
+    ) -> None:
+        """Record how the run at the batch ended, with its requests and seconds."""
+        with self.writing() as change:
+            change.connection.execute(
+                "UPDATE push_batches SET ended_at = ?, outcome = ?, error_code = ?, message = ?,"
+                " requests = requests + ?, seconds = seconds + ?, change = ? WHERE batch = ?",
+                (
+                    *(change.moment, outcome, error_code, message, requests, seconds),
+                    *(change.number, batch),
+                ),
+            )
+
+    def note_people(self, batch: str, people: Mapping[BatchAction, str]) -> None:
+        """Record who prepared, sent or undid a batch, in place of who did so before."""
+        with self.writing() as change:
+            change.connection.executemany(
+                "INSERT OR REPLACE INTO push_people VALUES (?, ?, ?, ?)",
+                [(batch, action, person, change.moment) for action, person in people.items()],
+            )
+            change.connection.execute(
+                "UPDATE push_batches SET change = ? WHERE batch = ?", (change.number, batch)
+            )
+
+    def _unfinished_batch(self, plan: PushPlan, terms: PushPolicy) -> str | None:
+        """The batch of this very file and policy that has rows left, or whose run was cut off."""
+        with self._ledger.reading() as connection:
+            rows = connection.execute(
+                "SELECT batch FROM push_batches AS begun WHERE digest = ? AND resource = ?"
+                " AND mode = ? AND terms = ? AND (ended_at IS NULL OR EXISTS (SELECT 1 FROM"
+                f" push_rows WHERE batch = begun.batch AND state IN ({sql_list(UNFINISHED)})))"
+                " ORDER BY begun_at DESC, rowid DESC",
+                (plan.digest, plan.resource, plan.mode, policy_text(terms)),
+            ).fetchall()
+            return next((batch for (batch,) in rows if _has_rows_of(connection, batch, plan)), None)
+
+    def _attach_run(self, change: JournalTransaction, batch: str, terms: PushPolicy) -> None:
+        change.connection.execute(
+            "UPDATE push_batches SET run_id = ?, ended_at = NULL, outcome = NULL,"
+            " error_code = NULL, message = NULL, change = ? WHERE batch = ?",
+            (self._run_id, change.number, batch),
+        )
+        self._end_answered_rows(change, batch, terms)
+
+    def _add_rows(self, change: JournalTransaction, batch: str, plan: PushPlan) -> None:
+        """Add the rows of the plan that the batch does not have."""
+
+        def columns(task: Task) -> tuple[Any, ...]:
+            assert task.resource == plan.resource, task.resource
+            return (
+                *(batch, task.number, task.operation, fingerprint(task), subject_hash(task)),
+                *(next_state("read", "undertaken"), task.record_id, change.moment, change.number),
+                to_json(task),
+            )
+
+        change.connection.executemany(
+            "INSERT INTO push_rows (batch, number, operation, fingerprint, subject, state,"
+            " code, is_begun, is_in_doubt, is_altered, record_id, moved_at, change, task)"
+            " VALUES (?, ?, ?, ?, ?, ?, '', 0, 0, 0, ?, ?, ?, ?)"
+            " ON CONFLICT (batch, number) DO NOTHING",
+            map(columns, plan.tasks),
+        )
+        for result in plan.unsent:
+            self._add_unsent(change, batch, result)
+        ((rows,),) = change.connection.execute(
+            "SELECT count(*) FROM push_rows WHERE batch = ?", (batch,)
+        )
+        assert rows == plan.rows, "a row has two plans"
+
+    def _add_unsent(self, change: JournalTransaction, batch: str, result: RowResult) -> None:
+        """Record a row that is not to be sent, and why."""
+        state = next_state("read", _UNSENT_EVENTS[result.outcome])
+        assert state == result.outcome, result
+        is_added = self._insert(
+            change,
+            "push_rows",
+            batch=batch,
+            number=result.number,
+            state=state,
+            code=result.code or "",
+            is_begun=False,
+            is_in_doubt=False,
+            is_altered=False,
+            record_id=result.record_id,
+            moved_at=change.moment,
+        )
+        if is_added:
+            self._set_problems(change, (batch, result.number), result.problems)
+
+    def _remove_unsent(self, change: JournalTransaction, batch: str) -> None:
+        """Remove the batch's rows for which no attempt was recorded."""
+        untried = (
+            "batch = ?1 AND state = 'planned' AND number NOT IN"
+            " (SELECT number FROM push_attempts WHERE batch = ?1)"
+        )
+        change.connection.execute(
+            f"DELETE FROM push_problems WHERE batch = ?1 AND number IN"
+            f" (SELECT number FROM push_rows WHERE {untried})",
+            (batch,),
+        )
+        change.connection.execute(f"DELETE FROM push_rows WHERE {untried}", (batch,))
+
+    def _end_answered_rows(self, change: JournalTransaction, batch: str, terms: PushPolicy) -> None:
+        """End planned rows whose write was applied, or is open, in another row."""
+        repeated = change.connection.execute(
+            "SELECT number, earlier FROM (SELECT number, is_unsent, first_value(number)"
+            " OVER (PARTITION BY fingerprint ORDER BY is_unsent, number) AS earlier"
+            f" FROM (SELECT number, fingerprint, {_UNSENT} AS is_unsent FROM push_rows"
+            " WHERE batch = ? AND fingerprint IS NOT NULL"
+            " AND state NOT IN ('duplicate', 'invalid', 'follows', 'unchanged')))"
+            " WHERE is_unsent AND earlier <> number",
+            (batch,),
+        ).fetchall()
+        for number, earlier in repeated:
+            problem = Problem("same_row", f"row {earlier} of the file has the same values")
+            move = Transition("repeated", "same_row", (problem,))
+            self.record_transition((batch, number), move, same=(batch, earlier))
+        last = -1
+        while unsent := self._unsent_after(batch, last):
+            for print_, other in self.earlier_writes(unsent, outside=batch).items():
+                if (ended := _transition_for_duplicate(other, terms)) is not None:
+                    self.record_transition((batch, unsent[print_]), ended, same=other.key)
+            last = max(unsent.values())
+
+    def _unsent_after(self, batch: str, number: int) -> dict[str, int]:
+        """The next rows after a number that were never sent, by fingerprint."""
+        with self._ledger.reading() as connection:
+            rows = connection.execute(
+                "SELECT fingerprint, number FROM push_rows WHERE batch = ? AND number > ?"
+                f" AND fingerprint IS NOT NULL AND {_UNSENT} ORDER BY number LIMIT ?",
+                (batch, number, VALUES_AT_ONCE),
+            )
+            return dict(rows.fetchall())
+
+    # -- Writing rows -----------------------------------------------------------------------------
+
+    def record_attempt(
+        self,
+        key: RowKey,
+        request: Request,
+        *,
+        before: Mapping[str, Any] | None,
+        sent_after: datetime,
+    ) -> Attempt:
+        """Record an attempt, before a byte of it leaves."""
+        with self.writing() as change:
+            state, is_begun = self._state(key)
+            ((last,),) = change.connection.execute(
+                "SELECT coalesce(max(attempt), 0) FROM push_attempts"
+                " WHERE batch = ? AND number = ?",
+                key,
+            ).fetchall()
+            attempt = Attempt(
+                last + 1, "afterwards" if is_begun else "first", change.at, sent_after
+            )
+            self._insert(
+                change,
+                "push_attempts",
+                batch=key[0],
+                number=key[1],
+                attempt=attempt.number,
+                step=attempt.step,
+                method=request.method,
+                path=request.path,
+                body=request.body,
+                intended_at=change.moment,
+                sent_after=sent_after.isoformat(),
+            )
+            if before is not None:
+                self._note_before(change, key, attempt.step, before)
+            state = next_state(state, "intended")
+            self.update_row(key, state=state, code="in_doubt", moved_at=change.moment)
+            return attempt
+
+    def record_transition(
+        self, key: RowKey, what: Transition, *, same: RowKey | None = None
+    ) -> State:
+        """Record a transition, and return the new state.
+
+        Args:
+            key: The row.
+            what: The transition.
+            same: Row that this one repeats or follows.
+        """
+        with self.writing() as change:
+            state, is_begun = self._state(key)
+            to = next_state(state, what.event)
+            known: dict[str, Any] = {"record_id": what.record_id, "updated_at": what.updated_at}
+            if what.event == "altered" or any(p.code == "values_differ" for p in what.problems):
+                known["is_altered"] = True
+            self.update_row(
+                key,
+                state=to,
+                code=what.code,
+                is_begun=is_begun or what.event == "begun",
+                same_batch=same and same[0],
+                same_number=same and same[1],
+                moved_at=change.moment,
+                **{name: value for name, value in known.items() if value is not None},
+                **({"is_in_doubt": _DOUBTS[what.event]} if what.event in _DOUBTS else {}),
+            )
+            if what.fate is not None:
+                change.connection.execute(
+                    "UPDATE push_attempts"
+                    " SET ended_at = ?, fate = ?, reason = ?, answer = ?, change = ?"
+                    " WHERE batch = ? AND number = ? AND ended_at IS NULL",
+                    (change.moment, what.fate, what.reason, what.answer, change.number, *key),
+                )
+            if what.before is not None:
+                self._note_before(change, key, "afterwards", what.before)
+            replaces = to == "applied" or what.event in ("begun", "resent", "looked_again")
+            if what.problems or replaces:
+                self._set_problems(change, key, what.problems)
+            return to
+
+    def mark_interrupted_rows(self) -> int:
+        """Mark rows as in doubt that were being sent when a push ended; returns how many."""
+        with self.writing() as change:
+            keys: list[RowKey] = change.connection.execute(
+                "SELECT batch, number FROM push_rows WHERE state = 'intent'"
+            ).fetchall()
+            reason = "the push ended before an answer was recorded"
+            for key in keys:
+                self.record_transition(
+                    key, Transition("lost", "in_doubt", fate="lost", reason=reason)
+                )
+            return len(keys)
+
+    def mark_blocked(self, key: RowKey, what: Transition, same: RowKey) -> None:
+        """Note on a planned row that another row for the same record is open."""
+        with self.writing() as change:
+            self.update_row(key, code=what.code, same_batch=same[0], same_number=same[1])
+            self._set_problems(change, key, what.problems)
+
+    def mark_undone(self, rows: Mapping[RowKey, str | None]) -> None:
+        """Mark rows as undone, so that the same rows may be pushed again.
+
+        Args:
+            rows: The record's `updated_at` since the undo, for each row, if no one else changed
+                the record between the row and its undo.
+        """
+        with self.writing() as change:
+            for key, left_at in rows.items():
+                known = {} if left_at is None else {"updated_at": left_at}
+                self.update_row(key, undone_at=change.moment, **known)
+
+    def update_row(self, key: RowKey, **values: Any) -> None:
+        """Set columns of a row."""
+        sets = "".join(f"{name} = ?, " for name in values)
+        with self.writing() as change:
+            change.connection.execute(
+                f"UPDATE push_rows SET {sets}change = ? WHERE batch = ? AND number = ?",
+                (*values.values(), change.number, *key),
+            )
+
+    def _set_problems(
+        self, change: JournalTransaction, key: RowKey, problems: Iterable[Problem]
+    ) -> None:
+        marks = ", ".join("?" for _ in _PROBLEM_COLUMNS)
+        change.connection.execute("DELETE FROM push_problems WHERE batch = ? AND number = ?", key)
+        change.connection.executemany(
+            "INSERT INTO push_problems (batch, number, place,"
+            f" {', '.join(_PROBLEM_COLUMNS)}, change) VALUES (?, ?, ?, {marks}, ?)",
+            [(*key, place, *astuple(each), change.number) for place, each in enumerate(problems)],
+        )
+
+    def _note_before(
+        self, change: JournalTransaction, key: RowKey, step: str, record: Mapping[str, Any]
+    ) -> None:
+        text = json.dumps(dict(record))
+        self._insert(
+            change,
+            "push_before",
+            batch=key[0],
+            number=key[1],
+            step=step,
+            record=text,
+            noted_at=change.moment,
+        )
+
+    def _insert(self, change: JournalTransaction, table: str, **values: Any) -> bool:
+        """Add a row to a table, and return whether it was added."""
+        marks = ", ".join("?" for _ in values)
+        conflict = " ON CONFLICT DO NOTHING" if table in _MAY_EXIST else ""
+        cursor = change.connection.execute(
+            f"INSERT INTO {table} ({', '.join(values)}, change) VALUES ({marks}, ?){conflict}",
+            (*values.values(), change.number),
+        )
+        return cursor.rowcount > 0
+
+    def _state(self, key: RowKey) -> tuple[State, bool]:
+        with self._ledger.reading() as connection:
+            found = connection.execute(
+                "SELECT state, is_begun FROM push_rows WHERE batch = ? AND number = ?", key
+            ).fetchone()
+        assert found is not None, f"there is no row {key}"
+        return found[0], bool(found[1])
+
+
+def _has_rows_of(connection: sqlite3.Connection, batch: str, plan: PushPlan) -> bool:
+    """Whether the batch has just the rows that the plan has, by their numbers."""
+    ((rows,),) = connection.execute("SELECT count(*) FROM push_rows WHERE batch = ?", (batch,))
+    if rows != plan.rows:
+        return False
+    numbers = iter(plan.numbers)
+    while some := list(islice(numbers, VALUES_AT_ONCE)):
+        ((found,),) = connection.execute(
+            "SELECT count(*) FROM push_rows WHERE batch = ?"
+            " AND number IN (SELECT value FROM json_each(?))",
+            (batch, json.dumps(some)),
+        )
+        if found != len(some):
+            return False
+    return True
+
+
+def _transition_for_duplicate(other: EarlierWrite, terms: PushPolicy) -> Transition | None:
+    """The end of a row whose write another row has; None if it is to be sent."""
+    if other.is_open:
+        return Transition("written_elsewhere", "taken_over")
+    if terms.again and other.operation != "convert":
+        return None
+    if other.state == "not_applied":
+        return Transition("written_elsewhere", "already_pushed")
+    return Transition("up_to_date", "already_pushed", record_id=other.record_id)

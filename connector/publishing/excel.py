@@ -1,0 +1,298 @@
+"""Tables of the published file as an Excel workbook, one sheet each."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+import zipfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from decimal import Decimal
+from pathlib import Path
+from typing import IO, Any
+
+import duckdb
+from openpyxl import Workbook
+from openpyxl.cell import WriteOnlyCell
+from openpyxl.styles import Font
+from openpyxl.utils import get_column_letter
+from openpyxl.utils.datetime import to_excel
+from openpyxl.worksheet.worksheet import Worksheet
+
+from connector.atomic_files import replacing
+from connector.errors import Misused, NothingPublished, UnknownName
+from connector.spreadsheet.texts import is_hazard
+from connector.spreadsheet.workbook_writer import (
+    DATE_FORMATS,
+    PACKING,
+    ROWS,
+    SIZE,
+    TEXT_CHARACTERS_MAX,
+    TextTooLong,
+    text_cell,
+    value_cell,
+)
+from connector.warehouse.duckdb_file import convert_errors, quoted
+from connector.warehouse.published_file import open_read_only, tables_in
+
+ROWS_MAX = 1_048_575
+"""Maximum number of rows of a sheet, without the headings."""
+
+_SHEET_NAME_CHARACTERS_MAX = 31
+_DIGITS_MAX = 15
+"""Digits that Excel keeps of a number. A longer number is written as text."""
+
+_FIRST_DAY = date(1900, 3, 1)
+"""Excel counts 29 February 1900, which did not exist. Earlier dates are written as text."""
+
+_AS_THEY_ARE = re.compile(
+    r"BOOLEAN|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DOUBLE|FLOAT|DECIMAL.*|DATE|TIME"
+)
+_BATCH_ROWS, _SAMPLE_ROWS = 2_000, 200
+_WIDTH_MIN, _WIDTH_MAX = 10, 60
+_LARGE_CELLS = 10_000_000
+"""Number of cells above which a sheet may exceed 2 GiB, which a zip must declare beforehand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """Sheet of a workbook.
+
+    Attributes:
+        table: Its table, as `schema.table`.
+        name: Its name in the workbook.
+        rows: Number of rows without the headings.
+        cut: Number of texts by column that were too long for a cell and were shortened.
+    """
+
+    table: str
+    name: str
+    rows: int
+    cut: Mapping[str, int]
+
+
+def write_workbook(file: Path, path: Path, tables: Sequence[str]) -> tuple[Sheet, ...]:
+    """Write tables of the published file to a workbook, which replaces an earlier one.
+
+    Args:
+        file: The published file.
+        path: The workbook.
+        tables: Tables and views as `schema.table`, in the order of the sheets.
+
+    Raises:
+        Misused: A table has more rows than a sheet can hold.
+        NothingPublished: There is no published file.
+        UnknownName: A table does not exist.
+        WarehouseError: A file cannot be read or written.
+    """
+    if not file.exists():
+        raise NothingPublished(f"{file} does not exist: nothing has been published yet")
+    with open_read_only(file) as connection:
+        known = tables_in(connection)
+        sources = [_Source(connection, each, known) for each in dict.fromkeys(tables)]
+        names = _sheet_names([each.table for each in sources])
+        book = _Book(list(zip(names, sources, strict=True)))
+        with convert_errors(path), replacing(path) as written:
+            book.write(written)
+    return tuple(
+        Sheet(each.table, name, each.rows, each.cut)
+        for name, each in zip(names, sources, strict=True)
+    )
+
+
+class _Source:
+    """Rows of one table."""
+
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, table: str, known: Sequence[str]
+    ) -> None:
+        if table not in known:
+            schema = table.partition(".")[0]
+            near = [each for each in known if each.startswith(f"{schema}.")]
+            raise UnknownName("table of the published file", table, near or known)
+        self.table = table
+        self.cut = Counter[str]()
+        self._connection = connection
+        self._from = ".".join(map(quoted, table.split(".", 1)))
+        ((self.rows,),) = connection.execute(f"SELECT count(*) FROM {self._from}").fetchall()
+        if self.rows > ROWS_MAX:
+            raise Misused(
+                f"{table} has {self.rows:,} rows, and a sheet has at most {ROWS_MAX:,}",
+                action="Export the table with --parquet, or make a model with fewer rows.",
+            )
+        described = connection.execute(f"DESCRIBE SELECT * FROM {self._from}").fetchall()
+        self._selected = [_selected(name, type) for name, type, *_ in described]
+        self.columns = [str(name) for name, *_ in described]
+
+    def batches(self, limit: int = ROWS_MAX) -> Iterator[list[tuple[Any, ...]]]:
+        """Yield the rows, some at a time."""
+        selected = f"SELECT {', '.join(self._selected)} FROM {self._from} LIMIT {limit}"
+        cursor = self._connection.execute(selected)
+        while batch := cursor.fetchmany(_BATCH_ROWS):
+            yield batch
+
+
+def _selected(name: str, type: str) -> str:
+    """Return the expression for a column: numbers, days and times, or text."""
+    column = quoted(name)
+    if type.startswith("TIMESTAMP"):
+        return f"CAST({column} AS TIMESTAMP)"
+    return column if _AS_THEY_ARE.fullmatch(type) else f"CAST({column} AS VARCHAR)"
+
+
+def _sheet_names(tables: Sequence[str]) -> list[str]:
+    """Return the tables' names, as far as they can be names of sheets, each once."""
+    # Excel refuses a sheet of the name History.
+    found: list[str] = ["history"]
+    for table in tables:
+        schema, _, name = table.partition(".")
+        free = re.sub(r"[\x00-\x1f\[\]:*?/\\']", "_", name)[:_SHEET_NAME_CHARACTERS_MAX]
+        number = 1
+        while free.lower() in map(str.lower, found):
+            number += 1
+            ending = f" ({schema})" if number == 2 else f" {number}"
+            free = f"{free[: _SHEET_NAME_CHARACTERS_MAX - len(ending)]}{ending}"
+        found.append(free)
+    return found[1:]
+
+
+class _Book:
+    """Workbook whose other parts the library writes, and whose rows are written here as XML.
+
+    An object of the library for each cell takes ten times as long.
+    """
+
+    def __init__(self, sheets: Sequence[tuple[str, _Source]]) -> None:
+        self._sheets = sheets
+        self._book = Workbook()
+        self._book.remove(self._book.worksheets[0])
+        self._plain = self._book.create_sheet("plain")
+        self._bold = self._style(is_bold=True)
+        self._quoted = self._style(is_quoted=True)
+        self._dates = {kind: self._style(number_format=form) for kind, form in DATE_FORMATS.items()}
+
+    def write(self, file: IO[bytes]) -> None:
+        """Write the workbook."""
+        self._book.remove(self._plain)
+        for name, source in self._sheets:
+            self._add_sheet(name, source)
+        written = io.BytesIO()
+        self._book.save(written)
+        with (
+            zipfile.ZipFile(written) as parts,
+            zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=PACKING) as archive,
+        ):
+            of_sheets = {
+                f"xl/worksheets/sheet{number}.xml": source
+                for number, (_, source) in enumerate(self._sheets, 1)
+            }
+            for part in parts.namelist():
+                if part not in of_sheets:
+                    archive.writestr(part, parts.read(part))
+            for part, source in of_sheets.items():
+                before, behind = ROWS.split(parts.read(part))
+                is_large = source.rows * len(source.columns) > _LARGE_CELLS
+                with archive.open(part, "w", force_zip64=is_large) as sheet:
+                    # The library does not know the rows.
+                    sheet.write(SIZE.sub(b"", before) + b"<sheetData>")
+                    for text in self._rows(source):
+                        sheet.write(text.encode())
+                    sheet.write(b"</sheetData>" + behind)
+
+    def _add_sheet(self, name: str, source: _Source) -> None:
+        """Add a sheet without rows: frozen headings, a filter, and widths to fit some rows."""
+        sheet = self._book.create_sheet(name)
+        assert isinstance(sheet, Worksheet)
+        sheet.freeze_panes = "A2"
+        rows = [row for batch in source.batches(_SAMPLE_ROWS) for row in batch]
+        for number, column in enumerate(source.columns, 1):
+            shown = max((len(str(row[number - 1])) for row in rows), default=0)
+            # The button of the filter covers some of the heading.
+            width = min(max(_WIDTH_MIN, shown + 2, len(column) + 4), _WIDTH_MAX)
+            sheet.column_dimensions[get_column_letter(number)].width = width
+        last = get_column_letter(len(source.columns))
+        sheet.auto_filter.ref = f"A1:{last}{source.rows + 1}"
+
+    def _rows(self, source: _Source) -> Iterator[str]:
+        """Yield the headings and the rows, some at a time."""
+        letters = [get_column_letter(number) for number in range(1, len(source.columns) + 1)]
+        headings = [text_cell(column, self._bold) for column in source.columns]
+        yield _row(1, letters, headings)
+        number = 1
+        for batch in source.batches():
+            texts = []
+            for row in batch:
+                number += 1
+                cells = map(self._cell, row, source.columns, [source] * len(row))
+                texts.append(_row(number, letters, list(cells)))
+            yield "".join(texts)
+
+    def _cell(self, value: object, column: str, source: _Source) -> str:
+        """Return a cell with the type of the value; empty for null."""
+        match value:
+            case None:
+                return ""
+            case bool():
+                return value_cell("b", int(value))
+            case int() | float() | Decimal() if _is_exact(value):
+                return value_cell("n", value)
+            case date() | time() if _is_counted(value):
+                days = to_excel(value)  # type: ignore[no-untyped-call]
+                return value_cell("n", days, self._dates[type(value)])
+        text = str(value)
+        style = self._quoted if is_hazard(text) else 0
+        try:
+            return text_cell(text, style)
+        except TextTooLong:
+            source.cut[column] += 1
+            return _shortened(text, style)
+
+    def _style(
+        self, *, number_format: str | None = None, is_bold: bool = False, is_quoted: bool = False
+    ) -> int:
+        """Return the number of a style, as the library numbers cells with this style."""
+        cell = WriteOnlyCell(self._plain)
+        if number_format is not None:
+            cell.number_format = number_format
+        if is_bold:
+            cell.font = Font(bold=True)
+        cell.quotePrefix = is_quoted
+        return int(cell.style_id)
+
+
+def _row(number: int, letters: Sequence[str], cells: Sequence[str]) -> str:
+    placed = zip(letters, cells, strict=True)
+    joined = "".join([f'<c r="{column}{number}"{cell}' for column, cell in placed if cell])
+    return f'<row r="{number}">{joined}</row>'
+
+
+def _is_exact(value: float | Decimal) -> bool:
+    """Return True if Excel keeps every digit of the number."""
+    match value:
+        case float():
+            return math.isfinite(value)
+        case Decimal():
+            return len(value.as_tuple().digits) <= _DIGITS_MAX
+    return abs(value) < 10**_DIGITS_MAX
+
+
+def _is_counted(value: date | time) -> bool:
+    """Return True for a time, and for a day that Excel counts."""
+    if isinstance(value, datetime):
+        value = value.date()
+    return isinstance(value, time) or value >= _FIRST_DAY
+
+
+def _shortened(text: str, style: int) -> str:
+    """Return a cell with the beginning of a text and its full length."""
+    ending = f" [shortened: {len(text):,} characters]"
+    kept = TEXT_CHARACTERS_MAX - len(ending)
+    while True:
+        try:
+            return text_cell(text[:kept] + ending, style)
+        except TextTooLong:
+            # Characters that XML cannot contain take more room.
+            kept = kept * 9 // 10

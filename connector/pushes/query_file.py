@@ -1,0 +1,153 @@
+"""Push from a query: writes its result as a csv, which is then pushed like any other file.
+
+The query reads the published file and nothing else. A Parquet file can take its place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+from connector.errors import Misused
+from connector.publishing.pseudonymize import TOKEN_CHARACTERS
+from connector.pushes.dry_run import PushFile, target_of
+from connector.pushes.options import PushOptions
+from connector.settings.layers import PUSHES_FOLDER
+from connector.settings.model import Settings
+from connector.spreadsheet.mapping import map_headings
+from connector.spreadsheet.report import new_table, write_rows
+from connector.spreadsheet.target_columns import comparison_text
+from connector.warehouse.duckdb_file import make_folder
+from connector.warehouse.lookups import WarehouseLookups
+from connector.warehouse.runs import read_own_publication
+from connector.warehouse.user_query import open_query
+from connector.warehouse.warehouse import Warehouse
+
+CLEARED = r"\N"
+"""Text that empties a field in a file with cleared nulls, as in PostgreSQL's COPY."""
+
+_FILE_OPTIONS = (
+    *("sheet", "header_row", "encoding", "delimiter"),
+    *("date_format", "century", "decimal"),
+)
+"""Options that say how a file is written. The values of a query have types instead."""
+
+_DAY_SECONDS = 86_400
+_HASH = re.compile(rf"[0-9a-f]{{{TOKEN_CHARACTERS}}}").fullmatch
+
+
+def file_from_query(
+    settings: Settings,
+    resource: str,
+    query: str,
+    options: PushOptions,
+    *,
+    clears_nulls: bool = False,
+) -> PushFile | None:
+    """Write the result of a query to the folder `pushes` of the account, for a push.
+
+    The same result has the same name. Files older than `import_keep_days` are deleted.
+
+    Args:
+        settings: Settings of the account.
+        resource: Resource of the rows. Columns are fields, by their names.
+        query: SQL, or the path of a .sql or .parquet file.
+        options: Options of the push.
+        clears_nulls: A null empties its field. By default it leaves the field unchanged.
+
+    Returns:
+        The file to push; None if the query has no rows.
+
+    Raises:
+        Misused: The query fails, is not one SELECT, or has unsuitable columns.
+        NothingPublished: There is no published file.
+    """
+    for name in _FILE_OPTIONS:
+        if getattr(options, name) is not None:
+            raise Misused(
+                f"--{name.replace('_', '-')} is for files: a query returns values with types",
+                action="Leave the option out. Convert texts in the query, for example with"
+                " strptime.",
+            )
+    if clears_nulls and options.clear is None:
+        options = replace(options, clear=CLEARED)
+    # Decimals are written with a point, and no other mark.
+    asked = replace(options, decimal="dot").push_file(resource, Path())
+    null = (asked.clear or "") if clears_nulls else ""
+    with open_query(Warehouse(settings.folder).published, query) as result:
+        _check_columns(settings, asked, result.names)
+        rows = list(result.rows(null))
+    if not rows:
+        return None
+    _check_hashes(settings, result.names, rows)
+    path = _write(settings, resource, result.names, rows)
+    return replace(asked, path=path, delimiter="comma", header_row=1, remembers=False)
+
+
+# -- Checks ----------------------------------------------------------------------------------------
+
+
+def _check_columns(settings: Settings, asked: PushFile, names: Sequence[str]) -> None:
+    """Raise `Misused` for columns that are not fields."""
+    warehouse = Warehouse(settings.folder)
+    warehouse.prepare()
+    with WarehouseLookups(warehouse, comparison_text) as lookups:
+        target = target_of(asked, lookups)
+    unknown = map_headings(names, target, saved=asked.saved, ignored=asked.ignored).unmapped
+    if not unknown:
+        return
+    each = unknown[0]
+    perhaps = "".join(f" Perhaps it is {name} ({why})." for name, why in each.suggestions[:1])
+    others = ""
+    if len(unknown) > 1:
+        others = f" (also unknown: {', '.join(other.heading for other in unknown[1:])})"
+    raise Misused(
+        f"column {each.heading!r} of the query is not imported: {each.reason}{others}.{perhaps}",
+        action="Rename the column with AS, leave it out of the query, or give it with --ignore.",
+    )
+
+
+def _check_hashes(settings: Settings, names: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Raise `Misused` if a cell is a hash, which would replace the value in the API."""
+    row = read_own_publication(Warehouse(settings.folder).published)
+    if row is None or row.personal != "hash":
+        return
+    for name, cell in (pair for row in rows for pair in zip(names, row, strict=True)):
+        if _HASH(cell):
+            raise Misused(
+                f"column {name!r} of the query contains hashes of personal fields",
+                action="Leave the column out, or publish with publish_personal = keep.",
+            )
+
+
+# -- File ------------------------------------------------------------------------------------------
+
+
+def _write(
+    settings: Settings, resource: str, names: Sequence[str], rows: Sequence[Sequence[str]]
+) -> Path:
+    folder = settings.folder / PUSHES_FOLDER
+    make_folder(folder)
+    _remove_old(folder, timedelta(days=settings.import_keep_days.value))
+    text = io.BytesIO()
+    write_rows(text, ",", [names, *rows])
+    digest = hashlib.sha256(text.getvalue()).hexdigest()[:12]
+    path = folder / f"{resource}-{digest}.csv"
+    with new_table(path, "the result of a query") as file:
+        file.write(text.getvalue())
+    return path
+
+
+def _remove_old(folder: Path, keep: timedelta) -> None:
+    before = time.time() - keep.days * _DAY_SECONDS
+    for path in folder.iterdir():
+        with suppress(FileNotFoundError):
+            if path.is_file() and path.stat().st_mtime < before:
+                path.unlink()

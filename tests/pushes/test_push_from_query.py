@@ -1,0 +1,215 @@
+"""Push from a query: its result becomes a file, which is pushed like any other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from connector.sandbox.server import Sandbox
+from connector.warehouse.runs import Publication
+from tests.support.command import Called, call, check_fields, variables
+
+IDS = "select id from landing.candidates order by id limit {}"
+
+
+@dataclass(frozen=True, slots=True)
+class Analyst:
+    """Someone with the published file of a pulled agency, and without models."""
+
+    sandbox: Sandbox
+    folder: Path
+
+    def push(self, query: str, *options: str, files: Sequence[str] = ("candidates",)) -> Called:
+        """Push candidates, as updates unless the options name another mode."""
+        mode = () if "--mode" in options else ("--mode", "update")
+        environ = variables(self.sandbox.base_url, self.folder, self.sandbox.key)
+        return call(["push", *files, "--query", query, *mode, *options], environ)
+
+    def undo(self) -> Called:
+        """Undo the last push."""
+        environ = variables(self.sandbox.base_url, self.folder, self.sandbox.key)
+        return call(["undo", "last", "--apply", "--json"], environ)
+
+    def texts(self) -> list[str]:
+        """The files of queries, without reports, the newest last."""
+        found = [p for p in (self.folder / "pushes").iterdir() if ".report" not in p.name]
+        return [p.read_text("utf-8-sig") for p in sorted(found, key=lambda p: p.stat().st_mtime)]
+
+
+@pytest.fixture(scope="module")
+def analyst(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Analyst]:
+    """An analyst of an agency with six candidates."""
+    folder = tmp_path_factory.mktemp("query") / "data"
+    with Sandbox(counts={"candidates": 6}) as sandbox:
+        pulled = call(["pull"], variables(sandbox.base_url, folder, sandbox.key))
+        assert 0 == pulled.status, pulled.err
+        yield Analyst(sandbox, folder)
+
+
+def test_values_arrive_with_their_types_and_nulls_change_nothing(analyst: Analyst) -> None:
+    query = """
+        select id, date '2027-01-02' as available_from, 1250.50::decimal(9, 2) as current_salary,
+            45.125::decimal(9, 3) as expected_day_rate, 0.1::float as current_day_rate,
+            1e7::double as expected_salary, true as willing_to_relocate, null as notes,
+            7::tinyint as notice_period_days, ['SQL', 'Rust'] as skills, '0044' as postal_code
+        from landing.candidates order by id limit 1
+    """
+    store = analyst.sandbox.store
+    id = min(store.records("candidates"))
+    store.update("candidates", id, {"notes": "Keep"})
+    pushed = analyst.push(query, "--apply", "--json")
+
+    assert (0, 1) == (pushed.status, pushed.object["updated"]), pushed
+    record = store.get("candidates", id).record
+    assert {
+        "available_from": "2027-01-02",
+        "current_salary": 1250.5,
+        "expected_day_rate": 45.125,
+        "current_day_rate": 0.1,
+        "expected_salary": 10_000_000,
+        "willing_to_relocate": True,
+        "notes": "Keep",
+        "notice_period_days": 7,
+        "skills": "SQL; Rust",
+        "postal_code": "0044",
+    }.items() <= record.items()
+    written = Path(pushed.object["file"])
+    assert (analyst.folder / "pushes", 0o600) == (written.parent, written.stat().st_mode & 0o777)
+
+
+@pytest.mark.slow
+def test_cleared_nulls_empty_their_fields_and_undo_and_resend_work(analyst: Analyst) -> None:
+    store, id = analyst.sandbox.store, max(analyst.sandbox.store.records("candidates"))
+    store.update("candidates", id, {"city": "Leeds", "industry": "Energy"})
+    query = (f"select '{id}' as id, null as city, '' as industry", "--clear-nulls", "--apply")
+    counts, cities = [], []
+
+    def push(*options: str) -> None:
+        done = analyst.push(*query, *options, "--json")
+        assert 0 == done.status, done
+        counts.append(done.object.get("updated", 0))
+        cities.append(store.get("candidates", id).record["city"])
+
+    push()
+    assert "done" == analyst.undo().object["outcome"]
+    cities.append(store.get("candidates", id).record["city"])
+    push()
+    store.update("candidates", id, {"city": "York"})
+    push()
+    push("--resend")
+
+    assert [1, 1, 0, 1] == counts
+    assert [None, "Leeds", None, "York", None] == cities
+    assert "Energy" == store.get("candidates", id).record["industry"]
+    # The same rows are the same file.
+    assert 1 == analyst.texts().count(f"id,city,industry\n{id},\\N,\n")
+
+
+def test_a_sql_file_and_a_parquet_file_take_the_place_of_the_query(
+    analyst: Analyst, tmp_path: Path
+) -> None:
+    id, sql, parquet = (
+        "6f1f7b3e-0000-4000-8000-000000000001",
+        tmp_path / "a.sql",
+        tmp_path / "[1]*.parquet",
+    )
+    sql.write_text(f"-- one row\nselect '{id}' as id, 'Bath' as city;\n")
+    duckdb.execute(
+        f"COPY (SELECT '{id}'::UUID AS id, 'Bath' AS city,"
+        " timestamptz '2026-01-02 10:00:00+01' AS x)"
+        f" TO '{tmp_path / 'p.parquet'}' (FORMAT parquet)"
+    )
+    (tmp_path / "p.parquet").rename(parquet)
+
+    for path, options in ((sql, ()), (parquet, ("--ignore", "x"))):
+        pushed = analyst.push(str(path), *options)
+        assert "invalid\t1" in pushed.out, pushed
+        assert "2026-01-02T09:00:00Z" in analyst.texts()[-1] or path is sql
+
+
+def test_no_rows_is_a_success(analyst: Analyst) -> None:
+    query = "from landing.candidates select id, city limit 0"
+    pushed, shown = analyst.push(query, "--apply"), analyst.push(query, "--json")
+
+    assert (0, "The query returned no rows. Nothing was sent.\n") == (pushed.status, pushed.err)
+    check_fields("push", "--query without rows", shown.object)
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("select id\nfrom landing.nobody", "failed at line 2, column 6: Table with name nobody"),
+        ("select 'é', id form jobs", "failed at line 1, column 21: syntax error at or near"),
+        ("select 'é', nobody from jobs", "at line 1, column 25: Table with name jobs does not"),
+        ("select id, city as town2, 1 as x from {c}", "column 'town2' of the query is not imp"),
+        ("select id, created_at from {c}", "does not write the field created_at"),
+        ("select id, city, phone as CITY from {c}", "returns 2 columns named 'city'"),
+        ("select id, {'a': 1} as city from {c}", "has the type STRUCT(a INTEGER)"),
+        ("select id, email::int as rating from {c}", "Could not convert string a value to INT32"),
+        ("gone.sql", "gone.sql does not exist"),
+        ("select 1; select 2", "is not one SELECT statement"),
+        ("", "is not one SELECT statement"),
+        ("from read_csv('/etc/passwd')", "a query can read only the published file"),
+        ("from read_blob('{folder}/ledger.sqlite')", "a query can read only the published file"),
+        ("from '/etc/passwd'", "Table with name /etc/passwd does not exist"),
+        ("copy landing.jobs to '{folder}/x.csv'", "is not one SELECT statement"),
+        ("attach ':memory:' as x", "is not one SELECT statement"),
+        ("delete from {c}", "is not one SELECT statement"),
+        ("set enable_external_access = true", "is not one SELECT statement"),
+        ("from analyst", "Table with name analyst does not exist"),
+    ],
+)
+def test_a_query_that_cannot_be_pushed_is_refused(analyst: Analyst, query: str, said: str) -> None:
+    query = query.replace("{folder}", str(analyst.folder)).replace("{c}", "landing.candidates")
+    pushed = analyst.push(query)
+
+    assert (2, "") == (pushed.status, pushed.out)
+    assert said in pushed.err
+    assert "@" not in pushed.err
+
+
+@pytest.mark.parametrize(
+    ("files", "options", "said"),
+    [
+        (("candidates", "x.csv"), (), "FILE and --query are both given: x.csv"),
+        (("people",), (), "'people' is not a resource"),
+        (("candidates",), ("--sheet", "1"), "--sheet is for files"),
+        (("candidates",), ("--date-format", "dmy"), "--date-format is for files"),
+    ],
+)
+def test_options_of_files_are_refused(
+    analyst: Analyst, files: Sequence[str], options: Sequence[str], said: str
+) -> None:
+    pushed = analyst.push(IDS.format(1), *options, files=files)
+
+    assert 2 == pushed.status
+    assert said in pushed.err
+
+
+def test_nothing_published_and_hashes_are_refused(
+    analyst: Analyst, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = Analyst(analyst.sandbox, tmp_path / "data").push(IDS.format(1))
+    hashed = Publication("p", datetime.now(UTC), personal="hash")
+    monkeypatch.setattr("connector.pushes.query_file.published_in", lambda _: hashed)
+    pushed = analyst.push("select id, city, md5(first_name) as first_name from landing.candidates")
+
+    assert "nothing has been published yet" in new.err
+    assert 2 == pushed.status
+    assert "column 'first_name' of the query contains hashes of personal fields" in pushed.err
+
+
+def test_old_files_are_deleted(analyst: Analyst) -> None:
+    old = analyst.folder / "pushes" / "candidates-0.report.csv"
+    old.parent.mkdir(exist_ok=True)
+    old.touch()
+    os.utime(old, (0, 0))
+    analyst.push(f"{IDS.format(2)} offset 3")
+
+    assert not old.exists()

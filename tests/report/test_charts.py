@@ -34,7 +34,7 @@ def test_a_long_wait_does_not_squeeze_the_medians() -> None:
     assert 19.8 == axis_end(chart)
     *_, on_hold = chart.specification["data"]["values"]
     assert {"place": 2, "current_p50_days": 19.8, "beyond": "312 days"} == on_hold
-    assert "on hold median not known, those still there 312.0" in chart.alternative
+    assert "on hold median not known, still in the stage 312.0" in chart.alternative
 
 
 def test_waits_alone_make_the_axis_if_no_median_is_known() -> None:

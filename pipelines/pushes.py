@@ -20,12 +20,12 @@ from connector import (
     ORDER,
     PROBLEMS,
     PUSH_OPTIONS,
-    Asked,
     ConnectorError,
     DeliveryResult,
-    Manner,
+    PushFile,
     PushOptions,
     PushReport,
+    PushRunOptions,
     TryAgain,
     deliver,
     explain,
@@ -98,10 +98,10 @@ class RowConfig(dg.Config):
         given["mapping_file"] = None if self.mapping_file is None else folder / self.mapping_file
         return PushOptions(**given)
 
-    def manner(self, options: PushOptions) -> Manner:
+    def run_options(self, options: PushOptions) -> PushRunOptions:
         """Return the options of the push that are not about the file."""
         output = Path(self.output) if self.output is not None else None
-        return Manner(
+        return PushRunOptions(
             applies=self.apply,
             pulls=self.pull,
             output=output,
@@ -222,12 +222,12 @@ def _naming_failures(context: Context) -> Iterator[None]:
         raise failure_of(error, context) from None
 
 
-def _push(context: Context, account: Account, config: RowConfig, file: Asked) -> dict[str, Any]:
+def _push(context: Context, account: Account, config: RowConfig, file: PushFile) -> dict[str, Any]:
     """Push the file, log what a user has to check, and return the metadata of the result."""
     pushing = deliver(
         account.settings(account_of(context)),
         file,
-        config.manner(config.options(account.folder)),
+        config.run_options(config.options(account.folder)),
         digest=config.inbox_digest if isinstance(config, PushConfig) else None,
         budget=config.max_requests,
         watch=account.watch or ProgressLog(context.log),

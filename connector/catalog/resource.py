@@ -183,7 +183,7 @@ class Resource(Record):
     __slots__ = ()
     declaration: ClassVar[Declaration]
 
-    id: Uuid = read_only("Identifies the record.", listed=True)
+    id: Uuid = read_only("Id of the record.", listed=True)
     created_at: datetime = read_only("When the record was created.", listed=True, sortable=True)
     updated_at: datetime = read_only("When the record was last changed.", sortable=True)
 

@@ -30,7 +30,12 @@ from connector.ledger.ledger import LEDGER_FILE, Ledger
 from connector.ledger.ledger_schema import LEDGER_VERSION
 from connector.ledger.quota import format_moment
 from connector.ledger.receipts import ListedHash
-from connector.ledger.sqlite_file import check_ledger, continues, end_turns, has_done
+from connector.ledger.sqlite_file import (
+    check_ledger,
+    delete_leases,
+    includes_copy,
+    includes_pushes_and_erasures,
+)
 from connector.log import new_id, stamped
 from connector.operations.backup_file import Manifest, read_manifest, unpack
 from connector.privacy.erase import erase_all, hold_all_leases
@@ -282,9 +287,9 @@ def _is_newer(live: Path, staged: Path, *, takes: bool) -> bool:
     Raises:
         BackupError: Each ledger has pushes or erasures that the other one lacks.
     """
-    if not staged.exists() or (not takes and continues(live, staged)):
+    if not staged.exists() or (not takes and includes_copy(live, staged)):
         return True
-    if takes or has_done(staged, live):
+    if takes or includes_pushes_and_erasures(staged, live):
         return False
     raise BackupError(
         f"{live} is not the ledger of this backup, and contains pushes or erasures that the backup"
@@ -335,7 +340,7 @@ class FileSwap:
             self._exchange(REPORT_FILE)
             if not keeps_ledger:
                 if (self._staging / LEDGER_FILE).exists():
-                    end_turns(self._staging / LEDGER_FILE)
+                    delete_leases(self._staging / LEDGER_FILE)
                 self._exchange(LEDGER_FILE, *_LEDGER_LOGS)
             # The key belongs to the list of erased people in the ledger.
             has_key = (self._folder / KEY_FILE).exists()

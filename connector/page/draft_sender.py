@@ -159,14 +159,12 @@ class DraftSender:
         if draft.ready_by:
             users["prepared"] = draft.ready_by
         words = report_words(language(draft.language), draft.resource)
-        push_manner = PushRunOptions(
-            applies=True, terms=options.policy(), people=users, words=words
-        )
+        run_options = PushRunOptions(applies=True, terms=options.policy(), people=users, words=words)
         push_file = self._reader.push_file(draft)
         while True:
             try:
                 (report,) = await push(
-                    self._settings, [push_file], push_manner, watch=run.update, waits=lambda _: None
+                    self._settings, [push_file], run_options, watch=run.update, waits=lambda _: None
                 )
                 break
             except LeaseHeld:

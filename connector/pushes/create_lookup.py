@@ -225,11 +225,11 @@ def _reaches_below(page: Page[Resource], floor: datetime) -> bool:
 
 def _may_match(sought: SoughtRecord, item: Resource) -> bool:
     """Whether a list item shows the row's marker and its identity (or else its body)."""
-    told = {**(sought.identity or sought.body), **sought.marker}
+    identifying = {**(sought.identity or sought.body), **sought.marker}
     return all(
-        is_same(field, told[field.name], item.raw[field.name])
+        is_same(field, identifying[field.name], item.raw[field.name])
         for field in _listed_fields(sought.resource)
-        if field.name in told and field.name in item.raw
+        if field.name in identifying and field.name in item.raw
     )
 
 
@@ -244,6 +244,6 @@ def _is_match(sought: SoughtRecord, detail: Mapping[str, Any]) -> bool:
 
 def _is_similar(sought: SoughtRecord, detail: Mapping[str, Any]) -> bool:
     """Whether the record may be the row's, although values differ."""
-    told = sought.body if sought.marker else sought.identity
-    unmarked = {name: value for name, value in told.items() if name not in sought.marker}
+    identifying = sought.body if sought.marker else sought.identity
+    unmarked = {name: value for name, value in identifying.items() if name not in sought.marker}
     return bool(unmarked) and not missing_fields(sought.resource, unmarked, detail)

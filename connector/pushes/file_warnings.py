@@ -23,7 +23,7 @@ from connector.spreadsheet.table import Spreadsheet
 from connector.warehouse.duckdb_file import make_folder
 
 
-def warning_questions(
+def ask_about_warnings(
     warned: int, table: Spreadsheet, columns: ColumnMap
 ) -> Iterator[FileQuestion]:
     """Ask whether to send what has warnings: hidden columns, merged cells, rows and others."""

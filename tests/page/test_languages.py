@@ -22,7 +22,7 @@ from connector.page.problem_words import SENT
 from connector.page.report_words import ROW_OUTCOMES
 from connector.page.words import COUNTED, LANGUAGES, UNDONE, PageError, language
 from connector.pushes.push_row import DOUBTS
-from connector.pushes.undo_report import _TOLD
+from connector.pushes.undo_report import _OUTCOMES_WITHOUT_READ
 from connector.sandbox.server import Sandbox
 from connector.spreadsheet.problems import PROBLEMS, WARNINGS, text_of
 from connector.spreadsheet.table import open_table
@@ -64,7 +64,14 @@ def errors() -> Iterator[type[ConnectorError]]:
 
 def problems() -> Iterator[Problem]:
     """A problem of every code, with English words of its own."""
-    codes = {*PROBLEMS, *WARNINGS, *DOUBTS, *SENT, *_TOLD, *(each.code for each in errors())}
+    codes = {
+        *PROBLEMS,
+        *WARNINGS,
+        *DOUBTS,
+        *SENT,
+        *_OUTCOMES_WITHOUT_READ,
+        *(each.code for each in errors()),
+    }
     for code in sorted(codes):
         own = "" if code in {each.code for each in errors()} else "the row was not told"
         for values in ({"column": "Ort"}, {"field": "city"}, {"field": "city", "found": "Lyon"}):

@@ -55,7 +55,7 @@ def test_a_second_folder_creates_nothing_again(tmp_path: Path) -> None:
             before = len(sandbox.log)
             done = call([*words, "--apply", "--no-pull", "--json"], environ)
             asked = [f"{each.method} {each.query}" for each in sandbox.log[before:]]
-            statuses.append((done.status, foreseen.object["requests_foreseen"], len(asked)))
+            statuses.append((done.status, foreseen.object["requests_expected"], len(asked)))
         made = sandbox.store.records("candidates")
         report = (tmp_path / "two" / "people.report.csv").read_text(encoding="utf-8-sig")
 

@@ -159,7 +159,9 @@ class DraftSender:
         if draft.ready_by:
             users["prepared"] = draft.ready_by
         words = report_words(language(draft.language), draft.resource)
-        run_options = PushRunOptions(applies=True, terms=options.policy(), people=users, words=words)
+        run_options = PushRunOptions(
+            applies=True, terms=options.policy(), people=users, words=words
+        )
         push_file = self._reader.push_file(draft)
         while True:
             try:

@@ -161,7 +161,7 @@ def _lost(request: Request, reason: str) -> ConnectorError:
 
 
 class _Bearer:
-    """The key in the header (API 5.1), on its way out; it comes back nowhere."""
+    """Authorization header with the API key (API 5.1). Errors and logged requests never contain it."""
 
     def __init__(self, key: SecretStr) -> None:
         self._key = key

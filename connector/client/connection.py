@@ -161,7 +161,7 @@ def _lost(request: Request, reason: str) -> ConnectorError:
 
 
 class _Bearer:
-    """Authorization header with the API key (API 5.1). Errors and logged requests never contain it."""
+    """Authorization header with the API key (API 5.1). No error or log contains it."""
 
     def __init__(self, key: SecretStr) -> None:
         self._key = key

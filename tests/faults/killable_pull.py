@@ -24,8 +24,6 @@ PullOrder = Mapping[str, Any]
 
 
 class PullForkServer(ForkServer):
-    """Fork server of pulls."""
-
     def __init__(self) -> None:
         super().__init__(__name__)
 

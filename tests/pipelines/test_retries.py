@@ -62,7 +62,7 @@ def landed(
 
 
 def count(result: dg.ExecuteInProcessResult, kind: dg.DagsterEventType) -> int:
-    """How many events of a kind the run has."""
+    """Return the number of events of a kind."""
     return len(result.filter_events(lambda event: event.event_type is kind))
 
 

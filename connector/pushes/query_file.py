@@ -27,7 +27,7 @@ from connector.spreadsheet.report import new_table, write_rows
 from connector.spreadsheet.target_columns import comparison_text
 from connector.warehouse.duckdb_file import make_folder
 from connector.warehouse.lookups import WarehouseLookups
-from connector.warehouse.runs import published_in
+from connector.warehouse.runs import read_own_publication
 from connector.warehouse.user_query import open_query
 from connector.warehouse.warehouse import Warehouse
 
@@ -120,7 +120,7 @@ def _without_hashes(
     settings: Settings, names: Sequence[str], rows: Iterable[Sequence[str]]
 ) -> Iterator[Sequence[str]]:
     """Yield the rows. Raises `Misused` for a hash, which would replace the value in the API."""
-    published = published_in(Warehouse(settings.folder).published)
+    published = read_own_publication(Warehouse(settings.folder).published)
     has_hashes = published is not None and published.personal == "hash"
     for row in rows:
         if has_hashes:

@@ -198,7 +198,7 @@ def test_nothing_published_and_hashes_are_refused(
 ) -> None:
     new = Analyst(analyst.sandbox, tmp_path / "data").push(IDS.format(1))
     hashed = Publication("p", datetime.now(UTC), personal="hash")
-    monkeypatch.setattr("connector.pushes.query_file.published_in", lambda _: hashed)
+    monkeypatch.setattr("connector.pushes.query_file.read_own_publication", lambda _: hashed)
     pushed = analyst.push("select id, city, md5(first_name) as first_name from landing.candidates")
 
     assert "nothing has been published yet" in new.err

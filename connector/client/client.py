@@ -220,7 +220,7 @@ class Client:
     def _seconds_to_repeat(
         self, request: Request, attempts: _Attempts, error: TryAgain | UnreadableAnswer
     ) -> float | None:
-        """Seconds to wait before the next attempt; None: give up."""
+        """Return the seconds to wait before the next attempt; None if there is no other attempt."""
         # Any other failure of a write leaves it in doubt.
         assert request.is_read or isinstance(error, RateLimited | Unreachable), error
         attempts_max = self.limits.attempts_max
@@ -330,7 +330,7 @@ class Client:
 
 
 def _shown(moment: float | None) -> str | None:
-    """A Unix time as ISO 8601; None where no calendar has such a date."""
+    """Format a Unix time as ISO 8601; None if it is not a valid date."""
     try:
         return None if moment is None else datetime.fromtimestamp(moment, UTC).isoformat()
     except (OverflowError, ValueError, OSError):

@@ -51,7 +51,7 @@ def retry_after(answer: Response) -> float | None:
 
 
 def served_at(answer: Response) -> datetime | None:
-    """The server's own clock, from `Date`; None where it is missing or unreadable."""
+    """Return the server's time from `Date`; None if it is missing or unreadable."""
     return _moment(answer, "date")
 
 
@@ -172,7 +172,7 @@ _TOO_DEEP = f"JSON nested deeper than {DEPTH_MAX} levels"
 
 
 def _is_shallow(document: Any) -> bool:
-    """Whether at most `DEPTH_MAX` levels are nested; counted level by level."""
+    """Return True if at most `DEPTH_MAX` levels are nested; counts level by level."""
     level = [document]
     for _ in range(DEPTH_MAX + 1):
         level = [each for each in level if isinstance(each, dict | list)]
@@ -250,7 +250,7 @@ class BodyDecoder:
         self._parts.append(part)
 
     def whole(self) -> bytes:
-        """The body. Raises `ValueError` where a gzip ended too early."""
+        """Return the body. Raises `ValueError` if a gzip ended too early."""
         if self._packed is not None and self._parts and not self._packed.eof:
             raise ValueError("incomplete gzip data")
         return b"".join(self._parts)

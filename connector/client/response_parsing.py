@@ -79,7 +79,7 @@ def doubt_error(request: Request, error: Answered | NotTheApi) -> InDoubt:
 
 
 def message_text(value: Any) -> str:
-    """A message of the API as text, whatever its form; cut where it is very long.
+    """Return a message of the API as text in any form; a very long one is cut.
 
     Control characters are made visible, since it goes to terminals, logs, reports and Dagster.
     """
@@ -129,12 +129,12 @@ def _api_error_body(answer: Response) -> dict[str, Any] | None:
 
 
 def _text(value: Any) -> str | None:
-    """A summary of the API's, without the email addresses that it may quote."""
+    """Return a text of the API without the email addresses that it may quote."""
     return _EMAIL.sub("(an email)", message_text(value)) if isinstance(value, str) else None
 
 
 def _by_field(errors: Any) -> dict[str, tuple[str, ...]]:
-    """Messages by field as the API sent them (API 7.1); other forms are kept."""
+    """Return the messages by field as the API sent them (API 7.1); other forms are kept."""
     by_field = errors if isinstance(errors, dict) else {OF_NO_FIELD: errors}
     return {
         message_text(name): tuple(
@@ -172,7 +172,7 @@ class ListResponse:
 
 
 def read_list(request: Request, answer: Response) -> ListResponse:
-    """Items and pagination of a list's answer. Raises the error that it stands for.
+    """Return the items and pagination of a list. Raises the error of a failed answer.
 
     Behaviour past the last page is "not shown" (API 4.1); a server that serves its last page once
     more gives an empty page here, since those items are not this page's.
@@ -208,7 +208,7 @@ def read_list(request: Request, answer: Response) -> ListResponse:
 
 
 def read_record(request: Request, answer: Response) -> dict[str, Any]:
-    """Record in `data` of a detail's answer. Raises the error that it stands for.
+    """Return the record in `data` of a detail. Raises the error of a failed answer.
 
     A record of another id than the requested one is unreadable.
     """
@@ -216,7 +216,7 @@ def read_record(request: Request, answer: Response) -> dict[str, Any]:
 
 
 def read_written(request: Request, answer: Response) -> tuple[dict[str, Any], str | None]:
-    """The record and the message of a create's, update's or convert's answer.
+    """Return the record and the message of a create, update or convert.
 
     A success that cannot be read, or whose record does not fit the request
     (`client/answer_fit.py`), raises `InDoubt`: the write may have happened.

@@ -115,7 +115,7 @@ class DirectStore:
     # What a test reads.
 
     def records(self, resource: str, *, type: str | None = None) -> dict[str, dict[str, Any]]:
-        """Every record's detail by id, as a detail answer would show it now.
+        """Return every record by id, as a detail answer would show it now.
 
         `type` is a content type's id, to have its items alone.
         """
@@ -225,7 +225,7 @@ class DirectStore:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """One transaction; within another, a part of it."""
+        """Open a transaction, or continue the one that is open."""
         with self._lock:
             if self._depth == 0:
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -249,7 +249,7 @@ class DirectStore:
         return row
 
     def _as_stored(self, record: Stored) -> Stored:
-        """The record with its times as they are kept."""
+        """Return the record with its times as stored texts."""
         return {
             name: stored_moment(self._truncated(value)) if isinstance(value, datetime) else value
             for name, value in record.items()

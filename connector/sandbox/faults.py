@@ -129,7 +129,7 @@ class Endless:
     part: bytes = b" " * 65_536
 
     async def perform(self, exchange: HttpExchange) -> None:
-        """Send until nobody listens."""
+        """Send until the client leaves."""
         response = await exchange.serve()
         del response.headers["content-length"]
         await exchange.send_head(response)
@@ -225,7 +225,7 @@ class LateCommit:
 class DateSkew:
     """The `Date` header is wrong by `seconds`; timestamps in the body are not.
 
-    For a server whose whole clock is wrong, give the sandbox a clock of its own.
+    For a server whose whole clock is wrong, pass a `clock` to the sandbox.
     """
 
     seconds: float
@@ -339,7 +339,7 @@ class Matcher:
 
 
 def _read(name: str, given: Mapping[str, Any]) -> tuple[Fault, Matcher]:
-    """The fault of that name and its matcher, of texts by parameter."""
+    """Return the named fault and its matcher, parsed from texts by parameter."""
     if name not in KINDS:
         raise UnknownName("fault", name, KINDS)
     kind = KINDS[name]
@@ -423,7 +423,7 @@ class Faults:
             self._planned.clear()
 
     def match(self, method: str, path: str) -> Fault | None:
-        """The first planned fault that this request meets."""
+        """Return the first planned fault that matches the request, or None."""
         with self._lock:
             for each in self._planned:
                 if self._meets(each, method, path):

@@ -44,7 +44,7 @@ class Store(DirectStore):
     def list(
         self, resource: str, query: Mapping[str, str] | None = None, *, type: str | None = None
     ) -> ApiAnswer:
-        """One page (API 4.1); `query` holds the parameters as texts.
+        """Return one page (API 4.1); `query` has the parameters as texts.
 
         `type` is a content type's slug or id, where the path has one.
         """
@@ -76,7 +76,7 @@ class Store(DirectStore):
     def count(
         self, resource: str, query: Mapping[str, str] | None = None, *, type: str | None = None
     ) -> int:
-        """The `total` that a list with this query would show."""
+        """Return the `total` that a list with this query would show."""
         declaration = self._declaration(resource, "list")
         with self._reading():
             # Without a type, the items of all types: only the API needs one.
@@ -85,7 +85,7 @@ class Store(DirectStore):
             return self._shelves[resource].count(asked.where)
 
     def get(self, resource: str, id: str, *, type: str | None = None) -> ApiAnswer:
-        """One record's detail."""
+        """Return one record's detail."""
         declaration = self._declaration(resource, "get")
         with self._reading():
             row = self._row(declaration, id, type)
@@ -188,7 +188,7 @@ class Store(DirectStore):
         return declaration
 
     def _parent(self, declaration: Declaration, type: str | None) -> str | None:
-        """The id of the content type that a slug or an id names (API 4.7)."""
+        """Return the id of the content type with that slug or id (API 4.7)."""
         if declaration.parent is None:
             return None
         where = RowCondition("(t.id = ? OR t.slug = ? COLLATE BINARY)", (type, type))
@@ -206,7 +206,7 @@ class Store(DirectStore):
         return row
 
     def _page(self, page: int, pages: int) -> int:
-        """The page to serve; past the end, as `page_past_end` says."""
+        """Return the page to serve; past the end, as `page_past_end` says."""
         if page <= max(pages, 1) or self.behaviours.page_past_end == "empty":
             return page
         if self.behaviours.page_past_end == "404":
@@ -240,7 +240,7 @@ class Store(DirectStore):
         return self._shelves[resource].has(RowCondition("t.id = ?", (id,)))
 
     def _content(self, parent: str, body: Body, operation: Any, kept: Stored) -> dict[str, Any]:
-        """The content values to store (API 4.7). Raises `Rejection` 422."""
+        """Return the content values to store (API 4.7). Raises `Rejection` 422."""
         row = self._shelves["content_types"].find(parent)
         fields = [] if row is None else row.record.get("fields", [])
         given = body.get("fields", {})
@@ -274,7 +274,7 @@ class Store(DirectStore):
         body: Body,
         at: datetime | None,
     ) -> Stored:
-        """Next version of a record, dated as `empty_update` and `unchanged_update` say."""
+        """Return the next version, dated as `empty_update` and `unchanged_update` say."""
         record = {**before, **values}
         stamp = self._stamp(at)
         set_server_values(declaration, record, before, stamp)

@@ -44,7 +44,7 @@ def check_body(
     exists: Exists,
     stored: Stored | None = None,
 ) -> Stored:
-    """The values that the body gives, as they are stored.
+    """Validate a body and return its values as they are stored.
 
     `stored` is the record that an update changes. Raises `Rejection` 422 with every message.
     """
@@ -99,7 +99,7 @@ def _check_value(
 
 
 def _cleaned(given: Any, behaviours: Behaviours) -> Any:
-    """The value without what the server cuts off a text before it looks at it."""
+    """Return the value, trimmed or null if the behaviours say so."""
     if isinstance(given, str):
         if behaviours.whitespace == "trimmed":
             given = given.strip()
@@ -134,7 +134,7 @@ def _choices(
 
 
 def _read(kind: Kind, given: Any, behaviours: Behaviours) -> tuple[Any, str | None]:
-    """The JSON value as it is stored, or why it is not of the kind."""
+    """Return the JSON value as it is stored, or a message why it is not of the kind."""
     accepts, expected = _KINDS[kind]
     if not accepts(given):
         return None, f"must be {expected}"
@@ -227,7 +227,7 @@ def _check_presence(
     values: Stored,
     errors: Messages,
 ) -> None:
-    """Check the required fields of a create, and those that its rules require."""
+    """Check the fields that a create and its rules require."""
     needed = [name for name, (_, taken) in terms.items() if taken.required]
     for rule in declaration.rules:
         if isinstance(rule, RequiredWhen) and values.get(rule.on) in rule.values:
@@ -311,19 +311,19 @@ def set_server_values(
 
 
 def initial_status(declaration: Declaration) -> str:
-    """State of a record that is created without one: the first that create accepts."""
+    """Return the state of a record created without a state: the first that create accepts."""
     status = declaration.fields["status"]
     return (status.create.values or status.values)[0]
 
 
 def slug(title: str) -> str:
-    """The title as it stands in an address."""
+    """Return the title in the form that addresses have."""
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
     return _NOT_IN_SLUGS.sub("-", plain).strip("-") or "untitled"
 
 
 def _fill_in_meeting(record: Stored) -> None:
-    """An online meeting on a platform has a number, a password and an address."""
+    """Add the number, password and address of an online meeting."""
     if record.get("meeting_platform") and not record.get("meeting_id"):
         number = int(record["id"].replace("-", ""), 16) % 10**10
         record["meeting_id"] = f"{number:010d}"
@@ -344,7 +344,7 @@ def check_content(
     operation: Literal["create", "update"],
     behaviours: Behaviours,
 ) -> tuple[dict[str, Any], Messages]:
-    """The values to store by `field_key`, and messages by `fields.<field_key>`."""
+    """Return the values to store by `field_key`, and messages by `fields.<field_key>`."""
     by_key = {each["field_key"]: each for each in type_fields}
     values: dict[str, Any] = {}
     errors: Messages = {}

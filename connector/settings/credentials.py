@@ -28,7 +28,7 @@ HASH_KEY_CHARACTERS_MIN = 16
 
 
 def read_key(text: str) -> str:
-    """Key, which must be able to stand in a header (API 5.1).
+    """Parse a key, which must be valid in a header (API 5.1).
 
     "Not shown" is all else that is known of its form (API 5.5). Raises `ValueError`, whose
     text holds nothing of it.
@@ -49,7 +49,7 @@ OPEN_TO_OTHERS = "can be opened by other users"
 
 
 def read_hash_key(text: str) -> str:
-    """A key that hashes personal fields. Raises `ValueError` as `read_key` does."""
+    """Parse the key that hashes personal fields. Raises `ValueError` as `read_key` does."""
     if len(read_key(text)) < HASH_KEY_CHARACTERS_MIN:
         raise ValueError(f"is shorter than {HASH_KEY_CHARACTERS_MIN} characters")
     return text
@@ -58,7 +58,7 @@ def read_hash_key(text: str) -> str:
 def find_secret(layers: Layers, name: str, warnings: list[str]) -> Setting[SecretStr | None]:
     """Secret from the one place it is set in: a variable, a file, or the keyring.
 
-    A file that others can open is told in `warnings`. Raises `SettingsError`.
+    Adds a warning about a file that others can open. Raises `SettingsError`.
     """
     names = [each for each, rule in layers.rules.items() if name in (each, rule.place_of)]
     outer = [found for each in names if (found := layers.outer(each))]
@@ -95,7 +95,7 @@ def find_secret(layers: Layers, name: str, warnings: list[str]) -> Setting[Secre
 
 
 def _read_file(found: RawValue, path: Path, warnings: list[str]) -> str:
-    """The file's text without the line's end; a warning if others may open the file.
+    """Return the file's text without its line end, and a warning if others may open the file.
 
     No more is read than a secret could hold, whatever the file is.
     """

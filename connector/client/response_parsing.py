@@ -66,9 +66,9 @@ def error_of(
     """
     if answer.status == 429:
         return RateLimited(request.path_of, reset_in_seconds=reset_in_seconds)
-    said = _api_error_body(answer)
-    error = _error_of(request, answer, said or {}, base_url)
-    if request.is_read or (answer.status in REFUSALS and said is not None):
+    error_body = _api_error_body(answer)
+    error = _error_of(request, answer, error_body or {}, base_url)
+    if request.is_read or (answer.status in REFUSALS and error_body is not None):
         return error
     return doubt_error(request, error)
 
@@ -88,7 +88,7 @@ def message_text(value: Any) -> str:
 
 
 def _error_of(
-    request: Request, answer: Response, said: Mapping[str, Any], base_url: str
+    request: Request, answer: Response, error_body: Mapping[str, Any], base_url: str
 ) -> Answered | NotTheApi:
     where, status = request.path_of, answer.status
     if 300 <= status < 400:
@@ -96,7 +96,7 @@ def _error_of(
         is_slash = urljoin(here, target) == f"{here}/"
         slash = "redirected_to_slash" if is_slash else None
         return Redirected(where, status=status, target=target, code=slash)
-    code, message = (_text(said.get(name)) for name in ("error", "message"))
+    code, message = (_text(error_body.get(name)) for name in ("error", "message"))
     texts = {"api_code": code, "api_message": message or code}
     errors: Mapping[int, Callable[[], Answered]] = {
         400: lambda: InvalidRequest(where, status=status, **texts),
@@ -110,7 +110,7 @@ def _error_of(
             **texts,
         ),
         422: lambda: ValidationFailed(
-            where, status=status, errors=_by_field(said.get("errors")), **texts
+            where, status=status, errors=_by_field(error_body.get("errors")), **texts
         ),
     }
     if status in errors:
@@ -122,10 +122,10 @@ def _error_of(
 def _api_error_body(answer: Response) -> dict[str, Any] | None:
     """Body of the API's own errors (API 7); None if the answer is not the API's."""
     try:
-        said = parse(answer.body)
+        error_body = parse(answer.body)
     except ValueError:
         return None
-    return said if isinstance(said, dict) else None
+    return error_body if isinstance(error_body, dict) else None
 
 
 def _text(value: Any) -> str | None:
@@ -138,10 +138,10 @@ def _by_field(errors: Any) -> dict[str, tuple[str, ...]]:
     by_field = errors if isinstance(errors, dict) else {OF_NO_FIELD: errors}
     return {
         message_text(name): tuple(
-            message_text(each) for each in (said if isinstance(said, list) else [said])
+            message_text(each) for each in (messages if isinstance(messages, list) else [messages])
         )
-        for name, said in by_field.items()
-        if said not in (None, [])
+        for name, messages in by_field.items()
+        if messages not in (None, [])
     }
 
 
@@ -195,15 +195,15 @@ def read_list(request: Request, answer: Response) -> ListResponse:
             f"answered with {len(items)} records and 'per_page' {numbers['per_page']}; the API"
             f" serves at most {PER_PAGE_MAX}",
         )
-    asked, page = int(request.query["page"]), numbers["page"]
-    if numbers["per_page"] >= 1 and page == asked:
+    requested, page = int(request.query["page"]), numbers["page"]
+    if numbers["per_page"] >= 1 and page == requested:
         return ListResponse(tuple(items), **numbers)
-    if numbers["per_page"] >= 1 and max(1, numbers["total_pages"]) == page < asked:
-        return ListResponse((), **{**numbers, "page": asked})
+    if numbers["per_page"] >= 1 and max(1, numbers["total_pages"]) == page < requested:
+        return ListResponse((), **{**numbers, "page": requested})
     raise UnreadableAnswer(
         request.path_of,
         f"answered with page {page} of {numbers['total_pages']}, {numbers['per_page']} per page,"
-        f" and page {asked} was requested",
+        f" and page {requested} was requested",
     )
 
 
@@ -283,8 +283,8 @@ def _describe_mismatch(request: Request, answer: Response, record: Mapping[str, 
 
 
 def _message(document: dict[str, Any]) -> str | None:
-    said = document.get("message")
-    return message_text(said) if isinstance(said, str) else None
+    message = document.get("message")
+    return message_text(message) if isinstance(message, str) else None
 
 
 def _has_id(record: Any) -> bool:

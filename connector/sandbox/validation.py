@@ -82,12 +82,12 @@ def _check_value(
     operation: Literal["create", "update"],
     behaviours: Behaviours,
 ) -> tuple[Any, str | None]:
-    given = _cleaned(given, behaviours)
+    given = _clean(given, behaviours)
     # What create requires, update cannot clear.
     is_needed = declared.create.required or not declared.nullable
     if given is None or (is_needed and given == ""):
         return None, _MISSING if is_needed else None
-    value, message = _read(declared.kind, given, behaviours)
+    value, message = _parse_value(declared.kind, given, behaviours)
     # Clearing a field with an empty string is no malformed value of it.
     is_cleared = value == "" and not declared.values
     if message or is_cleared or not isinstance(value, str):
@@ -95,10 +95,12 @@ def _check_value(
     choices = _choices(declared, taken, operation, behaviours)
     if choices and value not in choices:
         return None, f"must be one of {', '.join(choices)}"
-    return value, _too_long(declared, value, behaviours) or _malformed(declared, value, behaviours)
+    return value, _length_problem(declared, value, behaviours) or _format_problem(
+        declared, value, behaviours
+    )
 
 
-def _cleaned(given: Any, behaviours: Behaviours) -> Any:
+def _clean(given: Any, behaviours: Behaviours) -> Any:
     """Return the value, trimmed or null if the behaviours say so."""
     if isinstance(given, str):
         if behaviours.whitespace == "trimmed":
@@ -108,7 +110,7 @@ def _cleaned(given: Any, behaviours: Behaviours) -> Any:
     return given
 
 
-def _too_long(declared: Field, value: str, behaviours: Behaviours) -> str | None:
+def _length_problem(declared: Field, value: str, behaviours: Behaviours) -> str | None:
     if behaviours.text_length == "unlimited" or not declared.listed:
         return None
     longest = int(behaviours.text_length)
@@ -133,7 +135,7 @@ def _choices(
     return taken.values or declared.values
 
 
-def _read(kind: Kind, given: Any, behaviours: Behaviours) -> tuple[Any, str | None]:
+def _parse_value(kind: Kind, given: Any, behaviours: Behaviours) -> tuple[Any, str | None]:
     """Return the JSON value as it is stored, or a message why it is not of the kind."""
     accepts, expected = _KINDS[kind]
     if not accepts(given):
@@ -162,7 +164,7 @@ def _is_address(value: Any) -> bool:
     return _is_text(value) and _URL.fullmatch(value) is not None
 
 
-def _reads(reader: Callable[[str], object]) -> Callable[[Any], bool]:
+def _parses_with(reader: Callable[[str], object]) -> Callable[[Any], bool]:
     def accepts(value: Any) -> bool:
         try:
             reader(value)
@@ -179,15 +181,15 @@ _KINDS: Mapping[Kind, tuple[Callable[[Any], bool], str]] = {
     Kind.NUMBER: (_is_number, "a number"),
     Kind.INTEGER: (lambda value: isinstance(value, int) and _is_number(value), "an integer"),
     Kind.BOOL: (lambda value: isinstance(value, bool), "true or false"),
-    Kind.DATE: (_reads(read_date), "a date, as 2024-01-31"),
-    Kind.DATETIME: (_reads(read_datetime), "a date and time, as 2024-01-31T09:30:00Z"),
+    Kind.DATE: (_parses_with(read_date), "a date, as 2024-01-31"),
+    Kind.DATETIME: (_parses_with(read_datetime), "a date and time, as 2024-01-31T09:30:00Z"),
     Kind.VALUES: (lambda value: isinstance(value, dict), "an object"),
     Kind.PARTS: (lambda value: isinstance(value, list), "an array"),
 }
 """Which JSON values a field of a kind takes, and how that is said."""
 
 
-def _malformed(declared: Field, value: str, behaviours: Behaviours) -> str | None:
+def _format_problem(declared: Field, value: str, behaviours: Behaviours) -> str | None:
     if declared.format == "email":
         return None if _EMAIL.fullmatch(value) else "must be a valid email address"
     if behaviours.formats == "email_only":
@@ -353,7 +355,7 @@ def check_content(
             if behaviours.unknown_fields == "refused":
                 errors[f"fields.{key}"] = ["is not a field of this content type"]
             continue
-        if value is not None and (problem := _problem(by_key[key], value)):
+        if value is not None and (problem := _content_problem(by_key[key], value)):
             errors[f"fields.{key}"] = [problem]
         else:
             values[key] = value
@@ -365,7 +367,7 @@ def check_content(
     return values, errors
 
 
-def _problem(declared: Mapping[str, Any], value: Any) -> str | None:
+def _content_problem(declared: Mapping[str, Any], value: Any) -> str | None:
     """Return why the value does not have the field's type, or None."""
     kind = declared["field_type"]
     accepts, expected = _TYPES.get(kind, _KINDS[Kind.STRING])

@@ -61,8 +61,8 @@ def find_secret(layers: Layers, name: str, warnings: list[str]) -> Setting[Secre
     Adds a warning about a file that others can open. Raises `SettingsError`.
     """
     names = [each for each, rule in layers.rules.items() if name in (each, rule.place_of)]
-    outer = [found for each in names if (found := layers.outer(each))]
-    inner = [found for each in names if (found := layers.inner(each))]
+    outer = [found for each in names if (found := layers.from_flag_or_environment(each))]
+    inner = [found for each in names if (found := layers.from_project_file(each))]
     if layers.rules[name].is_identity:
         _check_pair(layers, outer, inner)
     if len(outer) > 1:
@@ -152,16 +152,19 @@ def _check_pair(layers: Layers, outer: list[RawValue], inner: list[RawValue]) ->
 
     A key must never be sent to another account's address.
     """
-    address, file_address = layers.outer("base_url"), layers.inner("base_url")
+    address, file_address = (
+        layers.from_flag_or_environment("base_url"),
+        layers.from_project_file("base_url"),
+    )
     if not file_address or not inner or bool(address) == bool(outer):
         return
     if address:
-        said = f"{address.origin} is set, but the key would still come from {inner[0].origin}"
+        problem = f"{address.origin} is set, but the key would still come from {inner[0].origin}"
     else:
-        said = f"{outer[0].origin} is set, but the address would still come from"
-        said += f" {file_address.origin}"
+        problem = f"{outer[0].origin} is set, but the address would still come from"
+        problem += f" {file_address.origin}"
     raise SettingsError(
-        said,
+        problem,
         action="Set the address and the key in the same place, so the key is never sent to a wrong "
         "address.",
     )

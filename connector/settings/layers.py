@@ -138,7 +138,7 @@ class Layers:
         """The project file, as it was named."""
         return self.environ.get(CONFIG_VARIABLE, CONFIG_NAME)
 
-    def outer(self, name: str) -> RawValue | None:
+    def from_flag_or_environment(self, name: str) -> RawValue | None:
         """Return the value of a flag or the environment."""
         if self.rules[name].is_table:
             return None
@@ -154,7 +154,7 @@ class Layers:
             )
         return self._given(name, self.environ[variable], variable, self.cwd)
 
-    def inner(self, name: str) -> RawValue | None:
+    def from_project_file(self, name: str) -> RawValue | None:
         """Return the value of the project file."""
         if self.config is None:
             return None
@@ -166,9 +166,9 @@ class Layers:
             return self._given(name, self.top[name], self.config_name, folder)
         return None
 
-    def pick(self, name: str) -> Setting[Any]:
+    def setting(self, name: str) -> Setting[Any]:
         """Return the setting from the first layer that has it."""
-        found = self.outer(name) or self.inner(name)
+        found = self.from_flag_or_environment(name) or self.from_project_file(name)
         if found is not None:
             return Setting(found.read(), found.origin)
         default = self.rules[name].default

@@ -204,15 +204,15 @@ class Settings:
     def connection(self) -> Connection:
         """Return the address and the key. Raises `SettingsError` if either is not set."""
         if self.base_url.value is None:
-            self._miss("base_url", ENVIRONMENT["base_url"], f"base_url in {CONFIG_NAME}")
+            self._raise_missing("base_url", ENVIRONMENT["base_url"], f"base_url in {CONFIG_NAME}")
         if self.api_key.value is None:
             names = f"{ENVIRONMENT['api_key']} or {ENVIRONMENT['api_key_file']}"
-            self._miss("api_key", names, f"api_key_file in {CONFIG_NAME}")
+            self._raise_missing("api_key", names, f"api_key_file in {CONFIG_NAME}")
         return Connection(
             self.base_url.value, self.api_key.value, self.ca_file.value, self.proxy.value
         )
 
-    def _miss(self, name: str, variable: str, key: str) -> NoReturn:
+    def _raise_missing(self, name: str, variable: str, key: str) -> NoReturn:
         names = "" if self.account.value else ", ".join(self.accounts)
         accounts = f", or choose --account: {names}" if names else ""
         raise SettingsError(f"{name} is not set", action=f"Set {variable}, or {key}{accounts}.")
@@ -309,7 +309,7 @@ def load_settings(
     _choose(layers, heeds_all=heeds_all)
     warnings = list(find_misspelt(environ, (*ENVIRONMENT.values(), CONFIG_VARIABLE)))
     found: dict[str, Any] = {
-        name: find_secret(layers, name, warnings) if rule.is_secret else layers.pick(name)
+        name: find_secret(layers, name, warnings) if rule.is_secret else layers.setting(name)
         for name, rule in RULES.items()
         if not rule.place_of
     }
@@ -337,7 +337,7 @@ def load_for_alerts(
             return None
     found: dict[str, Any] = {}
     try:
-        name = layers.account = layers.pick("account").value
+        name = layers.account = layers.setting("account").value
     except Misused:
         return None
     if layers.tables and name not in layers.tables:
@@ -349,7 +349,9 @@ def load_for_alerts(
     for each, rule in RULES.items():
         if not rule.place_of:
             try:
-                found[each] = find_secret(layers, each, []) if rule.is_secret else layers.pick(each)
+                found[each] = (
+                    find_secret(layers, each, []) if rule.is_secret else layers.setting(each)
+                )
             except Misused:
                 found[each] = Setting(rule.default, "default")
     return Settings(**found, accounts=tuple(layers.tables))
@@ -381,7 +383,7 @@ def _check_flags(flags: Mapping[str, object]) -> None:
 
 def _choose(layers: Layers, *, heeds_all: bool) -> None:
     """Choose the account whose table counts."""
-    account: Setting[str | None] = layers.pick("account")
+    account: Setting[str | None] = layers.setting("account")
     if account.value is not None and layers.tables and account.value not in layers.tables:
         raise UnknownName(
             f"configured account of {layers.config_name} ({account.origin})",

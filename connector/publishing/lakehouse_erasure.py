@@ -30,7 +30,7 @@ from connector.publishing.lakehouse_publication import (
 )
 from connector.settings.model import Settings
 from connector.warehouse.duckdb_file import literal
-from connector.warehouse.persons import is_identifier
+from connector.warehouse.persons import identifier_conditions
 from connector.warehouse.warehouse import Warehouse
 
 
@@ -100,7 +100,7 @@ def _count(connection: duckdb.DuckDBPyConnection, files: Sequence[str], person: 
         ).fetchall()
         if type == "VARCHAR"
     ]
-    where = " OR ".join(each for name in names for each in is_identifier(name, person))
+    where = " OR ".join(each for name in names for each in identifier_conditions(name, person))
     if not where:
         return 0
     ((count,),) = connection.execute(f"SELECT count(*) FROM {source} WHERE {where}").fetchall()

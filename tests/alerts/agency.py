@@ -134,7 +134,7 @@ class RecordedAccount:
                     requests_max=left,
                     before=RunSettlement(),
                 )
-                ledger.settle(spender, RunSettlement(block, {"list": block.requests}))
+                ledger.return_block(spender, RunSettlement(block, {"list": block.requests}))
                 left -= block.requests
 
     def quota_ends(self, until: datetime) -> None:
@@ -142,4 +142,4 @@ class RecordedAccount:
         spender = RequestSpender("run", "pull", allowance_of(self.settings))
         said = QuotaExhaustion(self.clock.now, until, is_told=True)
         with Ledger(self.settings.folder) as ledger:
-            ledger.settle(spender, RunSettlement(exhaustion=said))
+            ledger.return_block(spender, RunSettlement(exhaustion=said))

@@ -79,7 +79,7 @@ def test_a_server_that_nobody_vouches_for_gets_nothing(security: Security) -> No
         with pytest.raises(NotDelivered, match="was not reached"):
             distrusting.send(trial_message(START))
         with pytest.raises(NotDelivered, match="was not reached"):
-            distrusting.reach()
+            distrusting.check_connection()
 
     assert [] == office.letters
     assert not {"AUTH", "MAIL"} & set(office.commands)

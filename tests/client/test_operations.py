@@ -75,7 +75,7 @@ def test_a_detail_is_the_record_as_stored(world: ServedSandbox, name: str) -> No
 
     assert CATALOG[name].record is type(record)
     assert expected == record.raw
-    assert {} == record.unknown
+    assert {} == record.undeclared_fields
     assert not record.is_item
     assert record.served_at is not None
     assert UTC == record.created_at.tzinfo

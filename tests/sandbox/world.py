@@ -76,7 +76,7 @@ class ServedSandbox:
         if resource in _LEAST:
             return dict(_LEAST[resource])
         declared = CATALOG[resource]
-        needed = [field.name for field, terms in declared.bodies("create") if terms.required]
+        needed = [field.name for field, terms in declared.body_fields("create") if terms.required]
         return {name: _value(declared, name, "create") for name in needed}
 
     def full_body(
@@ -89,7 +89,7 @@ class ServedSandbox:
             declared.name: self._related(related[declared.name])
             if declared.name in related
             else _value(declaration, declared.name, operation)
-            for declared, _ in declaration.bodies(operation)
+            for declared, _ in declaration.body_fields(operation)
         }
 
     def _related(self, resource: str) -> str:

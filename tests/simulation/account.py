@@ -25,7 +25,7 @@ from connector.errors import ConnectorError, Misused
 from connector.operations.backup import make_backup
 from connector.operations.folder_identity import replace_ledger
 from connector.operations.restore import RestoreOptions, restore
-from connector.privacy.erase import erase, release
+from connector.privacy.erase import erase, remove_suppression
 from connector.pushes.dry_run import PushFile
 from connector.pushes.undo import LAST, undo
 from connector.sandbox.server import Sandbox
@@ -159,7 +159,7 @@ class AccountLife(SandboxAccount):
         """Let somebody in again."""
         if self.erased:
             who = self.chance.choice(sorted(self.erased.values(), key=lambda each: each.id))
-            release(self.settings, who.email)
+            remove_suppression(self.settings, who.email)
             self.released[who.id] = self.erased.pop(who.id)
 
     def lose_work(self) -> None:

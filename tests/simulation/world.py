@@ -182,7 +182,7 @@ class PullWorld(WorldClock):
             total_pages=-(-total // answer.per_page),
             served_at=served_at if self.scenario.has_date else None,
             round_trip_seconds=(self.now - sent_at).total_seconds(),
-            heard_at=self.own_now(),
+            received_at=self.own_now(),
         )
 
     def read(self, id: str) -> Outcome:

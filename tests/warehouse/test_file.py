@@ -59,9 +59,10 @@ def test_no_progress_is_drawn_among_what_a_program_prints(work: Path) -> None:
 from pathlib import Path
 import duckdb
 from connector.warehouse.duckdb_file import open_file
-from connector.warehouse.published_file import reading
+from connector.warehouse.published_file import open_read_only
 setting = "SELECT current_setting('enable_progress_bar')"
-for session in (duckdb.connect(), open_file(Path({str(work)!r})), reading(Path({str(work)!r}))):
+path = Path({str(work)!r})
+for session in (duckdb.connect(), open_file(path), open_read_only(path)):
     with session as connection:
         print(*connection.execute(setting).fetchone())
 """

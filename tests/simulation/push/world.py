@@ -316,7 +316,7 @@ class PushWorld(WorldClock):
             total_pages=-(-len(items) // size),
             served_at=served_at,
             round_trip_seconds=0.5,
-            heard_at=self.own_now(),
+            received_at=self.own_now(),
         )
 
     def _items(self) -> list[dict[str, Any]]:

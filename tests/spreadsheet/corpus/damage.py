@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from connector.errors import SpreadsheetError
-from connector.pushes.file_warnings import LostColumns, warning_questions
+from connector.pushes.file_warnings import LostColumns, ask_about_warnings
 from connector.spreadsheet.check import check
 from connector.spreadsheet.column_inference import ColumnMeanings
 from connector.spreadsheet.mapping import map_headings
@@ -154,7 +154,7 @@ def outcome(path: Path, text: str) -> PreviewResult:
     except SpreadsheetError as error:
         return PreviewResult(error=error.code)
     tasks = [(each, each.task.fields) for each in rows if each.task and each.outcome is None]
-    questions = (*table.questions, *lost.questions(), *warning_questions(0, table, columns))
+    questions = (*table.questions, *lost.questions(), *ask_about_warnings(0, table, columns))
     return PreviewResult(
         tuple(fields for row, fields in tasks if not row.warnings),
         tuple(str(fields.get("email")) for row, fields in tasks if row.warnings),

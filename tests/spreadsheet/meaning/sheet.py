@@ -140,4 +140,4 @@ def problems(found: Sequence[CheckedRow]) -> list[tuple[int, str | None, str]]:
 
 def mapped(columns: ColumnMap) -> dict[str, tuple[str, str]]:
     """Each mapped heading with the column that it is, and how it was found."""
-    return {each.heading: (each.target.name, each.how) for each in columns.columns}
+    return {each.heading: (each.target.name, each.match_kind) for each in columns.columns}

@@ -38,7 +38,6 @@ def trust() -> ssl.SSLContext:
 
 
 def email(port: int, security: Security, password: str | None = None, **unlike: Any) -> Email:
-    """Emails to the server at that port."""
     given: dict[str, Any] = (
         {"alert_email_user": "connector", "alert_email_password": PASSWORD} if password else {}
     )

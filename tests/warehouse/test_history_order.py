@@ -16,13 +16,11 @@ from tests.warehouse.versions import CANDIDATES, detail, item, moment, offences,
 
 
 def commit(warehouse: Warehouse, **what: object) -> None:
-    """Commit an answer."""
     warehouse.commit(CANDIDATES, Commit(**what), "run", moment(99))  # type: ignore[arg-type]
 
 
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Warehouse:
-    """A warehouse of its own."""
     made = Warehouse(tmp_path)
     made.prepare()
     return made

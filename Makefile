@@ -143,8 +143,10 @@ audit:  ## ask the network which locked packages have known vulnerabilities
 generate: install  ## write anew what follows from the catalog: views, audits, documents
 	$(BIN)/python -m generate
 
-bench: install  ## measure every headline ratio
+# Takes about 13 minutes on two idle cores.
+bench: install  ## measure time and memory against scripts, for docs/BENCHMARKS.md
 	$(BIN)/python -m benchmarks
+	$(BIN)/python -m generate
 
 # What this is measured beside, each in an environment of its own.
 peers: install $(PEER_NAMES:%=$(PEERS)/%/installed)  ## measure dlt, Singer and Airbyte beside this

@@ -1,35 +1,52 @@
-"""Every headline figure, one benchmark after another: `python -m benchmarks`.
+"""All measurements of `make bench`: `python -m benchmarks`.
 
-Each is a file of this folder with a `main` that prints its figures beside their targets and
-returns 0 if all are met; the naive scripts are what some of them are measured against.
-`python -m benchmarks NAME ...` runs only those named.
+Writes `docs/figures/benchmarks.json`, of which `make generate` makes the table and the plot of
+`docs/BENCHMARKS.md`. `python -m benchmarks pulls pushes` measures these topics again and keeps the
+other lines. `--quick` measures the smallest sizes and writes nothing.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import sys
-from importlib import import_module
-from pathlib import Path
+import time
+from dataclasses import asdict
+from datetime import UTC, datetime
 
-_NO_BENCHMARKS = ("_", "naive")
-NAMES = sorted(
-    p.stem for p in Path(__file__).parent.glob("*.py") if not p.stem.startswith(_NO_BENCHMARKS)
-)
+from benchmarks import publication, pulls, pushes, scale, spreadsheets
+from benchmarks.measure import ROOT, Benchmark
+
+TOPICS: dict[str, Benchmark] = {
+    "pulls": pulls.measure,
+    "pushes": pushes.measure,
+    "spreadsheets": spreadsheets.measure,
+    "publication": publication.measure,
+    "scale": scale.measure,
+}
+MEASURED = ROOT / "docs" / "figures" / "benchmarks.json"
 
 
-def main(names: list[str]) -> int:
-    """Run the benchmarks of these names, or all; 0 if every target is met."""
-    unknown = set(names) - set(NAMES)
-    if unknown:
-        print(f"There is no benchmark {', '.join(sorted(unknown))}; there are: {', '.join(NAMES)}.")
+def main(arguments: list[str]) -> int:
+    """Measure these topics, or all."""
+    is_quick = "--quick" in arguments
+    names = [each for each in arguments if each != "--quick"]
+    if unknown := set(names) - TOPICS.keys():
+        print(f"Unknown topics: {', '.join(sorted(unknown))}. Allowed: {', '.join(TOPICS)}.")
         return 2
-    missed = []
-    for name in names or NAMES:
-        print(f"== {name}", flush=True)
-        if import_module(f"benchmarks.{name}").main():
-            missed.append(name)
-    print("all targets are met" if not missed else f"targets missed in: {', '.join(missed)}")
-    return 1 if missed else 0
+    known = json.loads(MEASURED.read_text("utf-8"))["lines"] if MEASURED.exists() else {}
+    began = time.monotonic()
+    lines = {name: known.get(name, []) for name in TOPICS}
+    for name in names or TOPICS:
+        lines[name] = []
+        for line in TOPICS[name](is_quick):
+            print(*line.cells(), sep=" | ", flush=True)
+            lines[name].append(asdict(line))
+    print(f"Measured in {time.monotonic() - began:.0f} s.")
+    if not is_quick:
+        written = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "cores": os.cpu_count(), "lines": lines}
+        MEASURED.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+    return 0
 
 
 if __name__ == "__main__":

@@ -1,49 +1,116 @@
-"""The script that anybody would write first: `python -m benchmarks.naive URL KEY FILE [RESOURCE]`.
+"""Short scripts without limits, retries or change detection, for comparison with the connector.
 
-It lists a resource, reads every record in eight threads with httpx, and inserts what it read into
-a DuckDB file. It knows nothing of limits, failures or changes. `processor_time.py` measures the
-connector against it.
+`python -m benchmarks.naive pull URL KEY FILE` reads all candidates in eight threads with httpx and
+inserts them into a DuckDB file. `pull-aiohttp` does the same in eight tasks with aiohttp, which the
+connector uses. `push URL KEY CSV` creates a candidate for each row with httpx, and keeps each
+answer in a SQLite file.
 """
 
 from __future__ import annotations
 
+import asyncio
+import csv
 import json
+import sqlite3
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import duckdb
-import httpx
-import pandas as pd
-
-THREADS = 8
+PARALLEL = 8
 
 
-def main(base_url: str, key: str, file: str, resource: str = "candidates") -> int:
-    """Read the resource whole into a table of the file; returns the number of its records."""
+def pull(base_url: str, key: str, file: str) -> None:
+    """Copy all candidates into a DuckDB file."""
+    import httpx  # noqa: PLC0415  # each script pays for its own imports
+
     headers = {"Authorization": f"Bearer {key}"}
     with httpx.Client(base_url=f"{base_url}/api/v1", headers=headers, timeout=60) as client:
         ids, page, pages = [], 1, 1
         while page <= pages:
-            answer = client.get(f"/{resource}", params={"page": page, "per_page": 100})
-            listed = answer.raise_for_status().json()
-            pages = listed["pagination"]["total_pages"]
-            ids += [each["id"] for each in listed["data"]]
+            response = client.get("/candidates", params={"page": page, "per_page": 100})
+            body = response.raise_for_status().json()
+            pages = body["pagination"]["total_pages"]
+            ids += [each["id"] for each in body["data"]]
             page += 1
 
         def read(id: str) -> dict[str, Any]:
-            record: dict[str, Any] = client.get(f"/{resource}/{id}").raise_for_status().json()
+            record: dict[str, Any] = client.get(f"/candidates/{id}").raise_for_status().json()
             return record
 
-        with ThreadPoolExecutor(THREADS) as threads:
-            records = [each.get("data", each) for each in threads.map(read, ids)]
+        with ThreadPoolExecutor(PARALLEL) as threads:
+            records = list(threads.map(read, ids))
+    _insert(records, file)
+
+
+def pull_aiohttp(base_url: str, key: str, file: str) -> None:
+    """Copy all candidates into a DuckDB file, with the transport of the connector."""
+    import aiohttp  # noqa: PLC0415
+
+    async def read_all() -> list[dict[str, Any]]:
+        headers = {"Authorization": f"Bearer {key}"}
+        address = f"{base_url}/api/v1/candidates"
+        async with aiohttp.ClientSession(headers=headers, raise_for_status=True) as session:
+
+            async def read(url: str) -> dict[str, Any]:
+                async with session.get(url) as response:
+                    body: dict[str, Any] = await response.json()
+                    return body
+
+            async def read_each(urls: Iterator[str]) -> list[dict[str, Any]]:
+                return [await read(url) for url in urls]
+
+            ids, page, pages = [], 1, 1
+            while page <= pages:
+                body = await read(f"{address}?page={page}&per_page=100")
+                pages = body["pagination"]["total_pages"]
+                ids += [each["id"] for each in body["data"]]
+                page += 1
+            urls = (f"{address}/{id}" for id in ids)
+            parts = await asyncio.gather(*(read_each(urls) for _ in range(PARALLEL)))
+            return [record for part in parts for record in part]
+
+    _insert(asyncio.run(read_all()), file)
+
+
+def _insert(records: list[dict[str, Any]], file: str) -> None:
+    import duckdb  # noqa: PLC0415
+    import pandas as pd  # noqa: PLC0415
+
+    records = [each.get("data", each) for each in records]
     rows = pd.DataFrame(  # noqa: F841  # DuckDB finds it by its name
         {"id": [each["id"] for each in records], "record": [json.dumps(each) for each in records]}
     )
     with duckdb.connect(file) as connection:
-        connection.execute(f"CREATE OR REPLACE TABLE {resource} AS SELECT * FROM rows")
-    return len(records)
+        connection.execute("CREATE OR REPLACE TABLE candidates AS SELECT * FROM rows")
+
+
+def push(base_url: str, key: str, file: str) -> None:
+    """Create a candidate for each row; commit each row before its request and each answer after."""
+    import httpx  # noqa: PLC0415
+
+    journal = sqlite3.connect(f"{file}.sqlite")
+    journal.executescript(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+        "CREATE TABLE answers (number INTEGER PRIMARY KEY, sent TEXT, status INTEGER, answer TEXT)"
+    )
+    headers = {"Authorization": f"Bearer {key}"}
+    with (
+        open(file, encoding="utf-8", newline="") as opened,
+        httpx.Client(base_url=f"{base_url}/api/v1", headers=headers, timeout=60) as client,
+    ):
+        for number, row in enumerate(csv.DictReader(opened)):
+            with journal:
+                journal.execute(
+                    "INSERT INTO answers (number, sent) VALUES (?, ?)", (number, json.dumps(row))
+                )
+            response = client.post("/candidates", json=row).raise_for_status()
+            with journal:
+                journal.execute(
+                    "UPDATE answers SET status = ?, answer = ? WHERE number = ?",
+                    (response.status_code, response.text, number),
+                )
 
 
 if __name__ == "__main__":
-    print(main(*sys.argv[1:]))
+    {"pull": pull, "pull-aiohttp": pull_aiohttp, "push": push}[sys.argv[1]](*sys.argv[2:])

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from connector.pulls.resource_pull import PullOptions as PullOptions
     from connector.pulls.run import pull as pull
     from connector.pushes.batch import settle as settle
-    from connector.pushes.dry_run import Asked as Asked
+    from connector.pushes.dry_run import PushFile as PushFile
     from connector.pushes.inbox import DeliveryResult as DeliveryResult
     from connector.pushes.inbox import Inbox as Inbox
     from connector.pushes.inbox import WaitingFile as WaitingFile
@@ -63,8 +63,8 @@ if TYPE_CHECKING:
     from connector.pushes.options import PUSH_OPTIONS as PUSH_OPTIONS
     from connector.pushes.options import PushOptions as PushOptions
     from connector.pushes.push import ORDER as ORDER
-    from connector.pushes.push import Manner as Manner
     from connector.pushes.push import PushReport as PushReport
+    from connector.pushes.push import PushRunOptions as PushRunOptions
     from connector.pushes.query_file import file_from_query as file_from_query
     from connector.settings.accounts import ConfiguredAccount as ConfiguredAccount
     from connector.settings.accounts import configured_accounts as configured_accounts

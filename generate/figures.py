@@ -1,7 +1,7 @@
-"""The tables and pictures of what was measured: beside other tools, and in simulated worlds.
+"""Tables and pictures of measurements: benchmarks, other tools, and simulated worlds.
 
-`make peers` writes `docs/figures/peers.json`; everything that README and
-`docs/BENCHMARKS.md` say of it is written here, so that no figure is typed by hand.
+`make bench` writes `docs/figures/benchmarks.json`, and `make peers` writes `peers.json`. The tables
+and pictures of README and `docs/BENCHMARKS.md` are made here, so that no figure is typed by hand.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from html import escape
+from math import log10
 from typing import Any
 
+from benchmarks.measure import HEADINGS, Bound, Line
 from connector.report.charts import PALETTE, Theme
 from generate.files import Texts, block_names, read, with_block
 
@@ -18,6 +20,8 @@ MEASURED = "docs/figures/peers.json"
 OURS = "this connector"
 _PAGE, _README = "docs/BENCHMARKS.md", "README.md"
 _PICTURE = "docs/pictures/peers-{}.svg"
+_BENCHMARKS, _GROWTH = "docs/figures/benchmarks.json", "docs/pictures/growth-{}.svg"
+_THEMES: tuple[Theme, ...] = ("light", "dark")
 _COSTLY = ("first load", "65 changes", "nothing changed")
 _QUIET = ("65 changes", "quiet after churn", "ties, after a bulk edit")
 _MEASURES: Mapping[str, tuple[str, str]] = {
@@ -47,8 +51,7 @@ def peers() -> Texts:
     texts = {_PAGE: page}
     if "why not" in block_names(read(_README)):
         texts[_README] = with_block(read(_README), "why not", _why_not(runs, limit))
-    themes: tuple[Theme, ...] = ("light", "dark")
-    for theme in themes:
+    for theme in _THEMES:
         texts[_PICTURE.format(theme)] = _picture(runs, theme, measured["records"])
     return texts
 
@@ -180,7 +183,7 @@ def _picture(runs: Mapping[str, Mapping[str, Run]], theme: Theme, records: int) 
             each["first load"]["processor_seconds"] for each in runs.values()
         ],
     }
-    colours = {name: getattr(shade, theme) for name, shade in PALETTE.items()}
+    colours = _colours(theme)
     width = _LABELS + 3 * _PANEL + 2 * _GAP + 12
     height = _TOP + len(runs) * _ROW + 16
     inside = [
@@ -190,10 +193,7 @@ def _picture(runs: Mapping[str, Mapping[str, Run]], theme: Theme, records: int) 
     ]
     for place, (title, values) in enumerate(panels.items()):
         inside += _bars(_LABELS + place * (_PANEL + _GAP), title, values, colours)
-    head = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-    font = 'font-family="system-ui, sans-serif"'
-    svg = f'<svg xmlns="http://www.w3.org/2000/svg" {head} {font} role="img">'
-    return "\n".join((svg, "<title>Beside other tools</title>", *inside, "</svg>")) + "\n"
+    return _svg("Beside other tools", width, height, inside)
 
 
 def _labels(runs: Iterable[str], colours: Mapping[str, str]) -> Iterator[str]:
@@ -212,6 +212,96 @@ def _bars(left: int, title: str, values: list[float], colours: Mapping[str, str]
         yield f'<rect x="{left}" y="{top + 4}" width="{length:.1f}" height="17" fill="{colour}"/>'
         shown = f"{value:,.0f}" if value == int(value) else f"{value:.1f}"
         yield _text(left + length + 5, top + 17, shown, colours["ink"])
+
+
+# -- Benchmarks ------------------------------------------------------------------------------------
+
+
+def benchmarks() -> Texts:
+    """Return the table of `make bench` in `docs/BENCHMARKS.md`, and its plot in both themes."""
+    measured = json.loads(read(_BENCHMARKS))
+    lines = [_line(each) for topic in measured["lines"].values() for each in topic]
+    lines.sort(key=lambda each: each.bound is None)
+    missed = [each for each in lines if not each.is_met]
+    inside = f"Measured on {measured['date']}, on a machine with {measured['cores']} cores.\n\n"
+    inside += _table(HEADINGS, (each.cells() for each in lines))
+    if missed:
+        inside += "\nMissed bounds:\n\n"
+    for each in missed:
+        assert each.bound is not None
+        beside = f", next to {each.reference_name}" if each.bound.of == "ratio" else ""
+        inside += f"- {each.what}, {each.size}{beside}. {each.bound.reason}\n"
+    texts = {_PAGE: with_block(read(_PAGE), "benchmarks", inside)}
+    curves: dict[str, list[Line]] = {}
+    for each in lines:
+        if each.curve:
+            curves.setdefault(each.curve, []).append(each)
+    for theme in _THEMES:
+        texts[_GROWTH.format(theme)] = _growth(curves, theme)
+    return texts
+
+
+def _line(fields: Mapping[str, Any]) -> Line:
+    bound = fields["bound"] and Bound(**fields["bound"])
+    return Line(**{**fields, "bound": bound})
+
+
+_PLOT, _PLOT_GAP, _PLOT_TOP, _PLOT_COLUMNS = 170, 60, 84, 3
+
+
+def _growth(curves: Mapping[str, list[Line]], theme: Theme) -> str:
+    """Draw processor time by size, one panel for each curve, with logarithmic axes."""
+    colours, inside = _colours(theme), []
+    step_x, step_y = _PLOT + _PLOT_GAP, _PLOT + _PLOT_GAP + 20
+    width = _PLOT_COLUMNS * step_x + 24
+    height = _PLOT_TOP + -(-len(curves) // _PLOT_COLUMNS) * step_y - 30
+    inside.append(f'<rect width="{width}" height="{height}" rx="8" fill="{colours["card"]}"/>')
+    about = "Processor seconds by size; both axes are logarithmic."
+    inside.append(_text(16, 26, about, colours["muted"]))
+    inside.append(_text(16, 46, "this connector", colours["first"], ' font-weight="700"'))
+    inside.append(_text(136, 46, "reference", colours["second"]))
+    for place, (name, lines) in enumerate(curves.items()):
+        row, column = divmod(place, _PLOT_COLUMNS)
+        left, top = 48 + column * step_x, _PLOT_TOP + row * step_y
+        inside += _panel(left, top, name, lines, colours)
+    return _svg("Processor time by size", width, height, inside)
+
+
+def _panel(
+    left: int, top: int, name: str, lines: list[Line], colours: Mapping[str, str]
+) -> Iterator[str]:
+    yield _text(left, top - 8, f"{name} ({lines[0].reference_name})", colours["muted"])
+    bottom = top + _PLOT
+    for power in range(-1, 3):
+        y = bottom - (power + 1) / 3 * _PLOT
+        line = f'x1="{left}" x2="{left + _PLOT}" y1="{y:.1f}" y2="{y:.1f}"'
+        yield f'<line {line} stroke="{colours["line"]}"/>'
+        yield _text(left - 8, y + 4, f"{10.0**power:g}", colours["muted"], ' text-anchor="end"')
+    xs = [left + _PLOT * (place + 0.5) / len(lines) for place in range(len(lines))]
+    for x, each in zip(xs, lines, strict=True):
+        yield _text(x, bottom + 18, f"{each.scale:,}", colours["muted"], ' text-anchor="middle"')
+    ours = [each.figure for each in lines]
+    others = [each.reference or each.figure for each in lines]
+    for values, colour in ((others, colours["second"]), (ours, colours["first"])):
+        ys = [bottom - (log10(max(0.1, min(100.0, each))) + 1) / 3 * _PLOT for each in values]
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(xs, ys, strict=True))
+        yield f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>'
+        for x, y in zip(xs, ys, strict=True):
+            yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"/>'
+
+
+# -- Drawing ---------------------------------------------------------------------------------------
+
+
+def _colours(theme: Theme) -> dict[str, str]:
+    return {name: getattr(shade, theme) for name, shade in PALETTE.items()}
+
+
+def _svg(title: str, width: int, height: int, inside: Iterable[str]) -> str:
+    head = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
+    font = 'font-family="system-ui, sans-serif"'
+    svg = f'<svg xmlns="http://www.w3.org/2000/svg" {head} {font} role="img">'
+    return "\n".join((svg, f"<title>{title}</title>", *inside, "</svg>")) + "\n"
 
 
 def _text(x: float, y: float, words: str, colour: str, more: str = "") -> str:

@@ -39,7 +39,7 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     "verify": {"": "equal requests seconds streams error?"},
     "template": {"": "file columns"},
     "push": {
-        "": "outcome batch resource file rows requests requests_foreseen seconds merged missing"
+        "": "outcome batch resource file rows requests requests_expected seconds merged missing"
         " unmapped notices questions warned changes report error unpublished " + _ROW_OUTCOMES,
         "several files": "files",
         "--query without rows": "resource rows requests error",

@@ -22,6 +22,7 @@ SOURCES: tuple[Callable[[], Texts], ...] = (
     documents.personal_data,
     _dictionary,
     commands.commands,
+    figures.benchmarks,
     figures.peers,
     figures.simulation,
 )

@@ -20,12 +20,12 @@ from connector import (
     ORDER,
     PROBLEMS,
     PUSH_OPTIONS,
-    Asked,
     ConnectorError,
     DeliveryResult,
-    Manner,
+    PushFile,
     PushOptions,
     PushReport,
+    PushRunOptions,
     TryAgain,
     deliver,
     explain,
@@ -98,10 +98,10 @@ class RowConfig(dg.Config):
         given["mapping_file"] = None if self.mapping_file is None else folder / self.mapping_file
         return PushOptions(**given)
 
-    def manner(self, options: PushOptions) -> Manner:
+    def run_options(self, options: PushOptions) -> PushRunOptions:
         """Return the options of the push that are not about the file."""
         output = Path(self.output) if self.output is not None else None
-        return Manner(
+        return PushRunOptions(
             applies=self.apply,
             pulls=self.pull,
             output=output,
@@ -222,18 +222,18 @@ def _naming_failures(context: Context) -> Iterator[None]:
         raise failure_of(error, context) from None
 
 
-def _push(context: Context, account: Account, config: RowConfig, file: Asked) -> dict[str, Any]:
+def _push(context: Context, account: Account, config: RowConfig, file: PushFile) -> dict[str, Any]:
     """Push the file, log what a user has to check, and return the metadata of the result."""
     pushing = deliver(
         account.settings(account_of(context)),
         file,
-        config.manner(config.options(account.folder)),
+        config.run_options(config.options(account.folder)),
         digest=config.inbox_digest if isinstance(config, PushConfig) else None,
         budget=config.max_requests,
         watch=account.watch or ProgressLog(context.log),
     )
     done = asyncio.run(pushing)
-    metadata = of_push(done)
+    metadata = push_metadata(done)
     for event in _observed(config, metadata, account_of(context)):
         context.log_event(event)
     _refuse(context, done.report, metadata)
@@ -243,31 +243,31 @@ def _push(context: Context, account: Account, config: RowConfig, file: Asked) ->
 
 
 def _observed(
-    config: RowConfig, told: dict[str, Any], account: str | None
+    config: RowConfig, metadata: dict[str, Any], account: str | None
 ) -> Iterator[dg.AssetObservation]:
     """Yield observations of the inbox that the file was in, and of the resource that it changed."""
-    counts = {name: value for name, value in told.items() if name != "problems_table"}
+    counts = {name: value for name, value in metadata.items() if name != "problems_table"}
     if isinstance(config, PushConfig) and config.inbox_digest is not None:
         yield dg.AssetObservation(INBOX_KEYS[config.resource], metadata=counts, partition=account)
     if config.apply:
         yield dg.AssetObservation(API_KEYS[config.resource], metadata=counts, partition=account)
 
 
-def _refuse(context: Context, report: PushReport, told: dict[str, Any]) -> None:
+def _refuse(context: Context, report: PushReport, metadata: dict[str, Any]) -> None:
     """Raise `dagster.Failure` if the push was stopped or failed."""
     if report.outcome not in ("stopped", "failed"):
         return
     error = report.error or (report.batch.error if report.batch is not None else None)
     raise dg.Failure(
         description=explain(error) if error else "The push failed. See the log of the run.",
-        metadata=told,
+        metadata=metadata,
         allow_retries=isinstance(error, TryAgain) and not is_last_try(context),
     )
 
 
-def _warnings(done: DeliveryResult) -> Iterator[str]:
+def _warnings(result: DeliveryResult) -> Iterator[str]:
     """Yield sentences on what the user has to check, without cell values."""
-    report = done.report
+    report = result.report
     if merged := report.preview.table.merged:
         yield f"Merged cells {', '.join(merged)}: only the first cell of each has a value."
     for question in report.preview.stopping:
@@ -277,17 +277,17 @@ def _warnings(done: DeliveryResult) -> Iterator[str]:
     if report.exit_status == 3:
         counts = ", ".join(f"{count:,} {name}" for name, count in sorted(report.counts.items()))
         yield f"Some rows need corrections: {counts}. Correct the report {report.file} and push it."
-    if done.put_away is not None and done.put_away.file is None:
+    if result.put_away is not None and result.put_away.file is None:
         yield "The file in the inbox was changed or removed during the push, so it was not moved."
 
 
 # -- What Dagster shows ----------------------------------------------------------------------------
 
 
-def of_push(done: DeliveryResult) -> dict[str, Any]:
+def push_metadata(result: DeliveryResult) -> dict[str, Any]:
     """Return the push's counts, requests, report and first problems."""
-    report = done.report
-    told: dict[str, Any] = {
+    report = result.report
+    metadata: dict[str, Any] = {
         "outcome": report.outcome,
         "rows": report.summary.rows,
         "requests": report.requests,
@@ -296,7 +296,7 @@ def of_push(done: DeliveryResult) -> dict[str, Any]:
         **{f"rows/{name}": count for name, count in report.counts.items()},
         "batch": report.batch.batch if report.batch is not None else None,
         "report": report.file,
-        "put_away": done.put_away.file if done.put_away is not None else None,
+        "put_away": result.put_away.file if result.put_away is not None else None,
         "problems": report.summary.codes.total(),
     }
     problems = [
@@ -305,12 +305,12 @@ def of_push(done: DeliveryResult) -> dict[str, Any]:
         for problem in row.problems
     ]
     if problems:
-        told["problems_table"] = dg.MetadataValue.table(problems[:PROBLEMS_SHOWN_MAX], _SCHEMA)
-    return {name: value for name, value in told.items() if value is not None}
+        metadata["problems_table"] = dg.MetadataValue.table(problems[:PROBLEMS_SHOWN_MAX], _SCHEMA)
+    return {name: value for name, value in metadata.items() if value is not None}
 
 
 def _problem(number: int, code: str, column: str | None) -> dg.TableRecord:
     """Return a row of the table. It has the general text of the code, without cell values."""
     message, _, fix = PROBLEMS.get(code, _IN_THE_REPORT).partition(": ")
-    told = {"code": code, "column": column or "", "message": message}
-    return dg.TableRecord({"row": number, **told, "fix": fix[:1].upper() + fix[1:]})
+    values = {"code": code, "column": column or "", "message": message}
+    return dg.TableRecord({"row": number, **values, "fix": fix[:1].upper() + fix[1:]})

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Generator, Iterator
@@ -18,9 +19,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from connector.ledger.ledger import Identity
-from connector.warehouse.duckdb_file import make_folder, naming_errors
+from connector.warehouse.duckdb_file import convert_errors, make_folder
 from connector.warehouse.warehouse import Warehouse
 from tests.seeds import SEED
+
+SHARED_FIXTURES = re.compile(r"tests/(publishing/marts|report|lakehouse)/")
+"""Folders with session fixtures that take seconds: building models, drawing charts, PostgreSQL."""
 
 _prepare = Warehouse.prepare
 
@@ -48,18 +52,35 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + 1
 
 
+def work_unit(nodeid: str) -> str:
+    """Return the file, or the folder with shared fixtures, whose tests one worker gets."""
+    folder = SHARED_FIXTURES.match(nodeid)
+    return folder[0] if folder else nodeid.split("::", 1)[0]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Let `--dist loadfile` give a folder with shared fixtures to one worker."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]  # noqa: PLC0415
+
+    scheduler = LoadFileScheduling(config, log)
+    setattr(scheduler, "_split_scope", work_unit)  # noqa: B010 # a method for subclasses
+    return scheduler
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start the files with the most slow tests first, so that no worker ends long after the others.
+    """Start the largest work units first, so that no worker ends long after the others.
 
-    `--dist loadfile` gives a whole file to one worker. A test that takes as long as several slow
-    tests has their number as `weight`.
+    A test that takes as long as several slow tests has their number as `weight`.
     """
-    slow = Counter[Path]()
+    slow = Counter[str]()
     for each in items:
         if marker := each.get_closest_marker("slow"):
-            slow[each.path] += marker.kwargs.get("weight", 1)
-    items.sort(key=lambda each: -slow[each.path])
+            slow[work_unit(each.nodeid)] += marker.kwargs.get("weight", 1)
+    items.sort(key=lambda each: -slow[work_unit(each.nodeid)])
 
 
 @pytest.hookimpl(wrapper=True)
@@ -96,7 +117,7 @@ class Pattern:
         """`Warehouse.prepare`, with a copy in place of a file that was never there."""
         make_folder(warehouse.folder)
         if not self.is_off and not warehouse.published.exists():
-            with naming_errors(warehouse.work):
+            with convert_errors(warehouse.work):
                 self._begin(warehouse.work)
         _prepare(warehouse, identity)
 

@@ -105,7 +105,9 @@ def copied(copier: Copier, folder: Path) -> dict[str, str | None]:
 
 
 def _naive(folder: Path, base_url: str) -> list[list[str]]:
-    return [[sys.executable, "-m", "benchmarks.naive", base_url, _KEY, str(folder / "naive.db")]]
+    return [
+        [sys.executable, "-m", "benchmarks.naive", "pull", base_url, _KEY, str(folder / "naive.db")]
+    ]
 
 
 def _dlt(form: str) -> Commands:

@@ -13,8 +13,8 @@ from connector.catalog.field import (
     Filter,
     RequiredWhen,
     field,
-    only,
-    shown,
+    one_of,
+    read_only,
 )
 from connector.catalog.resource import Resource
 from connector.catalog.value import Kind, Uuid
@@ -86,55 +86,61 @@ class Booking(
     """An interview, placement or other scheduled event."""
 
     booking_type: BookingType = field(
-        "What kind of event it is.", create=REQUIRED, listed=True, sortable=True, filterable=True
+        "Kind of event.", create=REQUIRED, listed=True, sortable=True, filterable=True
     )
     title: str | None = field(
-        "The event's title.", listed=True, sortable=True, personal="text", lines="one"
+        "Title of the event.", listed=True, sortable=True, personal="text", lines="one"
     )
-    description: str | None = field("What the event is about.", personal="text")
+    description: str | None = field("Description of the event.", personal="text")
     candidate_id: Uuid | None = field("The candidate (`candidates.id`).", listed=True)
     job_id: Uuid | None = field("The job (`jobs.id`).", listed=True)
     company_id: Uuid | None = field("The client company (`companies.id`).", listed=True)
     lead_id: Uuid | None = field("The lead (`leads.id`), for consultations.")
-    start_datetime: datetime = field("When it begins.", create=REQUIRED, listed=True, sortable=True)
-    end_datetime: datetime | None = field("When it ends.", listed=True, sortable=True)
-    all_day: bool | None = field("Whether it takes whole days.")
-    interview_type: InterviewType | None = field("How the interview is held.")
-    interview_location: str | None = field("Where the interview is held.", personal="contact")
-    interview_panel: str | None = field("Who interviews.", personal="identity", lines="many")
+    start_datetime: datetime = field(
+        "Start of the event.", create=REQUIRED, listed=True, sortable=True
+    )
+    end_datetime: datetime | None = field("End of the event.", listed=True, sortable=True)
+    all_day: bool | None = field("True if the event takes whole days.")
+    interview_type: InterviewType | None = field("Form of the interview.")
+    interview_location: str | None = field("Place of the interview.", personal="contact")
+    interview_panel: str | None = field(
+        "Names of the interviewers.", personal="identity", lines="many"
+    )
     meeting_link: str | None = field(
         "Address of the online meeting.", format="url", personal="contact"
     )
     meeting_platform: MeetingPlatform | None = field("Platform of the online meeting.")
-    meeting_id: str | None = shown("The platform's number for the meeting.", personal="contact")
-    meeting_password: str | None = shown("The meeting's password.", personal="contact")
-    meeting_join_url: str | None = shown("The address that joins the meeting.", personal="contact")
-    contract_type: ContractType | None = field("The kind of contract.")
+    meeting_id: str | None = read_only("The platform's number for the meeting.", personal="contact")
+    meeting_password: str | None = read_only("The meeting's password.", personal="contact")
+    meeting_join_url: str | None = read_only("Link to join the online meeting.", personal="contact")
+    contract_type: ContractType | None = field("Kind of contract.")
     day_rate: float | None = field("Day rate of the contract.", personal="pay")
     contract_value: float | None = field("Value of the contract.", personal="pay")
     payment_terms: str | None = field("Terms of payment.")
     contract_notes: str | None = field("Notes on the contract.", personal="text")
     ir35_status: BookingIr35 | None = field("Status under the IR35 tax rules.")
-    offer_accepted_date: date | None = shown("The day on which the offer was accepted.")
-    annual_salary: float | None = field("Salary of a permanent placement, a year.", personal="pay")
+    offer_accepted_date: date | None = read_only("Day on which the offer was accepted.")
+    annual_salary: float | None = field("Yearly salary of a permanent placement.", personal="pay")
     placement_fee: float | None = field("The agency's fee for the placement.")
-    notice_period_days: int | None = field("Length of notice, in days.")
-    probation_period_months: int | None = field("Length of probation, in months.")
+    notice_period_days: int | None = field("Notice period in days.")
+    probation_period_months: int | None = field("Probation period in months.")
     status: BookingStatus | None = field(
-        "The booking's state.",
-        create=only("draft", "scheduled", "confirmed"),
+        "Status of the booking.",
+        create=one_of("draft", "scheduled", "confirmed"),
         listed=True,
         sortable=True,
         filterable=True,
     )
-    contact_name: str | None = field("Whom to ask for.", personal="identity")
+    contact_name: str | None = field("Name of the client's contact.", personal="identity")
     contact_email: str | None = field("The contact's email.", format="email", personal="contact")
     contact_phone: str | None = field("The contact's telephone.", personal="contact")
-    location: str | None = field("Where it takes place.", personal="contact")
-    requirements: str | None = field("What has to be prepared.", personal="text")
+    location: str | None = field("Place of the event.", personal="contact")
+    requirements: str | None = field("Things to prepare for the event.", personal="text")
     internal_notes: str | None = field("Notes for colleagues.", personal="text")
-    assigned_to: Uuid | None = field("The consultant in charge; users have no endpoint.")
+    assigned_to: Uuid | None = field(
+        "Consultant in charge (user id; the API has no endpoint for users)."
+    )
     timezone: str | None = field("Time zone of the event.", format="timezone")
     cancellation_reason: str | None = field(
-        "Why it was cancelled.", create=REFUSED, personal="text"
+        "Reason for the cancellation.", create=REFUSED, personal="text"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from typing import Literal
 
-from connector.catalog.field import REFUSED, REQUIRED, field, only, shown, the_person
+from connector.catalog.field import REFUSED, REQUIRED, field, one_of, person_subject, read_only
 from connector.catalog.job import EmploymentType
 from connector.catalog.resource import Resource
 from connector.catalog.value import Uuid
@@ -48,7 +48,7 @@ class Candidate(
     scope="candidates",
     natural_keys=(("email",),),
     found_by={"email": ("Candidate", "Candidate e-mail address")},
-    subjects=(the_person("the candidate"),),
+    subjects=(person_subject("the candidate"),),
     sandbox_count=1500,
     aliases={
         "address_line1": ("Address", "Street", "Street address", "Address 1", "Addr 1"),
@@ -111,49 +111,49 @@ class Candidate(
     date_of_birth: date | None = field("Date of birth.", personal="identity")
     nationality: str | None = field("Nationality.", personal="identity")
     employment_type: EmploymentType = field(
-        "The kind of engagement sought.",
-        create=only("permanent", "contractor", "interim", required=True),
+        "Employment type that the candidate wants.",
+        create=one_of("permanent", "contractor", "interim", required=True),
         listed=True,
         sortable=True,
     )
     employment_status: EmploymentStatus | None = field(
-        "How actively the person looks.",
-        create=only("actively_looking", "open_to_offers", "passive", "not_looking"),
+        "Status of the candidate's job search.",
+        create=one_of("actively_looking", "open_to_offers", "passive", "not_looking"),
     )
-    current_salary: float | None = field("Salary at present.", personal="pay")
-    expected_salary: float | None = field("Salary hoped for.", personal="pay")
+    current_salary: float | None = field("Current salary.", personal="pay")
+    expected_salary: float | None = field("Expected salary.", personal="pay")
     salary_currency: str | None = field("Currency code of the salaries.", format="currency")
-    current_day_rate: float | None = field("Day rate at present.", personal="pay")
-    expected_day_rate: float | None = field("Day rate hoped for.", personal="pay")
+    current_day_rate: float | None = field("Current day rate.", personal="pay")
+    expected_day_rate: float | None = field("Expected day rate.", personal="pay")
     rate_currency: str | None = field("Currency code of the day rates.", format="currency")
-    notice_period_days: int | None = field("Length of notice, in days.")
+    notice_period_days: int | None = field("Notice period in days.")
     available_from: date | None = field("First day of availability.", sortable=True)
     current_job_title: str | None = field(
-        "Job title at present.", listed=True, sortable=True, personal="identity"
+        "Current job title.", listed=True, sortable=True, personal="identity"
     )
     current_company: str | None = field(
-        "Employer at present.", listed=True, sortable=True, personal="identity"
+        "Current employer.", listed=True, sortable=True, personal="identity"
     )
     years_of_experience: int | None = field("Working experience, in years.")
     industry: str | None = field("Industry.")
     skills: str | None = field("Skills, as written.", personal="text")
     qualifications: str | None = field("Degrees and certificates, as written.", personal="text")
-    cv_file_path: str | None = shown("Where the platform keeps the CV.", personal="identity")
+    cv_file_path: str | None = read_only("Path of the CV on the platform.", personal="identity")
     status: CandidateStatus | None = field(
-        "The person's state in the pipeline.",
+        "Status of the candidate in the pipeline.",
         create=REFUSED,
-        update=only(*_SHORT_STATUS),
+        update=one_of(*_SHORT_STATUS),
         item=_SHORT_STATUS,
         listed=True,
         sortable=True,
         filterable=True,
     )
-    source: str | None = field("How the person was found, as written.")
+    source: str | None = field("Source of the candidate, as written.")
     rating: int | None = field("The agency's rating.")
     preferred_locations: str | None = field(
-        "Where the person would work, as written.", personal="text"
+        "Preferred places of work, as written.", personal="text"
     )
-    willing_to_relocate: bool | None = field("Whether the person would move.")
+    willing_to_relocate: bool | None = field("True if the candidate would move for a job.")
     right_to_work: str | None = field("Right to work, as written.", personal="identity")
     security_clearance: str | None = field("Security clearance, as written.", personal="identity")
     languages: str | None = field("Languages, as written.", personal="text")
@@ -164,4 +164,6 @@ class Candidate(
     limited_company_name: str | None = field("The contractor's own company.", personal="identity")
     notes: str | None = field("Notes.", personal="text")
     internal_notes: str | None = field("Notes for colleagues.", personal="text")
-    assigned_to: Uuid | None = field("The consultant in charge; users have no endpoint.")
+    assigned_to: Uuid | None = field(
+        "Consultant in charge (user id; the API has no endpoint for users)."
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from typing import Literal
 
-from connector.catalog.field import REQUIRED, DataSubject, field, only, shown
+from connector.catalog.field import REQUIRED, DataSubject, field, one_of, read_only
 from connector.catalog.resource import Resource
 from connector.catalog.value import Uuid
 
@@ -82,15 +82,15 @@ class Company(
     email: str = field(
         "Email address.", create=REQUIRED, listed=True, format="email", personal="contact"
     )
-    legal_name: str | None = field("Name in the register.")
-    trading_name: str | None = field("Name used in trade.")
-    company_number: str | None = field("Number in the register.")
+    legal_name: str | None = field("Name in the company register.")
+    trading_name: str | None = field("Trading name.")
+    company_number: str | None = field("Number in the company register.")
     phone: str | None = field("Telephone number.", listed=True, personal="contact")
     website: str | None = field("Website.", format="url")
     industry: str | None = field("Industry.", listed=True, sortable=True)
-    description: str | None = field("What the company does.", prose=True)
-    company_size: CompanySize | None = field("Number of employees, as a band.")
-    founded_year: int | None = field("Year of foundation.")
+    description: str | None = field("Description of the company.", prose=True)
+    company_size: CompanySize | None = field("Number of employees, as a range.")
+    founded_year: int | None = field("Year in which the company was founded.")
     primary_contact_name: str | None = field("Name of the first contact.", personal="identity")
     primary_contact_email: str | None = field(
         "Email of the first contact.", format="email", personal="contact"
@@ -100,25 +100,27 @@ class Company(
         "Job title of the first contact.", personal="identity"
     )
     status: CompanyStatus | None = field(
-        "The company's state.",
-        create=only("prospect", "active"),
+        "Status of the company.",
+        create=one_of("prospect", "active"),
         listed=True,
         sortable=True,
         filterable=True,
     )
     billing_email: str | None = field(
-        "Where invoices are sent.", format="email", personal="contact"
+        "Email address for invoices.", format="email", personal="contact"
     )
     payment_terms: str | None = field("Terms of payment.")
     contract_start_date: date | None = field("First day of the contract.")
     contract_end_date: date | None = field("Last day of the contract.")
     fee_percentage: float | None = field("The agency's fee as a percentage of the salary.")
-    fee_type: CompanyFeeType | None = field("How the agency's fee is worked out.")
+    fee_type: CompanyFeeType | None = field("How the agency's fee is calculated.")
     network_url: str | None = field("Professional network profile.", format="url")
     social_url: str | None = field("Social media profile.", format="url")
     internal_notes: str | None = field("Notes for colleagues.", personal="text")
     tags: str | None = field("Tags, as written.", lines="many")
-    account_manager_id: Uuid | None = field("The consultant in charge; users have no endpoint.")
-    jobs_count: int | None = shown("Number of the company's jobs.", listed=True)
-    active_jobs_count: int | None = shown("Number of the company's open jobs.")
-    placements_count: int | None = shown("Number of placements with the company.")
+    account_manager_id: Uuid | None = field(
+        "Consultant in charge (user id; the API has no endpoint for users)."
+    )
+    jobs_count: int | None = read_only("Number of the company's jobs.", listed=True)
+    active_jobs_count: int | None = read_only("Number of the company's open jobs.")
+    placements_count: int | None = read_only("Number of placements with the company.")

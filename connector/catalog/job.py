@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import Literal
 
-from connector.catalog.field import REQUIRED, DataSubject, field, only, shown
+from connector.catalog.field import REQUIRED, DataSubject, field, one_of, read_only
 from connector.catalog.resource import Resource
 from connector.catalog.value import Uuid
 
@@ -51,67 +51,69 @@ class Job(
 ):
     """A posting or vacancy."""
 
-    title: str = field("The vacancy's title.", create=REQUIRED, listed=True, sortable=True)
+    title: str = field("Title of the job.", create=REQUIRED, listed=True, sortable=True)
     reference_code: str | None = field("The agency's own code for the job.", listed=True)
-    slug: str | None = shown("The job's name in the address of its public page.")
-    department: str | None = field("The client's department that hires.")
-    location: str = field("Where the work is done.", create=REQUIRED, listed=True, sortable=True)
-    remote_type: RemoteType | None = field("Whether the work is on site, remote or both.")
+    slug: str | None = read_only("The job's name in the address of its public page.")
+    department: str | None = field("Department of the client.")
+    location: str = field("Place of work.", create=REQUIRED, listed=True, sortable=True)
+    remote_type: RemoteType | None = field("Work on site, remote or both.")
     employment_type: EmploymentType = field(
-        "The kind of engagement.",
-        create=only("permanent", "contractor", "interim", required=True),
+        "Employment type.",
+        create=one_of("permanent", "contractor", "interim", required=True),
         listed=True,
         sortable=True,
         filterable=True,
     )
-    experience_level: ExperienceLevel | None = field("The seniority that is asked for.")
+    experience_level: ExperienceLevel | None = field("Required seniority.")
     salary_min: float | None = field("Lowest salary offered.", listed=True, sortable=True)
     salary_max: float | None = field("Highest salary offered.", listed=True, sortable=True)
     salary_currency: str | None = field("Currency code of the salary.", format="currency")
     salary_type: SalaryType | None = field(
-        "The period that the salary is for.", create=only("annual", "monthly", "hourly")
+        "Period of the salary.", create=one_of("annual", "monthly", "hourly")
     )
-    show_salary: bool | None = field("Whether the public page shows the salary.")
+    show_salary: bool | None = field("True if the public page shows the salary.")
     day_rate_min: float | None = field("Lowest day rate offered.")
     day_rate_max: float | None = field("Highest day rate offered.")
     rate_currency: str | None = field("Currency code of the day rate.", format="currency")
-    fee_type: FeeType | None = field("How the agency's fee is worked out.")
+    fee_type: FeeType | None = field("How the agency's fee is calculated.")
     fee_percentage: float | None = field("The agency's fee as a percentage of the salary.")
     placement_fee: float | None = field("The agency's fee as an amount.")
-    description: str = field("What the job is, at length.", create=REQUIRED, prose=True)
-    requirements: str | None = field("What an applicant must bring.", prose=True)
-    responsibilities: str | None = field("What the holder of the job does.", prose=True)
-    benefits: str | None = field("What the client offers besides pay.", prose=True)
-    positions_available: int | None = field("How many people are to be hired.")
+    description: str = field("Full description of the job.", create=REQUIRED, prose=True)
+    requirements: str | None = field("Requirements for applicants.", prose=True)
+    responsibilities: str | None = field("Tasks of the job.", prose=True)
+    benefits: str | None = field("Benefits other than pay.", prose=True)
+    positions_available: int | None = field("Number of people to hire.")
     application_deadline: date | None = field("The last day for applications.")
     start_date: date | None = field("The day on which the work begins.")
-    required_skills: str | None = field("Skills that an applicant must have.", lines="many")
-    preferred_skills: str | None = field("Skills that are welcome.", lines="many")
-    qualifications: str | None = field("Degrees and certificates that are asked for.", lines="many")
+    required_skills: str | None = field("Required skills.", lines="many")
+    preferred_skills: str | None = field("Preferred skills.", lines="many")
+    qualifications: str | None = field("Required degrees and certificates.", lines="many")
     status: JobStatus | None = field(
-        "The job's state.",
-        create=only("draft", "published"),
+        "Status of the job.",
+        create=one_of("draft", "published"),
         listed=True,
         sortable=True,
         filterable=True,
     )
     published_at: datetime | None = field("When the job was published.", sortable=True)
-    allow_applications: bool | None = field("Whether applications are taken.")
-    enable_public_page: bool | None = field("Whether the job has a public page.")
+    allow_applications: bool | None = field("True if candidates can apply.")
+    enable_public_page: bool | None = field("True if the job has a public page.")
     company_id: Uuid | None = field("The client company (`companies.id`).")
-    assigned_to: Uuid | None = field("The consultant in charge; users have no endpoint.")
+    assigned_to: Uuid | None = field(
+        "Consultant in charge (user id; the API has no endpoint for users)."
+    )
     application_email: str | None = field(
-        "Where applications are sent.", write_only=True, format="email", personal="contact"
+        "Email address for applications.", write_only=True, format="email", personal="contact"
     )
     application_url: str | None = field(
         "The page where applications are made.", write_only=True, format="url"
     )
     enable_ai_matching: bool | None = field(
-        "Whether candidates are matched automatically.", write_only=True
+        "True if candidates are matched automatically.", write_only=True
     )
     meta_title: str | None = field("The public page's title for search engines.", write_only=True)
     meta_description: str | None = field(
         "The public page's summary for search engines.", write_only=True, prose=True
     )
-    featured: bool | None = field("Whether the job is shown first.", write_only=True)
+    featured: bool | None = field("True if the job is listed first.", write_only=True)
     internal_notes: str | None = field("Notes for colleagues.", write_only=True, personal="text")

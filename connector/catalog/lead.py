@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
-from connector.catalog.field import REFUSED, REQUIRED, AtLeastOneOf, field, the_person
+from connector.catalog.field import REFUSED, REQUIRED, AtLeastOneOf, field, person_subject
 from connector.catalog.resource import Resource
 from connector.catalog.value import Uuid
 
@@ -25,7 +25,7 @@ class Lead(
     converted_status="active",
     natural_keys=(("email",),),
     found_by={"email": ()},
-    subjects=(the_person("the lead"),),
+    subjects=(person_subject("the lead"),),
     sandbox_count=300,
     aliases={
         "lead_status_id": ("Lead status",),
@@ -53,16 +53,16 @@ class Lead(
         personal="contact",
     )
     lead_status_id: Uuid = field(
-        "The lead's status in the agency's own list; it has no endpoint.", create=REQUIRED
+        "Status id in the agency's own list (the API has no endpoint for it).", create=REQUIRED
     )
     first_name: str | None = field("Given name.", listed=True, sortable=True, personal="identity")
     last_name: str | None = field("Family name.", listed=True, sortable=True, personal="identity")
     company_name: str | None = field("Company.", listed=True, sortable=True)
     phone: str | None = field("Telephone number.", listed=True, personal="contact")
     mobile: str | None = field("Mobile number.", personal="contact")
-    customer_type: CustomerType | None = field("Whether a person or a business.")
+    customer_type: CustomerType | None = field("Kind of customer: a person or a business.")
     status: LeadStatus | None = field(
-        "The lead's state.", listed=True, sortable=True, filterable=True
+        "Status of the lead.", listed=True, sortable=True, filterable=True
     )
     address: str | None = field("Address.", personal="contact", lines="many")
     city: str | None = field("Town or city.", personal="contact")
@@ -82,11 +82,11 @@ class Lead(
     job_title: str | None = field("Job title.", personal="identity")
     notes: str | None = field("Notes.", personal="text")
     source: str | None = field(
-        "How the lead was found, as written.", listed=True, sortable=True, filterable=True
+        "Source of the lead, as written.", listed=True, sortable=True, filterable=True
     )
     tags: str | None = field("Tags, as written.", lines="many")
     assigned_to: Uuid | None = field(
-        "The consultant in charge; users have no endpoint.", filterable=True
+        "Consultant in charge (user id; the API has no endpoint for users).", filterable=True
     )
     last_contacted_at: datetime | None = field(
         "When the lead was last contacted.", create=REFUSED, update=REFUSED, sortable=True

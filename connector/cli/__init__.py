@@ -133,8 +133,8 @@ class _Commands(click.Group):
             with interrupt_on_signals():
                 return super().invoke(ctx)
         except KeyboardInterrupt:
-            said, status = describe_interrupt()
-            click.echo(said, err=True)
+            message, status = describe_interrupt()
+            click.echo(message, err=True)
             raise SystemExit(status) from None
         finally:
             sys.meta_path.remove(without)

@@ -83,39 +83,39 @@ def build_models(session: Session, *, select: tuple[str, ...]) -> int:
             f"marts."
         )
     with terminal.progress("build") as meter:
-        seen = RunProgress(meter)
+        progress = RunProgress(meter)
         try:
-            done = run_publish(settings, select=select, watch=seen)
+            done = run_publish(settings, select=select, watch=progress)
         except ConnectorError as error:
             # A refused build has results too.
-            _print_built(terminal, seen)
+            _print_built(terminal, progress)
             return terminal.fail(error)
-    built = [dict(zip(BUILT, _built_row(each), strict=True)) for each in seen.models]
+    built = [dict(zip(BUILT, _built_row(each), strict=True)) for each in progress.models]
     missing = find_undeclared(project)
     terminal.print_object(
         {
             "models": built,
-            "checks": _checks_json(seen.checks),
+            "checks": _checks_json(progress.checks),
             "undeclared": _undeclared_json(missing),
         }
     )
-    _print_built(terminal, seen)
+    _print_built(terminal, progress)
     _warn_undeclared(terminal, missing)
     terminal.end(None, unshared=done.unshared)
-    made = f"{count_noun(len(built), 'model')}, {count_noun(len(seen.checks), 'check')}"
+    made = f"{count_noun(len(built), 'model')}, {count_noun(len(progress.checks), 'check')}"
     terminal.say(f"Published {done.file} ({made}).")
     return 0 if done.unshared is None else 3
 
 
-def _print_built(terminal: Terminal, seen: RunProgress) -> None:
+def _print_built(terminal: Terminal, progress: RunProgress) -> None:
     """Print the table of models, and a line for each failed check."""
-    terminal.print_table(BUILT, [_built_row(each) for each in seen.models])
-    for each in seen.checks:
+    terminal.print_table(BUILT, [_built_row(each) for each in progress.models])
+    for each in progress.checks:
         if not each.passed:
             ids = f" ({', '.join(each.examples)})" if each.examples else ""
             blocks = "blocks the publication: " if each.severity == "error" else ""
-            told = f"{blocks}{count_noun(each.failing, 'row')} in {each.model}{ids}"
-            terminal.warn(f"{each.name}: {told}. {each.about}")
+            text = f"{blocks}{count_noun(each.failing, 'row')} in {each.model}{ids}"
+            terminal.warn(f"{each.name}: {text}. {each.about}")
 
 
 def _built_row(model: ModelBuilt) -> tuple[object, ...]:
@@ -448,12 +448,12 @@ def publish(
         terminal.warn(f"{each.name} found {rows} in {each.model}. {each.about}".rstrip())
     if settings.models.value == "on":
         _warn_undeclared(terminal, find_undeclared(project_of(settings)))
-    told = done.as_json()
+    values = done.as_json()
     if exported is not None:
-        told["parquet"] = {"folder": exported.folder, "tables": exported.tables}
+        values["parquet"] = {"folder": exported.folder, "tables": exported.tables}
     if xlsx is not None:
-        told["xlsx"] = {"file": xlsx, "sheets": sheets}
-    terminal.print_object(told)
+        values["xlsx"] = {"file": xlsx, "sheets": sheets}
+    terminal.print_object(values)
     terminal.say(_closing_sentence(done, exported))
     if xlsx is not None:
         rows = ", ".join(f"{each.name} ({count_noun(each.rows, 'row')})" for each in sheets)
@@ -496,10 +496,10 @@ def _closing_sentence(done: PublishResult, exported: ExportResult | None) -> str
     size = f"{(row.bytes or 0) / _MEGABYTE:,.1f} MB in {row.seconds or 0:,.1f} s"
     if row.models:
         size = f"{count_noun(row.models, 'model')}, {count_noun(row.checks, 'check')}, {size}"
-    said = f"Published {done.file}{moment} ({size})."
+    text = f"Published {done.file}{moment} ({size})."
     if exported is not None:
-        said += f" {count_noun(len(exported.tables), 'table')} exported to {exported.folder}."
-    return said
+        text += f" {count_noun(len(exported.tables), 'table')} exported to {exported.folder}."
+    return text
 
 
 # -- Report ----------------------------------------------------------------------------------------

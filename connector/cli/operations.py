@@ -118,15 +118,15 @@ def _print_all(
     terminal: Terminal, examined: Iterable[tuple[ConfiguredAccount, Examination | ConnectorError]]
 ) -> int:
     """Print a line for each problem, and return the highest exit status."""
-    rows, told, status = list[tuple[str, str, str, str]](), list[dict[str, object]](), 0
+    rows, objects, status = list[tuple[str, str, str, str]](), list[dict[str, object]](), 0
     shared = list[DoctorCheck]()
     for account, found in examined:
         name, status = account.title, max(status, found.exit_status)
         if isinstance(found, ConnectorError):
             rows.append((name, "settings", "failed", explain(found)))
-            told.append({"account": account.name, "error": found.as_json()})
+            objects.append({"account": account.name, "error": found.as_json()})
             continue
-        told.append({"account": account.name, **found.as_json()})
+        objects.append({"account": account.name, **found.as_json()})
         wrong = [check for check in found.checks if check.state != "ok"]
         # A problem of the shared data folder is printed once.
         wrong = [check for check in wrong if check not in shared]
@@ -137,7 +137,7 @@ def _print_all(
         for each in wrong:
             if each.action is not None:
                 terminal.say(f"{name}, {each.name}: {each.action}")
-    terminal.print_object({"accounts": told, "exit_status": status})
+    terminal.print_object({"accounts": objects, "exit_status": status})
     terminal.print_table(("account", "check", "state", "found"), rows)
     return status
 
@@ -170,7 +170,7 @@ def backup(session: Session, *, to: Path, keep: int | None, is_for_all: bool) ->
     read again and checked before it gets its name. Only its owner can read it. It contains personal
     data, also of people who are erased later.
     """
-    terminal, status, told = session.terminal, 0, list[dict[str, Any]]()
+    terminal, status, objects = session.terminal, 0, list[dict[str, Any]]()
 
     def back_up(settings: Settings) -> dict[str, Any]:
         with terminal.progress("back up"):
@@ -187,11 +187,11 @@ def backup(session: Session, *, to: Path, keep: int | None, is_for_all: bool) ->
     for account, made in session.for_each(back_up, is_for_all=is_for_all):
         if isinstance(made, ConnectorError):
             terminal.warn(f"{account.title}: {explain(made)}")
-            told.append({"account": account.name, "error": made.as_json()})
+            objects.append({"account": account.name, "error": made.as_json()})
             status = max(status, made.exit_status)
         else:
-            told.append({**made, "error": None} if is_for_all else made)
-    terminal.print_object({"accounts": told} if is_for_all else told[0])
+            objects.append({**made, "error": None} if is_for_all else made)
+    terminal.print_object({"accounts": objects} if is_for_all else objects[0])
     return status
 
 

@@ -32,14 +32,14 @@ from connector.operations.verify import VerifyReport
 from connector.operations.verify import verify as run_verify
 from connector.publishing.publication import project_of
 from connector.pulls.comparison import StreamComparison
-from connector.pulls.cost_estimate import PlanReport
-from connector.pulls.cost_estimate import plan as run_plan
+from connector.pulls.cost_estimate import CostEstimate
+from connector.pulls.cost_estimate import estimate_cost as run_plan
 from connector.pulls.error_hints import (
-    action_of,
     describe_anomalies,
     describe_row_difference,
     explain,
     explain_together,
+    next_action,
 )
 from connector.pulls.outcome import WAIT_TOLD_SECONDS_MIN, PullReport
 from connector.pulls.resource_pull import PullOptions
@@ -173,27 +173,27 @@ def sweep(
 
 
 def _pull(
-    session: Session, resources: tuple[str, ...], *, command: str = "pull", **asked: Any
+    session: Session, resources: tuple[str, ...], *, command: str = "pull", **run_options: Any
 ) -> int:
     """Pull with these options, print the result, and return the exit status."""
     settings = session.load()
     with session.terminal.progress(command) as meter:
         watch = RunProgress(meter)
         pulling = run_pull(
-            settings, resources, command=command, watch=watch, building=watch, **asked
+            settings, resources, command=command, watch=watch, building=watch, **run_options
         )
         report = asyncio.run(pulling)
     _print(session.terminal, report)
     if report.published is not None and not report.published.is_unchanged:
         _warn_undeclared(session.terminal, settings)
     if report.outcome in ("done", "partial"):
-        budget = asked.get("budget")
+        budget = run_options.get("budget")
         left = None if budget is None else budget - report.requests
         if left != 0 and has_open_rows(settings.folder):
             from connector.pushes.batch import settle  # noqa: PLC0415 # only after a push
 
-            if told := asyncio.run(settle(settings, budget=left)):
-                session.terminal.say(closed(told))
+            if settled := asyncio.run(settle(settings, budget=left)):
+                session.terminal.say(closed(settled))
     return report.exit_status
 
 
@@ -207,8 +207,8 @@ def _print(terminal: Terminal, report: PullReport) -> None:
         terminal.warn(line)
     if terminal.form == "json":
         for done in started:
-            said = f"{done.resource} {done.outcome}"
-            terminal.say(said, resource=done.resource, requests=done.requests)
+            text = f"{done.resource} {done.outcome}"
+            terminal.say(text, resource=done.resource, requests=done.requests)
     # The closing sentence contains the reason of a stopped pull.
     terminal.end(
         None if isinstance(report.error, Stopped) else report.error,
@@ -249,7 +249,7 @@ def failure_lines(report: PullReport) -> Iterator[str]:
             if each.outcome not in ("done", "not_started")
             if report.error is None
             or each.error_code != report.error.code
-            or action_of(each) != report.error.action
+            or next_action(each) != report.error.action
         ]
     )
     for name, each in report.resources.items():
@@ -335,12 +335,12 @@ def _pull_all(session: Session, words: Sequence[str], parallel: int) -> int:
         try:
             for done in as_completed(waiting):
                 title = waiting[done].title
-                pulls[title], said = done.result()
+                pulls[title], lines = done.result()
                 # With --json the error of a report is printed only in the report.
                 error = pulls[title].get("error", {})
                 if "outcome" in pulls[title] and "message" in error:
-                    said.insert(0, f"Error: {error['message']} [{error['code']}]")
-                for line in said:
+                    lines.insert(0, f"Error: {error['message']} [{error['code']}]")
+                for line in lines:
                     session.terminal.relay(title, line)
                 meter.show(title, steps=1)
         except KeyboardInterrupt:
@@ -380,12 +380,12 @@ def _pull_in_process(
         command, stdout=PIPE, stderr=PIPE, text=True, env=environ
     ) as process:
         running.add(process)
-        out, said = process.communicate()
+        out, messages = process.communicate()
         running.discard(process)
     if process.returncode < 0:
         # A signal killed the process, so the report may be incomplete.
-        return {"error": {"code": "killed"}, "exit_status": 1}, said.splitlines()
-    return {**json.loads(out), "exit_status": process.returncode}, said.splitlines()
+        return {"error": {"code": "killed"}, "exit_status": 1}, messages.splitlines()
+    return {**json.loads(out), "exit_status": process.returncode}, messages.splitlines()
 
 
 def _account_row(title: str, pull: Mapping[str, Any]) -> list[Any]:
@@ -440,7 +440,7 @@ def plan(session: Session, *, resources: tuple[str, ...], every: timedelta | Non
     return 0
 
 
-def _print_plan(terminal: Terminal, report: PlanReport) -> None:
+def _print_plan(terminal: Terminal, report: CostEstimate) -> None:
     terminal.print_object(report.as_json())
     rows = [
         [name, *(getattr(each, column) for column in PLAN_COLUMNS[1:])]

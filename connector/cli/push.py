@@ -17,7 +17,7 @@ from connector.cli.session import Command, RunProgress, Session
 from connector.cli.terminal import Terminal, shorten
 from connector.errors import EncodingUnknown, Misused, closed, count_noun
 from connector.ledger.push_states import Mode
-from connector.pushes.dry_run import ADD_COLUMNS, Preview
+from connector.pushes.dry_run import ADD_COLUMNS, Preview, PushFile
 from connector.pushes.dry_run import template as write_template
 from connector.pushes.options import OPTIONS, PUSH_OPTIONS, PushOptions
 from connector.pushes.push import PushReport, PushRunOptions, ReportRows
@@ -61,7 +61,7 @@ _TYPES: Mapping[str, Any] = {
 """Types of options whose values are not text, switches or choices."""
 
 
-def push_options(*names: str, **more: Any) -> Callable[[F], F]:
+def add_push_options(*names: str, **more: Any) -> Callable[[F], F]:
     """Return options of a push as `OPTIONS` declares them; `more` replaces settings of click."""
     defaults = {each.name: each.default for each in fields(PushOptions)}
 
@@ -103,7 +103,7 @@ def push_options(*names: str, **more: Any) -> Callable[[F], F]:
     if_interrupted="No row is lost or sent twice. Run the same command again to continue.",
 )
 @click.argument("files", nargs=-1, required=True, metavar="RESOURCE FILE...")
-@push_options("mode", "match")
+@add_push_options("mode", "match")
 @options.apply_option("Send the rows. Default: preview only.")
 @click.option(
     "--query",
@@ -117,13 +117,13 @@ def push_options(*names: str, **more: Any) -> Callable[[F], F]:
     is_flag=True,
     help="Empty the fields that are null in the result of --query. Default: nulls change nothing.",
 )
-@push_options("mapping_file")
+@add_push_options("mapping_file")
 @options.file_option(
     "--save-mapping", about="Write the column mapping to a file, for editing and for --mapping."
 )
-@push_options("ignore", "accept_warnings", "content_type", "sheet", "header_row", "encoding")
-@push_options("delimiter", "date_format", "century", "decimal", "region", "clear")
-@push_options("overwrite", "resend", "unconfirmed", "marker_field")
+@add_push_options("ignore", "accept_warnings", "content_type", "sheet", "header_row", "encoding")
+@add_push_options("delimiter", "date_format", "century", "decimal", "region", "clear")
+@add_push_options("overwrite", "resend", "unconfirmed", "marker_field")
 @click.option("--no-pull", is_flag=True, help="Compare with the local copy without pulling first.")
 @click.option(
     "--no-wait",
@@ -161,39 +161,38 @@ def push(
     of the data folder, and pushed like a file.
     """
     settings, terminal = session.load(), session.terminal
-    said = PushOptions(**{name: given[name] for name in PUSH_OPTIONS})
+    push_options = PushOptions(**{name: given[name] for name in PUSH_OPTIONS})
     if query is None:
-        if clears_nulls:
-            raise Misused(
-                "--clear-nulls needs --query",
-                action="For a file, use --clear TOKEN and write the token in the cells.",
-            )
-        asked = [said.push_file(resource, path) for resource, path in _resource_and_file(files)]
+        push_files = _files(files, push_options, clears_nulls=clears_nulls)
     else:
         if len(files) > 1:
             raise Misused(
                 f"FILE and --query are both given: {files[1]}", action="Give one of them."
             )
-        found = file_from_query(settings, files[0], query, said, clears_nulls=clears_nulls)
+        found = file_from_query(settings, files[0], query, push_options, clears_nulls=clears_nulls)
         if found is None:
             terminal.print_object({"resource": files[0], "rows": 0, "requests": 0, "error": None})
             terminal.say("The query returned no rows. Nothing was sent.")
             return 0
         terminal.say(f"Rows of the query: {found.path}")
-        asked = [found]
-    manner = PushRunOptions(
+        push_files = [found]
+    run_options = PushRunOptions(
         applies=given["applies"],
         pulls=not given["no_pull"],
         settles=not given["no_wait"],
         output=given["output"],
         report=given["report"],
-        terms=said.policy(),
+        terms=push_options.policy(),
         asks_anyway=given["asks_anyway"],
     )
     with terminal.progress("push") as meter:
-        follower, budget = RunProgress(meter), given["budget"]
         pushing = run_push(
-            settings, asked, manner, budget=budget, watch=follower, waits=terminal.say
+            settings,
+            push_files,
+            run_options,
+            budget=given["budget"],
+            watch=RunProgress(meter),
+            waits=terminal.say,
         )
         try:
             reports = asyncio.run(pushing)
@@ -202,7 +201,7 @@ def push(
             for sample in error.samples:
                 terminal.warn(f'read as {error.offered}: "{sample}"')
             raise
-    has_map = query is not None or said.mapping_file is not None
+    has_map = query is not None or push_options.mapping_file is not None
     maps = _write_maps(save_mapping, reports, has_map=has_map)
     for each in reports:
         for notice in each.pulled.notices if each.pulled is not None else ():
@@ -211,19 +210,27 @@ def push(
         _print(terminal, each)
         if (written := maps.get(each.preview.asked.path)) is not None:
             terminal.say(f"Column mapping (edit it and give it with --mapping): {written}")
-    told = [each.as_json() for each in reports]
-    terminal.print_object(told[0] if len(told) == 1 else {"files": told})
+    objects = [each.as_json() for each in reports]
+    terminal.print_object(objects[0] if len(objects) == 1 else {"files": objects})
     return max(each.exit_status for each in reports)
 
 
-def _resource_and_file(files: tuple[str, ...]) -> list[tuple[str, Path]]:
-    """Return the resource and the path of each file."""
+def _files(
+    files: tuple[str, ...], push_options: PushOptions, *, clears_nulls: bool
+) -> list[PushFile]:
+    """Return the files of RESOURCE FILE pairs."""
+    if clears_nulls:
+        raise Misused(
+            "--clear-nulls needs --query",
+            action="For a file, use --clear TOKEN and write the token in the cells.",
+        )
     if len(files) % 2:
         raise Misused(
             f"each resource needs a file, but {len(files)} values were given: {' '.join(files)}",
             action="Example: connector push candidates people.csv --mode create",
         )
-    return [(resource, Path(name)) for resource, name in zip(files[::2], files[1::2], strict=True)]
+    pairs = zip(files[::2], files[1::2], strict=True)
+    return [push_options.push_file(resource, Path(name)) for resource, name in pairs]
 
 
 def _write_maps(
@@ -253,10 +260,10 @@ def _print_reading(terminal: Terminal, report: PushReport) -> None:
     preview, columns = report.preview, report.preview.columns
     for notice in preview.notices:
         terminal.say(notice)
-    aliases = [each for each in columns.columns if each.how == "alias"]
+    aliases = [each for each in columns.columns if each.match_kind == "alias"]
     if aliases:
-        told = ", ".join(f"{each.heading!r} is {each.target.name}" for each in aliases)
-        terminal.say(f"Recognised columns: {told}.")
+        names = ", ".join(f"{each.heading!r} is {each.target.name}" for each in aliases)
+        terminal.say(f"Recognised columns: {names}.")
     has_no_headings = any(each.code == "headings" for each in preview.questions)
     for left in () if has_no_headings else columns.unmapped:
         likely = "; ".join(f"{name} ({why})" for name, why in left.suggestions)
@@ -429,8 +436,8 @@ def _preview_text(preview: Preview) -> str:
 )
 @click.argument("resource")
 @options.file_option("--out", about="File to write, .csv or .xlsx. [default: RESOURCE.xlsx]")
-@push_options("mode", required=False, default="create", show_default=True)
-@push_options("match", "content_type")
+@add_push_options("mode", required=False, default="create", show_default=True)
+@add_push_options("match", "content_type")
 def template(
     session: Session,
     *,

@@ -21,7 +21,7 @@ from connector.ledger.lease import Lease
 from connector.ledger.ledger import Ledger, LedgerStatus, allowance_of
 from connector.ledger.quota import format_moment
 from connector.ledger.receipts import RECEIPT_MISSING_ACTION, MissingReceipt
-from connector.operations.alert_check import AlertCheck, open_alerts, present_alerts
+from connector.operations.alert_check import AlertCheck, current_alerts, open_alerts
 from connector.operations.findings import Proof, proof_of
 from connector.pulls.error_hints import explain, explain_together
 from connector.pulls.workspace import check_files
@@ -37,7 +37,7 @@ from connector.warehouse.runs import (
     last_runs,
     last_shared,
     not_started,
-    published_in,
+    read_own_publication,
 )
 from connector.warehouse.state import ResourceState
 from connector.warehouse.warehouse import LOST, LOST_ACTION, Warehouse
@@ -96,11 +96,11 @@ class AccountStatus:
             warehouse.status(),
             warehouse.read(last_runs, RUNS_SHOWN),
             _changed_at(warehouse),
-            published_in(warehouse.published),
+            read_own_publication(warehouse.published),
             warehouse.read(last_publications, PUBLICATIONS_SHOWN),
             warehouse.read(last_shared) if settings.lakehouse.value is not None else None,
             _ledger_status(settings, now),
-            present_alerts(settings, now),
+            current_alerts(settings, now),
             now,
             warehouse.read(not_started),
         )
@@ -205,8 +205,8 @@ def status(session: Session, *, check: bool, max_age: Age | None, is_for_all: bo
     proven_at = {} if found is None else {e.resource: e.proven_at for e in found.resources}
     proof = proof_of(proven_at, now, max_age) if max_age is not None else None
     nothing = {"folder": settings.folder, "resources": {}, "runs": [], "is_lost": warehouse.is_lost}
-    told = nothing if found is None else _as_json(found)
-    terminal.print_object(told | alerting.alerts_json(proof, watched))
+    values = nothing if found is None else _as_json(found)
+    terminal.print_object(values | alerting.alerts_json(proof, watched))
     if found is None and warehouse.is_lost:
         terminal.warn(f"{LOST}. {LOST_ACTION}")
     elif found is None:
@@ -249,8 +249,10 @@ def _changed_at(warehouse: Warehouse) -> datetime | None:
 def _print(terminal: Terminal, found: AccountStatus) -> None:
     rows = [_resource_row(each, found) for each in found.resources]
     terminal.print_table(RESOURCE_COLUMNS, rows)
-    told = [each.last for each in found.resources if each.last is not None and each.last.message]
-    warnings = tuple(explain_together(told))
+    troubled = [
+        each.last for each in found.resources if each.last is not None and each.last.message
+    ]
+    warnings = tuple(explain_together(troubled))
     for line in warnings:
         terminal.warn(line)
     terminal.print_line()
@@ -262,7 +264,7 @@ def _print(terminal: Terminal, found: AccountStatus) -> None:
         terminal.print_line(line)
     for line in (*_first_load_lines(found.resources), *_next_steps(found)):
         terminal.say(line)
-    for action in dict.fromkeys(each.action for each in found.watched.standing):
+    for action in dict.fromkeys(each.action for each in found.watched.open):
         if not any(action in line for line in warnings):
             terminal.say(f"What to do: {action}")
 
@@ -294,10 +296,10 @@ def _print_publications(terminal: Terminal, found: AccountStatus) -> None:
         )
     else:
         since = describe_age(found.now - found.published_at)
-        said = _describe_published(found.published)
+        text = _describe_published(found.published)
         if found.unchanged_at is not None:
-            said += f"; no changes found since, last pull at {format_moment(found.unchanged_at)}"
-        terminal.print_line(f"Published {since} ago: {found.warehouse.published}{said}")
+            text += f"; no changes found since, last pull at {format_moment(found.unchanged_at)}"
+        terminal.print_line(f"Published {since} ago: {found.warehouse.published}{text}")
         if found.published is not None and found.published.unfilled_seeds:
             terminal.print_line(_describe_seeds(found.published, found.warehouse.folder))
     row = found.unpublished
@@ -327,13 +329,13 @@ def _describe_published(row: Publication | None) -> str:
     """Return sentences on the published file."""
     if row is None or row.true_of is None:
         return ""
-    said = f", data as of {format_moment(row.true_of)}"
+    text = f", data as of {format_moment(row.true_of)}"
     if row.models:
         failed = f", {len(row.failed_checks)} of them with a warning" if row.failed_checks else ""
-        said += f", {row.models} models, {row.checks} checks{failed}"
+        text += f", {row.models} models, {row.checks} checks{failed}"
     if row.personal != "keep":
-        said += f", personal fields {'left out' if row.personal == 'drop' else 'hashed'}"
-    return said
+        text += f", personal fields {'left out' if row.personal == 'drop' else 'hashed'}"
+    return text
 
 
 def _describe_seeds(row: Publication, folder: Path) -> str:
@@ -359,16 +361,16 @@ def _month_lines(found: AccountStatus) -> Iterator[str]:
             "so far."
         )
     month = standing.month
-    said = f"Billing cycle {month.period.begins} to {month.period.ends}: {month.used:,} "
+    text = f"Billing cycle {month.period.begins} to {month.period.ends}: {month.used:,} "
     if month.limit is None:
-        said += "requests (monthly_requests is not set)"
+        text += "requests (monthly_requests is not set)"
     else:
-        said += f"of {month.limit:,} requests ({month.used / month.limit:.1%})"
+        text += f"of {month.limit:,} requests ({month.used / month.limit:.1%})"
         if month.reserve:
-            said += f", {month.reserve:,} reserved for manual work"
+            text += f", {month.reserve:,} reserved for manual work"
     if standing.forecast is not None:
-        said += f"; forecast for the cycle: {standing.forecast:,}, at {standing.usual_day:,} a day"
-    yield f"{said}."
+        text += f"; forecast for the cycle: {standing.forecast:,}, at {standing.usual_day:,} a day"
+    yield f"{text}."
     if standing.exhaustion is not None:
         yield (
             f"The API reported at {format_moment(standing.exhaustion.noted_at)} that the monthly "
@@ -406,7 +408,7 @@ def _next_steps(found: AccountStatus) -> Iterator[str]:
     proven = [each.proven_at for each in pulled if each.proven_at is not None]
     # Content items without a content type have no list, so they are verified without a time.
     unproven = [e for e in pulled if e.proven_at is None and e.last and not e.last.proven]
-    if proven and not unproven and not found.watched.standing:
+    if proven and not unproven and not found.watched.open:
         since = describe_age(found.now - min(proven))
         yield f"Up to date: all records are loaded and were verified {since} ago."
     never = [each.resource for each in found.resources if each.last is None]
@@ -416,7 +418,7 @@ def _next_steps(found: AccountStatus) -> Iterator[str]:
 
 def _as_json(found: AccountStatus) -> dict[str, object]:
     at, unread = found.published_at, found.unread
-    told: dict[str, object] = {
+    values: dict[str, object] = {
         "folder": found.warehouse.folder,
         "published": {
             "path": found.warehouse.published,
@@ -431,7 +433,7 @@ def _as_json(found: AccountStatus) -> dict[str, object]:
         "runs": [{**asdict(run), "outcome": found.outcome_of(run)} for run in found.runs],
         "left": None if unread is None else {**asdict(unread), "minutes": unread.minutes},
     }
-    return told if found.standing is None else told | _month_as_json(found.standing, found.now)
+    return values if found.standing is None else values | _month_as_json(found.standing, found.now)
 
 
 def _month_as_json(standing: LedgerStatus, now: datetime) -> dict[str, object]:
@@ -532,7 +534,7 @@ def _account_cells(line: AccountLine | ConnectorError) -> Sequence[object]:
     values = line.values()
     moments = [at and format_moment(at) for at in (values["proven_at"], values["last_run_at"])]
     outcome = values["last_outcome"] or ("never pulled" if line.last is None else "not finished")
-    alerts = ", ".join(each.code for each in line.watched.standing)
+    alerts = ", ".join(each.code for each in line.watched.open)
     return (*moments, outcome, values["requests"], values["limit"], values["forecast"], alerts)
 
 

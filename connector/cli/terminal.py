@@ -64,8 +64,8 @@ class ProgressMeter:
     ) -> None:
         """Show the current step and the total number of steps, and advance by `steps`."""
         if self._progress is not None:
-            said = None if doing is None else neutralise(doing)
-            self._progress.update(self._task, description=said, total=total, advance=steps)
+            description = None if doing is None else neutralise(doing)
+            self._progress.update(self._task, description=description, total=total, advance=steps)
 
 
 class Terminal:

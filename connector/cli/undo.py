@@ -103,17 +103,17 @@ def _print_undone(terminal: Terminal, report: UndoReport) -> None:
 def _undone_lines(row: UndoneRow, width: int) -> Iterator[dict[str, object]]:
     """Yield a line for each field of a row, or one line if it has no fields."""
     head = [row.number, row.operation, OUTCOMES.get(row.outcome, row.outcome)]
-    told: list[list[object]] = [
+    values: list[list[object]] = [
         [shorten(name, 20), shorten(now, width), shorten(then, width)]
         for name, (now, then) in row.changes.items()
     ]
     # A value that another user changed stays, so it has no former value.
-    told += [
+    values += [
         [shorten(each.field, 20), shorten(each.found, width), None]
         for each in row.problems
         if each.field
     ]
-    for line in told or [[None, None, None]]:
+    for line in values or [[None, None, None]]:
         yield dict(zip(UNDONE_COLUMNS, [*head, *line, row.record_id], strict=True))
 
 
@@ -186,20 +186,20 @@ def resolve(
     """
     settings = session.load()
     chosen: dict[Decision, bool] = {"look": looks, "resend": resends, "drop": drops}
-    said = [name for name, is_chosen in chosen.items() if is_chosen]
+    decisions = [name for name, is_chosen in chosen.items() if is_chosen]
     if record is not None:
-        said.append(DeclaredRecord(record, is_sure))
+        decisions.append(DeclaredRecord(record, is_sure))
     if batch is None:
-        if said:
+        if decisions:
             raise Misused(
                 "no batch is given for the decision",
                 action="Run 'connector resolve' to list the unconfirmed rows, then give"
                 " their batch.",
             )
         return _print_in_doubt(session.terminal, settings)
-    if len(said) != 1 or (record is not None and len(rows) != 1):
+    if len(decisions) != 1 or (record is not None and len(rows) != 1):
         raise Misused(
-            f"{count_noun(len(said), 'decision')} on {count_noun(len(rows), 'row')} given",
+            f"{count_noun(len(decisions), 'decision')} on {count_noun(len(rows), 'row')} given",
             action="Give one of --look, --resend and --drop, or one row and --record ID.",
         )
     if not rows:
@@ -208,7 +208,7 @@ def resolve(
     from connector.pushes.batch import resolve as run_resolve  # noqa: PLC0415
 
     # Without a wait for late answers, which would show no progress.
-    report = asyncio.run(run_resolve(settings, batch, rows, said[0], sleep=None))
+    report = asyncio.run(run_resolve(settings, batch, rows, decisions[0], sleep=None))
     _print_settled(session.terminal, report, rows)
     return report.exit_status
 
@@ -226,8 +226,8 @@ def _print_in_doubt(terminal: Terminal, settings: Settings) -> int:
         who = " ".join(map(str, row.task.identity.values())) if row is not None else ""
         found = " ".join(problem.found or "" for problem in each.problems)
         since = each.moved_at.isoformat(timespec="seconds")
-        told = (each.batch, each.number, each.operation, who, each.code, found, since)
-        rows.append((*told, files[each.batch]))
+        values = (each.batch, each.number, each.operation, who, each.code, found, since)
+        rows.append((*values, files[each.batch]))
     terminal.print_object({"rows": [dict(zip(IN_DOUBT_COLUMNS, row, strict=True)) for row in rows]})
     terminal.print_table(IN_DOUBT_HEADINGS, rows)
     for each in held:

@@ -161,7 +161,7 @@ def _lost(request: Request, reason: str) -> ConnectorError:
 
 
 class _Bearer:
-    """The key in the header (API 5.1), on its way out; it comes back nowhere."""
+    """Authorization header with the API key (API 5.1). No error or log contains it."""
 
     def __init__(self, key: SecretStr) -> None:
         self._key = key

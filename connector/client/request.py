@@ -131,7 +131,7 @@ def build_convert_request(resource: Declaration, id: str) -> Request:
 def _check_names(
     resource: Declaration, operation: Literal["create", "update"], fields: Mapping[str, Any]
 ) -> None:
-    taken = {field.name for field, _ in resource.bodies(operation)}
+    taken = {field.name for field, _ in resource.body_fields(operation)}
     for name in fields:
         if taken and name not in taken:
             raise UnknownName(f"field that {operation} of {resource.name} takes", name, taken)

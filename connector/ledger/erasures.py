@@ -23,10 +23,10 @@ from connector.ledger.person import Person
 from connector.ledger.receipts import (
     ListedHash,
     MissingReceipt,
-    list_receipted,
+    add_missing_hashes,
+    missing_hashes,
     missing_receipts,
     note_release,
-    unlisted,
 )
 from connector.ledger.sqlite_file import columns_of, insert, read_records, reader_of, values_of
 
@@ -160,12 +160,12 @@ class Erasures:
         Reads the receipts of the account's folder and of `others`. Raises `WarehouseError`.
         """
         with self._ledger.writing() as connection:
-            return list_receipted(connection, self._ledger.path.parent, *others)
+            return add_missing_hashes(connection, self._ledger.path.parent, *others)
 
     def unlisted(self) -> int:
         """Count the hashes of receipts that the list lacks. Raises `WarehouseError`."""
         with self._ledger.reading() as connection:
-            return len(unlisted(connection, self._ledger.path.parent))
+            return len(missing_hashes(connection, self._ledger.path.parent))
 
     def missing_receipts(self) -> list[MissingReceipt]:
         """Return the receipts that are missing by the list. Raises `WarehouseError`."""
@@ -187,7 +187,7 @@ class Erasures:
         """
         folder = self._ledger.path.parent
         with self._ledger.writing() as connection:
-            list_receipted(connection, folder)
+            add_missing_hashes(connection, folder)
             released = {
                 token
                 for each in tokens

@@ -23,7 +23,7 @@ from connector.ledger.sqlite_file import columns_of, read_records
 
 
 _PROC = Path("/proc")
-_BORN_FIELD = 19
+_START_TIME_FIELD = 19
 """Index of the start time in `/proc/N/stat`, after the command's name."""
 
 _ENDED = frozenset(("Z", "X"))
@@ -88,7 +88,7 @@ def _process_start(pid: int) -> str | None:
     # The name stands in brackets and may hold anything, brackets too.
     fields = stat.rpartition(")")[2].split()
     # What has ended and was not yet taken note of by its parent does nothing any more.
-    return None if fields[0] in _ENDED else fields[_BORN_FIELD]
+    return None if fields[0] in _ENDED else fields[_START_TIME_FIELD]
 
 
 def _boot_id() -> str | None:

@@ -25,9 +25,9 @@ from connector.ledger.quota import (
     RequestUse,
     block_size,
     day_of,
+    describe_used_up_month,
     forecast,
     format_moment,
-    month_used_up,
     period_of,
     usual_requests,
 )
@@ -272,7 +272,7 @@ class Ledger:
             number = insert(connection, "blocks", {**owner, "day": today, "requests": size})
             return Block(number, today, size)
 
-    def settle(self, spender: RequestSpender, what: RunSettlement) -> None:
+    def return_block(self, spender: RequestSpender, what: RunSettlement) -> None:
         """Record the use of a run's block, and return the rest of it."""
         with self.writing() as connection:
             _settle(connection, spender, what)
@@ -311,12 +311,14 @@ class Ledger:
             by_day: Counter[date] = Counter()
             for use in _uses(connection, today - timedelta(days=USUAL_DAYS + 1)):
                 by_day[use.day] += use.requests
-            told = _exhaustion(connection)
+            exhaustion = _exhaustion(connection)
             return LedgerStatus(
                 month=month,
                 usual_day=usual_requests(by_day, today),
                 forecast=forecast(month, by_day, today),
-                exhaustion=told if told is not None and now < told.until else None,
+                exhaustion=exhaustion
+                if exhaustion is not None and now < exhaustion.until
+                else None,
                 limit_per_minute=server.limit_per_minute,
                 leases=held_leases(connection),
             )
@@ -365,8 +367,8 @@ def _settle(connection: sqlite3.Connection, spender: RequestSpender, what: RunSe
         )
     if what.exhaustion is not None or what.is_month_open:
         connection.execute("DELETE FROM exhaustion")
-    if (told := what.exhaustion) is not None:
-        insert(connection, "exhaustion", {"only": 1, **values_of(told)})
+    if (exhaustion := what.exhaustion) is not None:
+        insert(connection, "exhaustion", {"only": 1, **values_of(exhaustion)})
 
 
 def _count(connection: sqlite3.Connection, uses: Iterable[RequestUse]) -> None:
@@ -427,4 +429,4 @@ def _check_exhaustion(
 def _quota_error(month: MonthUse, *, keeps_reserve: bool) -> QuotaSpent:
     """Return the error for a cycle whose requests are spent by our own count."""
     counted = month if keeps_reserve else replace(month, reserve=0)
-    return QuotaSpent(month_used_up(counted), resets_at=month.period.ends.isoformat())
+    return QuotaSpent(describe_used_up_month(counted), resets_at=month.period.ends.isoformat())

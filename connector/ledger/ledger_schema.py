@@ -29,29 +29,29 @@ CREATE TABLE identity (
 
 -- Requests ------------------------------------------------------------------------------------
 
--- Requests that certainly left, or were answered for: by day (UTC), command and operation.
+-- Requests that were sent, by day (UTC), command and operation.
 CREATE TABLE spent (
     day TEXT NOT NULL, command TEXT NOT NULL, kind TEXT NOT NULL, requests INTEGER NOT NULL,
     PRIMARY KEY (day, command, kind)
 ) WITHOUT ROWID;
--- Requests written down before they leave. A killed run leaves its block here, counted whole.
+-- Requests counted before they are sent. The block of a killed run stays here, counted as a whole.
 CREATE TABLE blocks (
     id INTEGER PRIMARY KEY, run_id TEXT NOT NULL, command TEXT NOT NULL, day TEXT NOT NULL,
     requests INTEGER NOT NULL CHECK (requests > 0)
 );
--- At most one row: the API said that the month is spent. Nothing is asked of it until then.
+-- At most one row: the API reported that the month is used up. No request is sent until then.
 CREATE TABLE exhaustion (
     only INTEGER PRIMARY KEY CHECK (only = 1), noted_at TEXT NOT NULL, until TEXT NOT NULL,
     is_told INTEGER NOT NULL
 );
--- At most one row: what the last answers told of the server's clock and of the minute's limit.
+-- At most one row: the clock of the server and the rate limit per minute, by the last answers.
 CREATE TABLE server (
     only INTEGER PRIMARY KEY CHECK (only = 1), offset_seconds REAL, limit_per_minute INTEGER
 );
 
 -- Leases --------------------------------------------------------------------------------------
 
--- One row for each kind of run that is under way, or was cut off.
+-- One row for each kind of run that is running, or was interrupted.
 CREATE TABLE leases (
     name TEXT PRIMARY KEY, run_id TEXT NOT NULL, command TEXT NOT NULL, pid INTEGER NOT NULL,
     born TEXT, host TEXT NOT NULL, boot TEXT, space TEXT, since TEXT NOT NULL,
@@ -60,12 +60,12 @@ CREATE TABLE leases (
 
 -- Journal of pushes ---------------------------------------------------------------------------
 
--- Counts the transactions of the journal: what changed since a number is what has a greater one.
+-- Number of the last transaction of the journal. Rows that changed since have a greater number.
 CREATE TABLE push_changes (
     only INTEGER PRIMARY KEY CHECK (only = 1), last INTEGER NOT NULL
 );
 INSERT INTO push_changes (only, last) VALUES (1, 0);
--- One file, pushed on these terms. `landed_before` are the ids that were landed shortly before.
+-- One file with its policy. `landed_before` are the ids that were loaded shortly before.
 CREATE TABLE push_batches (
     batch TEXT PRIMARY KEY, resource TEXT NOT NULL, mode TEXT NOT NULL, file TEXT NOT NULL,
     digest TEXT NOT NULL, terms TEXT NOT NULL, landed_before TEXT NOT NULL,
@@ -73,7 +73,7 @@ CREATE TABLE push_batches (
     message TEXT, requests INTEGER NOT NULL, seconds REAL NOT NULL, change INTEGER NOT NULL
 );
 CREATE INDEX push_batches_of_a_file ON push_batches (digest, resource, mode);
--- One row of a file. `task` is what was undertaken, null where nothing was.
+-- One row of a file. `task` is null for a row that is not sent.
 CREATE TABLE push_rows (
     batch TEXT NOT NULL REFERENCES push_batches, number INTEGER NOT NULL, operation TEXT,
     fingerprint TEXT, subject TEXT, state TEXT NOT NULL, code TEXT NOT NULL,
@@ -85,13 +85,13 @@ CREATE TABLE push_rows (
 CREATE INDEX push_rows_of_a_fingerprint ON push_rows (fingerprint);
 CREATE INDEX push_rows_of_a_record ON push_rows (record_id);
 CREATE INDEX push_rows_since ON push_rows (change);
--- No write is open twice, and none is open about a thing about which another is.
+-- No write is open twice.
 CREATE UNIQUE INDEX push_rows_open ON push_rows (fingerprint) WHERE {OPEN};
 CREATE INDEX push_rows_open_about ON push_rows (subject) WHERE {OPEN};
 -- A lead is converted once, over all batches, for ever.
 CREATE UNIQUE INDEX push_rows_converted ON push_rows (fingerprint)
 WHERE operation = 'convert' AND (state = 'applied' OR {OPEN});
--- One attempt at a write: written before its first byte left, with the very bytes of its body.
+-- One attempt, recorded before its first byte is sent, with the exact bytes of its body.
 CREATE TABLE push_attempts (
     batch TEXT NOT NULL, number INTEGER NOT NULL, attempt INTEGER NOT NULL, step TEXT NOT NULL,
     method TEXT NOT NULL, path TEXT NOT NULL, body BLOB, intended_at TEXT NOT NULL,
@@ -99,14 +99,14 @@ CREATE TABLE push_attempts (
     change INTEGER NOT NULL, PRIMARY KEY (batch, number, attempt)
 );
 CREATE INDEX push_attempts_since ON push_attempts (change);
--- What is to be told of a row, in order.
+-- Problems of a row, in order.
 CREATE TABLE push_problems (
     batch TEXT NOT NULL, number INTEGER NOT NULL, place INTEGER NOT NULL, code TEXT NOT NULL,
     message TEXT NOT NULL, field TEXT, "column" TEXT, received TEXT, found TEXT, allowed TEXT,
     fix TEXT, change INTEGER NOT NULL,
     PRIMARY KEY (batch, number, place)
 );
--- The record as it was before a step of a row, for comparing and for putting it back.
+-- Record before a step of a row, to compare with and to restore.
 CREATE TABLE push_before (
     batch TEXT NOT NULL, number INTEGER NOT NULL, step TEXT NOT NULL, record TEXT NOT NULL,
     noted_at TEXT NOT NULL, change INTEGER NOT NULL,
@@ -115,12 +115,12 @@ CREATE TABLE push_before (
 
 -- Erasures ------------------------------------------------------------------------------------
 
--- What was begun to be erased, before anything was. `who` says of whom, and is wiped at the end.
+-- Erasures, recorded before anything is erased. `who` are the people, and is wiped at the end.
 CREATE TABLE erasures (
     erasure TEXT PRIMARY KEY, begun_at TEXT NOT NULL, ended_at TEXT, who TEXT, found TEXT
 );
--- Keyed hashes of the ids, addresses and numbers of those who were erased. Those of one person
--- have the same `person`, an erasure and a number in it, so that all are released together.
+-- Keyed hashes of the ids, addresses and numbers of erased people. Those of one person have the
+-- same `person`, so that all are released together.
 CREATE TABLE suppressed (
     token TEXT PRIMARY KEY, kind TEXT NOT NULL, person TEXT NOT NULL, listed_at TEXT NOT NULL
 ) WITHOUT ROWID;
@@ -138,13 +138,12 @@ CREATE TABLE alerts (
 
 -- Backups -------------------------------------------------------------------------------------
 
--- One row for each backup that was made of this folder and is whole. A backup has none of itself.
+-- One row for each complete backup of this folder. A backup has no row of itself.
 CREATE TABLE backups (
     made_at TEXT NOT NULL, file TEXT PRIMARY KEY, bytes INTEGER NOT NULL
 ) WITHOUT ROWID;
--- One row for each time that this folder was restored: from a backup made when, whether this
--- ledger is the backup's (1) or was here already (0), and up to which server time each resource
--- was proven in it, as JSON.
+-- One row for each restore of this folder: time of the backup, whether this ledger is that of the
+-- backup (1) or was in the folder (0), and the server time up to which each resource was verified.
 CREATE TABLE restores (
     restored_at TEXT PRIMARY KEY, made_at TEXT NOT NULL, is_ledger_older INTEGER NOT NULL,
     proven TEXT NOT NULL
@@ -152,14 +151,12 @@ CREATE TABLE restores (
 
 -- Receipts ------------------------------------------------------------------------------------
 
--- One row for each time that hashes of erased people were missing here, and were taken from the
--- receipts: when, and how many.
+-- Times at which hashes of erased people were missing here and were restored from the receipts.
 CREATE TABLE relisted (at TEXT NOT NULL, hashes INTEGER NOT NULL);
 
 -- Previews ------------------------------------------------------------------------------------
 
--- When a person last saw what a file would change: by a preview of it, or by its push that told
--- of conflicts.
+-- Time at which a person last saw the changes of a file: by a preview, or by a push with conflicts.
 CREATE TABLE previews (
     digest TEXT NOT NULL, resource TEXT NOT NULL, at TEXT NOT NULL,
     PRIMARY KEY (digest, resource)
@@ -167,7 +164,7 @@ CREATE TABLE previews (
 
 -- Persons -------------------------------------------------------------------------------------
 
--- Who prepared, sent or took back a batch on the import page: the last one of each deed.
+-- Last user of the import page who prepared, sent or undid a batch.
 CREATE TABLE push_people (
     batch TEXT NOT NULL, deed TEXT NOT NULL, person TEXT NOT NULL, at TEXT NOT NULL,
     PRIMARY KEY (batch, deed)

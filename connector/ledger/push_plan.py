@@ -237,7 +237,7 @@ def _digest(value: Any) -> str:
 # In which order a batch's rows are begun: as the file has them, and those about one thing one
 # after another, so that no look can take one row's record for another's.
 #
-# Pure: it hands rows out and is told how they ended.
+# Pure: the caller takes rows and reports how they ended.
 
 
 class QueuedRow(Protocol):

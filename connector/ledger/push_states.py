@@ -1,8 +1,7 @@
 """States, events and outcomes of a row of a push.
 
 Every transition is in the table `TRANSITIONS`. The steps of a push and the journal look up the next
-state there, so that an unknown transition is an assertion error. The diagram in the docs is drawn
-from it.
+state there, so that an unknown transition is an assertion error.
 """
 
 from __future__ import annotations
@@ -291,16 +290,3 @@ def outcome_of_follower(followed: RowOutcome) -> RowOutcome:
     """Return the outcome of a row that follows another, by the outcome of that one."""
     is_done = followed in ("created", "updated", "converted")
     return "unchanged" if is_done else followed
-
-
-def diagram() -> str:
-    """Return a Mermaid diagram of the table. Events between the same states share an arrow."""
-    lines = ["stateDiagram-v2", "    [*] --> read"]
-    for state, following in TRANSITIONS.items():
-        arrows: dict[State, list[str]] = {}
-        for event, next_state in following.items():
-            arrows.setdefault(next_state, []).append(event)
-        for next_state, events in arrows.items():
-            lines.append(f"    {state} --> {next_state}: {', '.join(events)}")
-    lines += [f"    {state} --> [*]" for state in get_args(State) if state in TERMINAL]
-    return "\n".join(lines)

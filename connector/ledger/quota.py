@@ -101,8 +101,8 @@ def period_of(day: date, billing_day: int) -> Period:
     assert 1 <= billing_day <= 31, billing_day
     begins = _billed(day.year, day.month, billing_day)
     if day < begins:
-        begins = _billed(*_shifted(day, -1), billing_day)
-    return Period(begins, _billed(*_shifted(begins, 1), billing_day))
+        begins = _billed(*_add_months(day, -1), billing_day)
+    return Period(begins, _billed(*_add_months(begins, 1), billing_day))
 
 
 def format_moment(moment: datetime) -> str:
@@ -118,7 +118,7 @@ def block_size(room: int | None, budget_left: int | None) -> int:
     return size if budget_left is None else min(size, budget_left)
 
 
-def month_used_up(month: MonthUse) -> str:
+def describe_used_up_month(month: MonthUse) -> str:
     """Return the sentences on a month without requests left for a pull."""
     reserved = f"; {month.reserve:,} reserved" if month.reserve else ""
     return (
@@ -175,7 +175,7 @@ def _billed(year: int, month: int, billing_day: int) -> date:
     return date(year, month, min(billing_day, calendar.monthrange(year, month)[1]))
 
 
-def _shifted(day: date, months: int) -> tuple[int, int]:
+def _add_months(day: date, months: int) -> tuple[int, int]:
     """Return the year and the month after a number of months."""
     number = day.year * 12 + day.month - 1 + months
     return number // 12, number % 12 + 1

@@ -108,13 +108,13 @@ def missing_receipts(connection: sqlite3.Connection, folder: Path) -> list[Missi
     ]
 
 
-def list_receipted(connection: sqlite3.Connection, folder: Path, *others: Path) -> int:
+def add_missing_hashes(connection: sqlite3.Connection, folder: Path, *others: Path) -> int:
     """Add every missing hash of the receipts to the list, and return how many were missing.
 
     Reads the receipts in the account's `folder` and in `others`, and records the time in
-    `relisted`. Raises as `unlisted` does.
+    `relisted`. Raises as `missing_hashes` does.
     """
-    rows = unlisted(connection, folder, *others)
+    rows = missing_hashes(connection, folder, *others)
     connection.executemany(
         "INSERT INTO suppressed (token, kind, person, listed_at) VALUES (?, ?, ?, ?)", rows
     )
@@ -124,7 +124,7 @@ def list_receipted(connection: sqlite3.Connection, folder: Path, *others: Path) 
     return len(rows)
 
 
-def unlisted(
+def missing_hashes(
     connection: sqlite3.Connection, folder: Path, *others: Path
 ) -> list[tuple[str, str, str, str]]:
     """Return the entries of the receipts that the list lacks.
@@ -132,7 +132,7 @@ def unlisted(
     Raises a `WarehouseError` if a receipt cannot be read, or if the key is lost and the list has or
     needs entries.
     """
-    entries = _unreleased(folder / RECEIPTS_FOLDER, *others)
+    entries = _listed_by_receipts(folder / RECEIPTS_FOLDER, *others)
     listed = {token for (token,) in connection.execute("SELECT token FROM suppressed")}
     if (entries or listed) and not (folder / KEY_FILE).exists():
         raise WarehouseError(
@@ -150,8 +150,8 @@ def _check_key(folder: Path) -> None:
     key = read_key(folder)
     if key is None:
         return
-    for path, told in _documents(folder / RECEIPTS_FOLDER, _RECEIPTS):
-        if told.get("key", fingerprint_of(key)) != fingerprint_of(key):
+    for path, receipt in _documents(folder / RECEIPTS_FOLDER, _RECEIPTS):
+        if receipt.get("key", fingerprint_of(key)) != fingerprint_of(key):
             raise WarehouseError(
                 f"{folder / KEY_FILE} is not the key of {path}: one of the two files belongs to"
                 " another data folder, so the connector could load erased people again",
@@ -169,17 +169,21 @@ def note_release(connection: sqlite3.Connection, folder: Path, tokens: Iterable[
     erasures = {each.erasure for each in _receipted(receipts)}
     erasures |= {name for (name,) in connection.execute("SELECT erasure FROM erasures")}
     at = datetime.now(UTC)
-    told = {"released_at": at.isoformat(), "erasures": sorted(erasures), "hashes": sorted(tokens)}
+    document = {
+        "released_at": at.isoformat(),
+        "erasures": sorted(erasures),
+        "hashes": sorted(tokens),
+    }
     path = receipts / f"released-{new_id(at)}.json"
     try:
         receipts.mkdir(mode=0o700, exist_ok=True)
         with replacing(path) as file:
-            file.write(f"{json.dumps(told, indent=2)}\n".encode())
+            file.write(f"{json.dumps(document, indent=2)}\n".encode())
     except OSError as error:
         raise naming(path, error) from error
 
 
-def _unreleased(*folders: Path) -> list[_Entry]:
+def _listed_by_receipts(*folders: Path) -> list[_Entry]:
     """Yield the hashes that belong on the list, one for every receipt that has it."""
     released = {pair for folder in folders for pair in _read(folder, _RELEASES, _released)}
     return [
@@ -196,9 +200,9 @@ def _receipted(folder: Path) -> Iterator[_Entry]:
 
 def _read(folder: Path, pattern: str, take: Callable[[Any], Iterable[T]]) -> Iterator[T]:
     """Yield the result of `take` for each file of the pattern."""
-    for path, told in _documents(folder, pattern):
+    for path, receipt in _documents(folder, pattern):
         try:
-            found = list(take(told))
+            found = list(take(receipt))
         except (ValueError, TypeError, KeyError) as error:
             raise _unreadable(path, error) from error
         yield from found
@@ -213,10 +217,10 @@ def _documents(folder: Path, pattern: str) -> Iterator[tuple[Path, Any]]:
         raise naming(folder, error) from error
     for path, content in contents:
         try:
-            told = json.loads(content)
+            document = json.loads(content)
         except ValueError as error:
             raise _unreadable(path, error) from error
-        yield path, told
+        yield path, document
 
 
 def _unreadable(path: Path, error: Exception) -> WarehouseError:
@@ -229,17 +233,17 @@ def _unreadable(path: Path, error: Exception) -> WarehouseError:
     )
 
 
-def _released(told: Any) -> Iterator[tuple[str, str]]:
-    return ((str(e), str(token)) for e in told["erasures"] for token in told["hashes"])
+def _released(receipt: Any) -> Iterator[tuple[str, str]]:
+    return ((str(e), str(token)) for e in receipt["erasures"] for token in receipt["hashes"])
 
 
-def _entries(told: Any) -> Iterator[_Entry]:
+def _entries(receipt: Any) -> Iterator[_Entry]:
     """Yield a receipt's hashes. Those of one person are sorted: ids, addresses, numbers."""
     order: tuple[Kind, ...] = get_args(Kind)
-    erasure = str(told["erasure"])
-    begun_at = datetime.fromisoformat(told["begun_at"]).isoformat()
+    erasure = str(receipt["erasure"])
+    begun_at = datetime.fromisoformat(receipt["begun_at"]).isoformat()
     number = last = 0
-    for each in told["hashes"]:
+    for each in receipt["hashes"]:
         place = order.index(each["of"])
         number += place < last
         last = place

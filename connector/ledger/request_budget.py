@@ -106,11 +106,11 @@ class RequestBudget:
         if self._taking is not None:
             # A run that was cancelled while it waited for a block has it none the less.
             with suppress(ConnectorError):
-                await self._adopt(self._taking)
+                await self._await_block(self._taking)
         what = self._settlement()
         if what != RunSettlement():
-            await asyncio.to_thread(self._ledger.settle, self._spender, what)
-            self._forget(what)
+            await asyncio.to_thread(self._ledger.return_block, self._spender, what)
+            self._drop_settled(what)
 
     def _respect_budget(self) -> None:
         if self._budget is not None and self.requests >= self._budget:
@@ -136,9 +136,9 @@ class RequestBudget:
                 before=self._settling,
             )
             self._taking = asyncio.ensure_future(taking)
-        await self._adopt(self._taking)
+        await self._await_block(self._taking)
 
-    async def _adopt(self, taking: asyncio.Task[Block]) -> None:
+    async def _await_block(self, taking: asyncio.Task[Block]) -> None:
         """Wait for the next block. If the caller is cancelled, the block is still taken."""
         try:
             block = await asyncio.shield(taking)
@@ -146,7 +146,7 @@ class RequestBudget:
             self._taking = None
             raise
         self._taking = None
-        self._forget(self._settling)
+        self._drop_settled(self._settling)
         self._block = block
 
     def _settlement(self) -> RunSettlement:
@@ -161,7 +161,7 @@ class RequestBudget:
             is_month_open=self._is_month_open and self._spender.asks_anyway,
         )
 
-    def _forget(self, settled: RunSettlement) -> None:
+    def _drop_settled(self, settled: RunSettlement) -> None:
         """Drop the counts that were recorded, and keep those that were added since."""
         self._block, self._used = None, Counter()
         if self._exhaustion is settled.exhaustion:

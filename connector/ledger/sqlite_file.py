@@ -24,7 +24,7 @@ from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_h
 from connector.atomic_files import create
 from connector.errors import LedgerError, WarehouseBusy, WarehouseError, naming
 from connector.ledger.ledger_schema import LEDGER_VERSION, SCHEMA
-from connector.ledger.receipts import list_receipted
+from connector.ledger.receipts import add_missing_hashes
 
 # -- File locks ------------------------------------------------------------------------------------
 # Locks of files: some file systems, such as network shares, refuse every lock.
@@ -136,7 +136,7 @@ def naming_errors(path: Path) -> Iterator[None]:
         # SQLite reports a file system without locks as a busy file, or as a failed read.
         if _code(error) in _LOCK_CODES and not has_locks(path.parent):
             raise no_locks(path) from error
-        raise _named(path, error) from error
+        raise _error_for(path, error) from error
     except _UNREADABLE as error:
         raise _damaged(path, error) from error
     except OSError as error:
@@ -145,8 +145,8 @@ def naming_errors(path: Path) -> Iterator[None]:
 
 def _damaged(path: Path, error: Exception) -> LedgerError:
     """Return the error for a value that was never written. It does not show the value."""
-    told = f"{path} is damaged ({type(error).__name__})"
-    return LedgerError(told)
+    message = f"{path} is damaged ({type(error).__name__})"
+    return LedgerError(message)
 
 
 def _code(error: sqlite3.Error) -> int:
@@ -154,7 +154,7 @@ def _code(error: sqlite3.Error) -> int:
     return code & 0xFF
 
 
-def _named(path: Path, error: sqlite3.Error) -> WarehouseError:
+def _error_for(path: Path, error: sqlite3.Error) -> WarehouseError:
     """Return the error for SQLite's code."""
     code = _code(error)
     if code in _BUSY:
@@ -200,7 +200,7 @@ def _create_tables(connection: sqlite3.Connection, path: Path) -> None:
             return  # Another process has created them.
         for statement in SCHEMA.split(";"):
             connection.execute(statement)
-        list_receipted(connection, path.parent)
+        add_missing_hashes(connection, path.parent)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {LEDGER_VERSION}")
 
@@ -279,17 +279,17 @@ def check_ledger(path: Path) -> None:
             )
 
 
-def continues(path: Path, earlier: Path) -> bool:
+def includes_copy(path: Path, earlier: Path) -> bool:
     """Return True if the ledger has every push, erasure and request of an earlier copy of it.
 
     Raises:
         WarehouseError: A file cannot be read.
     """
     with naming_errors(path), closing(_open(path)) as now, closing(_open(earlier)) as then:
-        return _has_done(now, then) and _spent(then, now)
+        return _has_done(now, then) and _has_all_requests(then, now)
 
 
-def has_done(path: Path, other: Path) -> bool:
+def includes_pushes_and_erasures(path: Path, other: Path) -> bool:
     """Return True if the ledger has every push and erasure of the other one.
 
     Raises:
@@ -299,7 +299,7 @@ def has_done(path: Path, other: Path) -> bool:
         return _has_done(ours, theirs)
 
 
-def end_turns(path: Path) -> None:
+def delete_leases(path: Path) -> None:
     """Remove all leases from a copy. Their owners have them in the original file."""
     with naming_errors(path), closing(_open(path)) as connection:
         connection.execute("DELETE FROM leases")
@@ -307,21 +307,24 @@ def end_turns(path: Path) -> None:
 
 def _has_done(ours: sqlite3.Connection, theirs: sqlite3.Connection) -> bool:
     return all(
-        _rows(theirs, table, columns) <= _rows(ours, table, columns) for table, columns in _DONE
+        _table_rows(theirs, table, columns) <= _table_rows(ours, table, columns)
+        for table, columns in _DONE
     )
 
 
-def _rows(
+def _table_rows(
     connection: sqlite3.Connection, table: str, columns: str
 ) -> frozenset[tuple[object, ...]]:
     return frozenset(connection.execute(f"SELECT {columns} FROM {table}").fetchall())
 
 
-def _spent(then: sqlite3.Connection, now: sqlite3.Connection) -> bool:
+def _has_all_requests(then: sqlite3.Connection, now: sqlite3.Connection) -> bool:
     """Whether no count of requests is lower now. Counts never decrease."""
     spent = "day, command, kind, requests"
-    later = _by_key(_rows(now, "spent", spent))
-    return all(later.get(key, 0) >= n for key, n in _by_key(_rows(then, "spent", spent)).items())
+    later = _by_key(_table_rows(now, "spent", spent))
+    return all(
+        later.get(key, 0) >= n for key, n in _by_key(_table_rows(then, "spent", spent)).items()
+    )
 
 
 def _by_key(rows: Iterable[tuple[object, ...]]) -> dict[tuple[object, ...], int]:

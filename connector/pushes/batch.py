@@ -63,11 +63,13 @@ from connector.warehouse.pull_commands import CreatedBetween
 from connector.warehouse.state import read_status
 from connector.warehouse.warehouse import Warehouse
 
-# -- Decide ----------------------------------------------------------------------------------------
-# What follows from a person's decision on a row in doubt, as a transition.
+# -- Decide --------------------------------------------------------------------------------------
+# Transitions for a person's decisions on unconfirmed rows.
 
 
-async def transition_for(client: Client, row: PendingRow, decision: Decision) -> Transition:
+async def transition_for_decision(
+    client: Client, row: PendingRow, decision: Decision
+) -> Transition:
     """Return the transition for a person's decision. A record that is named is read first.
 
     Raises:
@@ -144,11 +146,9 @@ async def _declare_applied(client: Client, row: PendingRow, said: DeclaredRecord
 
 
 # -- Restored --------------------------------------------------------------------------------------
-# What a push must know of a folder whose ledger was replaced: the ledger knows fewer pushes.
-#
-# Rows that were sent after the backup, or before a new ledger was made, are not in its journal.
-# Once a pull has proven the resource, their records are landed, and the rows are told as
-# duplicates; before that they would be created a second time.
+# A restored ledger lacks the pushes since its backup, and a new one lacks all earlier pushes. Until
+# a pull has verified the resource, rows of these pushes could be created a second time. After it,
+# their records are loaded, and the rows are duplicates.
 
 
 def check_pulled(ledger: Ledger, warehouse: Warehouse, resource: str) -> None:
@@ -162,7 +162,8 @@ def check_pulled(ledger: Ledger, warehouse: Warehouse, resource: str) -> None:
         return
     raise ConnectorError(
         f"the ledger was replaced at {format_moment(restored.restored_at)}, and no pull has "
-        f"verified {resource} since. A push could create rows a second time"
+        f"verified {resource} since. A push could create rows a second time",
+        code="restored_unpulled",
     )
 
 
@@ -275,11 +276,11 @@ async def settle(
         unpublished = await asyncio.to_thread(copy_and_publish, settings)
     else:
         await asyncio.to_thread(copy_journal, settings)
-    told = ", ".join(f"{n} {name}" for name, n in Counter(each.outcome for each in rows).items())
+    message = ", ".join(f"{n} {name}" for name, n in Counter(each.outcome for each in rows).items())
     why = "; ".join(str(each) for each in (error, unpublished) if each is not None)
     return (
         f"{count_noun(len(rows), 'row')} of earlier pushes unconfirmed. Result of a new search: "
-        f"{told} ('connector resolve' lists the rows that are still "
+        f"{message} ('connector resolve' lists the rows that are still "
         f"unconfirmed){f'; {why}' if why else ''}"
     )
 
@@ -338,7 +339,9 @@ class _BatchRun:
             )
         # A row that was not looked for to the end is looked for as it stands.
         if row.status.state in FOR_A_PERSON or decision != "look":
-            await self._session.move(row, await transition_for(self._context.client, row, decision))
+            await self._session.move(
+                row, await transition_for_decision(self._context.client, row, decision)
+            )
         row = await asyncio.to_thread(self._journal.row, key)
         return row if row is not None and row.status.state in UNFINISHED else None
 
@@ -368,16 +371,16 @@ class _BatchRun:
         open_about = await asyncio.to_thread(self._journal.open_subjects)
         order = RowQueue(rows, open_about, pending.open)
         try:
-            await BatchExecutor(self._session, order, self._steps, self._sleep).run_rows()
+            await BatchExecutor(self._session, order, self._row_runner, self._sleep).run_rows()
         finally:
-            await self._session.landing.finish()
+            await self._session.landing.load_rest()
 
     def _batch(self, batch: str) -> BatchRecord:
         if batch not in self._batches:
             self._batches[batch] = self._journal.batch(batch)
         return self._batches[batch]
 
-    def _steps(self, row: PendingRow) -> GoOn:
+    def _row_runner(self, row: PendingRow) -> GoOn:
         """Return the executor of the row's steps."""
         begun = self._batch(row.key[0])
         marker = marker_of(begun.terms, begun.digest, row.key[1])

@@ -135,7 +135,9 @@ def _packed(row: RowRecord) -> str:
 
 def _unpacked(text: str) -> RowRecord:
     *values, problems = json.loads(text)
-    told: dict[str, Any] = dict(zip(_ROW_FIELDS, values, strict=True))
+    values_by_name: dict[str, Any] = dict(zip(_ROW_FIELDS, values, strict=True))
     for name in ("undone_at", "moved_at"):
-        told[name] = None if told[name] is None else datetime.fromisoformat(told[name])
-    return RowRecord(**told, problems=tuple(Problem(*each) for each in problems))
+        values_by_name[name] = (
+            None if values_by_name[name] is None else datetime.fromisoformat(values_by_name[name])
+        )
+    return RowRecord(**values_by_name, problems=tuple(Problem(*each) for each in problems))

@@ -184,8 +184,8 @@ def _list_candidates(sought: SoughtRecord) -> PushSteps[tuple[_CandidateItems | 
         has_shrunk = bool(pages) and page.total < pages[-1].total
         pages.append(page)
         if listed is None:
-            assert page.heard_at is not None
-            asked_at = page.heard_at - timedelta(seconds=page.round_trip_seconds)
+            assert page.received_at is not None
+            asked_at = page.received_at - timedelta(seconds=page.round_trip_seconds)
             listed = _CandidateItems({}, False, asked_at)
         floor = _earliest_creation(sought, page)
         for item in page.items:
@@ -202,12 +202,12 @@ def _list_candidates(sought: SoughtRecord) -> PushSteps[tuple[_CandidateItems | 
 def _earliest_creation(sought: SoughtRecord, page: Page[Resource]) -> datetime:
     """Return the floor: server time before the first attempt, less the lateness."""
     first, lateness = sought.first, timedelta(seconds=sought.lateness_seconds)
-    if page.served_at is None or page.heard_at is None:
+    if page.served_at is None or page.received_at is None:
         untimed = timedelta(seconds=LATENESS_UNTIMED_SECONDS)
         return min(first.intended_at, first.sent_after) - max(lateness, untimed)
     # The server's clock now, less the time that has passed by ours: right even where the clock was
     # not known when the attempt was made.
-    passed = max(page.heard_at - first.intended_at, timedelta(0))
+    passed = max(page.received_at - first.intended_at, timedelta(0))
     return min(first.sent_after, page.served_at - passed) - lateness
 
 
@@ -225,11 +225,11 @@ def _reaches_below(page: Page[Resource], floor: datetime) -> bool:
 
 def _may_match(sought: SoughtRecord, item: Resource) -> bool:
     """Whether a list item shows the row's marker and its identity (or else its body)."""
-    told = {**(sought.identity or sought.body), **sought.marker}
+    identifying = {**(sought.identity or sought.body), **sought.marker}
     return all(
-        is_same(field, told[field.name], item.raw[field.name])
+        is_same(field, identifying[field.name], item.raw[field.name])
         for field in _listed_fields(sought.resource)
-        if field.name in told and field.name in item.raw
+        if field.name in identifying and field.name in item.raw
     )
 
 
@@ -244,6 +244,6 @@ def _is_match(sought: SoughtRecord, detail: Mapping[str, Any]) -> bool:
 
 def _is_similar(sought: SoughtRecord, detail: Mapping[str, Any]) -> bool:
     """Whether the record may be the row's, although values differ."""
-    told = sought.body if sought.marker else sought.identity
-    unmarked = {name: value for name, value in told.items() if name not in sought.marker}
+    identifying = sought.body if sought.marker else sought.identity
+    unmarked = {name: value for name, value in identifying.items() if name not in sought.marker}
     return bool(unmarked) and not missing_fields(sought.resource, unmarked, detail)

@@ -21,7 +21,7 @@ from connector.ledger.push_states import LandedRecord, Mode, Operation, Task
 from connector.ledger.quota import MonthUse, format_moment
 from connector.ledger.suppression import SuppressionList
 from connector.pulls.workspace import check_files
-from connector.pushes.file_warnings import LostColumns, load_saved_match, warning_questions
+from connector.pushes.file_warnings import LostColumns, ask_about_warnings, load_saved_match
 from connector.pushes.spill_file import (
     SpillFile,
     SpillMap,
@@ -78,10 +78,6 @@ class PushFile:
     remembers: bool = True
 
 
-Asked = PushFile
-"""Public name of `PushFile`."""
-
-
 def with_column(problem: Problem, columns: ColumnMap) -> Problem:
     """Return a problem of the journal for the report, with the column of its field."""
     column = problem.column or (columns.column_of(problem.field) if problem.field else None)
@@ -114,7 +110,7 @@ class PreviewedFile:
     file: str
     tasks: Collection[Task]
 
-    def id_of(self, number: int) -> str:
+    def placeholder_id(self, number: int) -> str:
         """Return the placeholder for the id of the record that a row creates. No real id has a
         blank.
         """
@@ -142,17 +138,17 @@ class PlannedLookups:
                 continue
             index = self._index(place, tuple(fields))
             for at, wanted in enumerate(values):
-                found[at] += tuple(each.id_of(number) for number in index.rows(wanted))
+                found[at] += tuple(each.placeholder_id(number) for number in index.rows(wanted))
         return found
 
     def landed(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedRecord]:
         """Return the loaded records with these ids, and records that earlier files would create."""
-        planned = {id for id in ids if is_planned(id)}
+        planned = {id for id in ids if is_placeholder_id(id)}
         found = dict(self._landing.landed(resource, [id for id in ids if id not in planned]))
         for each in self._earlier:
             if planned and each.resource == resource:
                 for task in each.tasks:
-                    id = each.id_of(task.number)
+                    id = each.placeholder_id(task.number)
                     if id in planned:
                         found[id] = LandedRecord({**task.fields, **task.afterwards})
         return found
@@ -193,7 +189,7 @@ class _RowIndex:
         return () if first is None else (first, *self._others.get(first, ()))
 
 
-def is_planned(id: str) -> bool:
+def is_placeholder_id(id: str) -> bool:
     """Whether the id is a placeholder for a record that does not exist yet."""
     return " " in id
 
@@ -256,7 +252,7 @@ class PreviewRows:
             self._add_result(checked.row, RowResult(number, "unchanged", (), PUSHED, pushed_as))
             return
         id = checked.record_id
-        shown = None if id is None or is_planned(id) else id
+        shown = None if id is None or is_placeholder_id(id) else id
         if checked.outcome is not None:
             code = checked.problems[0].code if checked.problems else None
             warnings = checked.warnings
@@ -274,7 +270,7 @@ class PreviewRows:
         if self.keeps_tasks:
             self.tasks.add(checked.task)
         if operation == "create" and len(self.creates) < CREATES_REMEMBERED:
-            self.creates[number] = _by_field({**checked.task.fields, **checked.task.afterwards})
+            self.creates[number] = _flatten_body({**checked.task.fields, **checked.task.afterwards})
         if checked.changes:
             self.changing += 1
             if len(self.changes) < REMEMBERED_MAX:
@@ -388,7 +384,7 @@ def count_requests(task: Task) -> int:
     return REQUESTS[task.operation] + (REQUESTS["update"] if task.afterwards else 0)
 
 
-def _by_field(body: Mapping[str, Any]) -> dict[str, Any]:
+def _flatten_body(body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of a body by field. Content values are named `fields.KEY`."""
     values: dict[str, Any] = {}
     for name, value in body.items():
@@ -454,7 +450,7 @@ def preview(
     warehouse.prepare()
     check_files(settings)
     if not again:
-        _check_unknown(settings.folder, warehouse, table, asked.resource)
+        _check_lost_journal(settings.folder, warehouse, table, asked.resource)
     rows = PreviewRows(settings.folder, keeps_tasks=keeps_tasks)
     with (
         WarehouseLookups(warehouse, comparison_text, seen_at) as landing,
@@ -462,9 +458,9 @@ def preview(
     ):
         lookups = PlannedLookups(landing, earlier) if earlier else landing
         target = target_of(asked, lookups)
-        saved, told = asked.saved, None
+        saved, notice = asked.saved, None
         if asked.remembers:
-            saved, told = load_saved_match(
+            saved, notice = load_saved_match(
                 settings.folder, asked.resource, table.headings, asked.saved
             )
         columns = map_headings(table.headings, target, saved=saved, ignored=asked.ignored)
@@ -487,14 +483,16 @@ def preview(
     at = proven_at.isoformat() if proven_at else None
     warned: Iterable[FileQuestion] = ()
     if not asked.accepts_warnings:
-        warned = (*meanings.mixed_dates(), *warning_questions(rows.summary.warned, table, columns))
+        warned = (*meanings.mixed_dates(), *ask_about_warnings(rows.summary.warned, table, columns))
     questions = (*table.questions, *lost.questions(), *meanings.questions, *warned)
-    notices = (*table.notices, *filter(None, [told]), *meanings.settled)
+    notices = (*table.notices, *filter(None, [notice]), *meanings.inferred)
     notices = (*notices, *table.left_out.notices())
     return Preview(asked, table, columns, rows, at, month, limit, notices, questions)
 
 
-def _check_unknown(folder: Path, warehouse: Warehouse, table: Spreadsheet, resource: str) -> None:
+def _check_lost_journal(
+    folder: Path, warehouse: Warehouse, table: Spreadsheet, resource: str
+) -> None:
     """Raise `ConnectorError` for a file that only a lost ledger knew as pushed.
 
     The copy of the journal in the work file still has it.
@@ -557,7 +555,7 @@ def _rare_garbage_collection() -> Iterator[None]:
 
 
 def _add_rows(
-    foreseen: PreviewRows, checked: Iterable[CheckedRow], journal: Journal | None
+    previewed: PreviewRows, checked: Iterable[CheckedRow], journal: Journal | None
 ) -> None:
     """Add the rows in batches; `journal` knows earlier pushes."""
     left = iter(checked)
@@ -570,7 +568,7 @@ def _add_rows(
             earlier = pushed.get(prints.get(each.row.number, ""))
             is_pushed = earlier is not None and earlier.outcome in APPLIED
             id = earlier.record_id if earlier is not None else None
-            foreseen.add(each, id, is_pushed=is_pushed)
+            previewed.add(each, id, is_pushed=is_pushed)
 
 
 # -- Template --------------------------------------------------------------------------------------

@@ -80,7 +80,7 @@ def check_not_link(folder: Path) -> Path:
     return folder
 
 
-def check_inside(folder: Path) -> None:
+def check_no_links(folder: Path) -> None:
     """Raise `RefusedEntry` if the folder, or one of its archives, is a link."""
     for each in (folder, *(folder / place for place in get_args(Place))):
         if each == folder or os.path.lexists(each):
@@ -92,7 +92,7 @@ def describe_refusal(path: Path, error: Exception) -> str:
     if isinstance(error, ConnectorError):
         return explain(error)
     names = f"{printable_name(path.parent.name)}: {printable_name(path.name)}"
-    return f"{names} {reason_without_path(error)}."
+    return f"{names} {describe_error(error)}."
 
 
 def check_status(name: str, status: os.stat_result) -> os.stat_result:
@@ -152,7 +152,7 @@ def digest_of(path: Path) -> tuple[str, Stamp]:
     return digest.hexdigest(), stamp_of(status)
 
 
-def reason_without_path(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """Return the reason of an error, without the path."""
     return error.strerror or "cannot be read" if isinstance(error, OSError) else str(error)
 
@@ -164,7 +164,7 @@ def reason_without_path(error: Exception) -> str:
 # for the file of the mapping, and besides `apply`, `pull` and `max_requests`.
 
 
-ORDERS = "push.toml"
+INSTRUCTIONS_FILE = "push.toml"
 """Name of the file with the instructions for a folder."""
 
 _BYTES_MAX = 100_000
@@ -190,7 +190,7 @@ class PushInstructions:
 
 def read_instructions(folder: Path) -> PushInstructions:
     """Read `push.toml`. Raises `Misused`, with the key, and `OSError`."""
-    path = folder / ORDERS
+    path = folder / INSTRUCTIONS_FILE
     if not os.path.lexists(path):
         return PushInstructions()
     try:
@@ -257,9 +257,9 @@ def _read_path(path: Path, key: str, value: Any) -> Path:
         check_name(name)
         check_regular_file(path.with_name(name).lstat())
     except (RefusedEntry, OSError) as error:
-        reason = f"{printable_name(name)} {reason_without_path(error)}"
-        told = f"{key} must name a file in the same folder, but {reason}"
-        raise RefusedEntry(told) from None
+        reason = f"{printable_name(name)} {describe_error(error)}"
+        message = f"{key} must name a file in the same folder, but {reason}"
+        raise RefusedEntry(message) from None
     return path.with_name(name)
 
 
@@ -405,7 +405,7 @@ class Inbox:
                     raise RefusedEntry(
                         f"is not a folder of a resource; folders are {', '.join(ORDER)}"
                     )
-                check_inside(self._folder / entry.name)
+                check_no_links(self._folder / entry.name)
                 found.append(entry.name)
             except (OSError, RefusedEntry) as error:
                 refused.append(describe_refusal(self._folder / entry.name, error))
@@ -453,7 +453,7 @@ class Inbox:
         try:
             check_name(name)
             check_not_link(self._folder)
-            check_inside(self._folder / resource)
+            check_no_links(self._folder / resource)
             check_status(name, path.lstat())
             found, stamp = digest_of(path)
         except RefusedEntry as why:
@@ -551,7 +551,7 @@ class DeliveryResult:
 async def deliver(
     settings: Settings,
     asked: PushFile,
-    manner: PushRunOptions,
+    options: PushRunOptions,
     *,
     digest: str | None = None,
     budget: int | None = None,
@@ -567,14 +567,14 @@ async def deliver(
     Raises what `Inbox.claim`, `push` and `Inbox.archive` raise.
     """
     if digest is None:
-        (report,) = await push(settings, [asked], manner, budget=budget, watch=watch)
+        (report,) = await push(settings, [asked], options, budget=budget, watch=watch)
         return DeliveryResult(report)
     inbox, moment = Inbox(settings.folder), now or datetime.now(UTC)
     taken = inbox.claim(asked.resource, asked.path.name, digest)
     asked = replace(asked, path=taken.path)
-    manner = replace(manner, reports=True, output=taken.report_draft)
+    options = replace(options, reports=True, output=taken.report_draft)
     try:
-        (report,) = await push(settings, [asked], manner, budget=budget, watch=watch)
+        (report,) = await push(settings, [asked], options, budget=budget, watch=watch)
     except ConnectorError as error:
         if _is_caused_by_file(error):
             _write_reason(taken.report_draft, error)

@@ -75,7 +75,7 @@ class WriteLanding:
         """Load the record of a transition, soon."""
         if move.shown is None and (move.event not in _WRITTEN or move.record_id is None):
             return
-        pending = await self._pending_of(task)
+        pending = await self._waiting_answers(task)
         if pending is None:
             return
         resource = pending.stream.resource
@@ -92,11 +92,11 @@ class WriteLanding:
 
     async def queue_deletion(self, task: Task, id: str, gone: Gone) -> None:
         """Mark the record as deleted, together with the next answers."""
-        if (pending := await self._pending_of(task)) is not None:
+        if (pending := await self._waiting_answers(task)) is not None:
             pending.records.pop(id, None)
             pending.gone[id] = gone
 
-    async def _pending_of(self, task: Task) -> _Pending | None:
+    async def _waiting_answers(self, task: Task) -> _Pending | None:
         """Return the waiting answers of the task's stream; None, and counted, if there is no
         stream.
         """
@@ -108,7 +108,7 @@ class WriteLanding:
             return None
         return self._pending.setdefault(stream.name, _Pending(stream))
 
-    async def finish(self) -> None:
+    async def load_rest(self) -> None:
         """Load the answers that still wait."""
         if self._due is not None:
             self._due.cancel()
@@ -185,10 +185,12 @@ def copy_journal(settings: Settings) -> None:
             copied = warehouse.read(last_copied)
             with closing(journal.changes_since(copied)) as changes:
                 # False where another push has copied in the meantime: what it knew may be later.
-                is_copied = warehouse.write(write_pushes, copied, map(_as_tables, changes))
+                is_copied = warehouse.write(
+                    write_pushes, copied, map(_changed_rows_by_table, changes)
+                )
 
 
-def _as_tables(changes: Changes) -> PushChanges:
+def _changed_rows_by_table(changes: Changes) -> PushChanges:
     """Return the changes as rows of the tables for analysts."""
     return {
         "batches": [asdict(each) for each in changes.batches],

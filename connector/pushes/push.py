@@ -126,7 +126,7 @@ class PushReport:
             "rows": self.summary.rows,
             **{str(name): count for name, count in self.counts.items()},
             "requests": self.requests,
-            "requests_foreseen": self.preview.requests,
+            "requests_expected": self.preview.requests,
             "seconds": round(self.seconds, 3),
             "merged": list(self.preview.table.merged),
             "missing": list(self.preview.columns.missing),
@@ -184,14 +184,10 @@ class PushRunOptions:
     words: ReportWords = PLAIN_WORDS
 
 
-Manner = PushRunOptions
-"""Public name of `PushRunOptions`."""
-
-
 async def push(
     settings: Settings,
     files: Sequence[PushFile],
-    manner: PushRunOptions,
+    options: PushRunOptions,
     *,
     budget: int | None = None,
     watch: Watch | None = None,
@@ -206,7 +202,7 @@ async def push(
     Args:
         settings: Settings of the account.
         files: The files.
-        manner: Options of the run.
+        options: Options of the run.
         budget: Maximum number of requests, for all files and pulls together.
         watch: Called with the progress of the pull and of the rows.
         waits: Called with a sentence when the push has to wait.
@@ -220,18 +216,18 @@ async def push(
     for each in files:
         if each.resource not in ORDER:
             raise UnknownName("resource that can be pushed", each.resource, ORDER)
-    if manner.output is not None and len(files) > 1:
+    if options.output is not None and len(files) > 1:
         raise Misused(
             "--output names one report, but several files were given",
             action="Leave out --output. Each report is written next to its file.",
         )
     ordered = sorted(files, key=lambda each: ORDER.index(each.resource))
-    foreseen = await asyncio.to_thread(_previews, settings, ordered, manner)
+    previewed = await asyncio.to_thread(_previews, settings, ordered, options)
     reports: list[PushReport] = []
-    left, goes_on = budget, manner.applies
-    for seen, seconds in foreseen:
+    left, goes_on = budget, options.applies
+    for seen, seconds in previewed:
         started = time.monotonic() - seconds
-        run = _FilePush(settings, manner, left, watch, waits, connect, started)
+        run = _FilePush(settings, options, left, watch, waits, connect, started)
         is_first = not reports
         done = await (run.send_and_report(seen, is_first) if goes_on else run.report_preview(seen))
         reports.append(done)
@@ -241,40 +237,40 @@ async def push(
 
 
 def _previews(
-    settings: Settings, files: Sequence[PushFile], manner: PushRunOptions
+    settings: Settings, files: Sequence[PushFile], options: PushRunOptions
 ) -> list[tuple[Preview, float]]:
     """Preview all files before the first request is sent, and return the seconds of each.
 
     The rows of a single file are checked once, after its pull. Several files refer to each other,
     so that they are previewed together here, and checked again one by one.
     """
-    foreseen: list[tuple[Preview, float]] = []
+    previewed: list[tuple[Preview, float]] = []
     for each in files:
         started = time.monotonic()
-        is_last = len(foreseen) + 1 == len(files)
+        is_last = len(previewed) + 1 == len(files)
         seen = preview(
             settings,
             each,
-            again=manner.terms.again,
-            earlier=[before.planned for before, _ in foreseen],
+            again=options.terms.again,
+            earlier=[before.planned for before, _ in previewed],
             # The first file to be sent may be sent as it was previewed here.
-            keeps_tasks=not is_last or (manner.applies and not foreseen),
-            only_if_pushed=manner.applies and manner.pulls and len(files) == 1,
-            as_seen=manner.applies,
+            keeps_tasks=not is_last or (options.applies and not previewed),
+            only_if_pushed=options.applies and options.pulls and len(files) == 1,
+            as_seen=options.applies,
         )
-        foreseen.append((seen, time.monotonic() - started))
-    return foreseen
+        previewed.append((seen, time.monotonic() - started))
+    return previewed
 
 
 def record_preview(
-    folder: Path, foreseen: Preview, at: datetime, report: Path | None = None
+    folder: Path, previewed: Preview, at: datetime, report: Path | None = None
 ) -> None:
     """Record that a person saw the changes of the file at this time.
 
     A push with conflicts records this for its file and its report, unless there was a preview:
     pushing the same values again does not overwrite what others have changed.
     """
-    resource, digests = foreseen.asked.resource, [foreseen.table.digest]
+    resource, digests = previewed.asked.resource, [previewed.table.digest]
     with Ledger(folder) as ledger:
         journal = Journal(ledger)
         if report is not None:
@@ -290,7 +286,7 @@ class _FilePush:
     """Push of one file."""
 
     settings: Settings
-    manner: PushRunOptions
+    options: PushRunOptions
     budget: int | None
     watch: Watch | None
     waits: Callable[[str], None] | None
@@ -299,70 +295,70 @@ class _FilePush:
     checked_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     is_waiting: bool = False
 
-    async def report_preview(self, foreseen: Preview) -> PushReport:
+    async def report_preview(self, previewed: Preview) -> PushReport:
         """Report on the preview."""
-        await asyncio.to_thread(self._note_seen, foreseen)
-        return await self._report(foreseen, foreseen.results)
+        await asyncio.to_thread(self._record_preview, previewed)
+        return await self._report(previewed, previewed.results)
 
-    def _note_seen(self, foreseen: Preview, report: Path | None = None) -> None:
-        record_preview(self.settings.folder, foreseen, self.checked_at, report)
+    def _record_preview(self, previewed: Preview, report: Path | None = None) -> None:
+        record_preview(self.settings.folder, previewed, self.checked_at, report)
 
-    async def send_and_report(self, foreseen: Preview, is_first: bool) -> PushReport:
+    async def send_and_report(self, previewed: Preview, is_first: bool) -> PushReport:
         """Pull, check the rows again if the warehouse changed, and send them."""
         from connector.pushes.batch import apply  # noqa: PLC0415
         from connector.pushes.landed_writes import copy_and_publish  # noqa: PLC0415
 
         pulled = None
-        if foreseen.stopping:
+        if previewed.stopping:
             # What keeps the file back now does so after a pull as well.
-            return await self._questions_before_sending(foreseen, None)
-        if self.manner.pulls and not foreseen.is_pushed:
-            pulled = await self._pull(foreseen)
+            return await self._questions_before_sending(previewed, None)
+        if self.options.pulls and not previewed.is_pushed:
+            pulled = await self._pull(previewed)
         if pulled is not None or not is_first:
             # The landing is another one now: by the pull, or by the files before this one.
-            again, table = self.manner.terms.again, foreseen.table
+            again, table = self.options.terms.again, previewed.table
             check = partial(preview, again=again, keeps_tasks=True, as_seen=True, table=table)
             self.checked_at = datetime.now(UTC)
-            foreseen = await asyncio.to_thread(check, self.settings, foreseen.asked)
+            previewed = await asyncio.to_thread(check, self.settings, previewed.asked)
         if pulled is not None and pulled.error is not None:
             unpublished = None
             if pulled.outcome != "failed":
                 unpublished = await asyncio.to_thread(copy_and_publish, self.settings)
             more = {"pulled": pulled, "error": pulled.error, "unpublished": unpublished}
-            return await self._report(foreseen, _as_unsent(foreseen), **more)
-        if foreseen.stopping:
-            return await self._questions_before_sending(foreseen, pulled)
+            return await self._report(previewed, _results_as_not_sent(previewed), **more)
+        if previewed.stopping:
+            return await self._questions_before_sending(previewed, pulled)
         spent = pulled.requests if pulled is not None else 0
         # Sending takes long, and needs none of a workbook's values.
-        foreseen.table.release()
+        previewed.table.release()
         done = await apply(
             self.settings,
-            await asyncio.to_thread(foreseen.plan),
-            self.manner.terms,
+            await asyncio.to_thread(previewed.plan),
+            self.options.terms,
             budget=None if self.budget is None else max(1, self.budget - spent),
-            asks_anyway=self.manner.asks_anyway,
-            people=self.manner.people,
-            watch=self._follow,
-            sleep=asyncio.sleep if self.manner.settles else None,
+            asks_anyway=self.options.asks_anyway,
+            people=self.options.people,
+            watch=self._report_progress,
+            sleep=asyncio.sleep if self.options.settles else None,
             **self._client,
         )
-        headings, said = foreseen.table.headings, foreseen.asked.saved
+        headings, said = previewed.table.headings, previewed.asked.saved
         folder = self.settings.folder
-        await asyncio.to_thread(save_match, folder, headings, foreseen.columns, said)
+        await asyncio.to_thread(save_match, folder, headings, previewed.columns, said)
         # The rows are written, even where analysts cannot be shown them now.
         unpublished = await asyncio.to_thread(copy_and_publish, self.settings)
         report = await self._report(
-            foreseen,
-            _final_results(foreseen, done),
+            previewed,
+            _final_results(previewed, done),
             batch=done,
             pulled=pulled,
             unpublished=unpublished,
         )
         if report.summary.counts["conflict"] and report.file is not None:
-            await asyncio.to_thread(self._note_seen, foreseen, report.file)
+            await asyncio.to_thread(self._record_preview, previewed, report.file)
         return report
 
-    def _follow(self, progress: Progress) -> None:
+    def _report_progress(self, progress: Progress) -> None:
         """Pass the progress on, and say once what unconfirmed rows wait for."""
         if progress.until is not None and not self.is_waiting:
             self.is_waiting = True
@@ -376,23 +372,23 @@ class _FilePush:
             self.watch(progress)
 
     async def _questions_before_sending(
-        self, foreseen: Preview, pulled: PullReport | None
+        self, previewed: Preview, pulled: PullReport | None
     ) -> PushReport:
         """Report the questions that have to be answered before anything is sent."""
-        if not foreseen.results:
+        if not previewed.results:
             # The pull was saved, and so the rows have not been checked yet.
-            again = self.manner.terms.again
-            check = partial(preview, again=again, table=foreseen.table)
-            foreseen = await asyncio.to_thread(check, self.settings, foreseen.asked)
-        why = ", ".join(each.code for each in foreseen.stopping)
-        unsent = _as_unsent(foreseen, why)
-        return await self._report(foreseen, unsent, pulled=pulled, is_held_back=True)
+            again = self.options.terms.again
+            check = partial(preview, again=again, table=previewed.table)
+            previewed = await asyncio.to_thread(check, self.settings, previewed.asked)
+        why = ", ".join(each.code for each in previewed.stopping)
+        unsent = _results_as_not_sent(previewed, why)
+        return await self._report(previewed, unsent, pulled=pulled, is_held_back=True)
 
     @property
     def _client(self) -> dict[str, Any]:
         return {} if self.connect is None else {"connect": self.connect}
 
-    async def _pull(self, foreseen: Preview) -> PullReport:
+    async def _pull(self, previewed: Preview) -> PullReport:
         """Pull the resources of the file. A pull that is running is waited for, since it may not
         have read the records that the rows are compared with.
         """
@@ -403,9 +399,9 @@ class _FilePush:
             try:
                 return await pull(
                     self.settings,
-                    sorted(foreseen.resources),
+                    sorted(previewed.resources),
                     budget=self.budget,
-                    asks_anyway=self.manner.asks_anyway,
+                    asks_anyway=self.options.asks_anyway,
                     # It is published once, with what the push writes.
                     publishes=False,
                     command="push",
@@ -419,40 +415,40 @@ class _FilePush:
             await asyncio.sleep(PULL_LOOK_SECONDS)
 
     async def _report(
-        self, foreseen: Preview, results: Collection[RowResult], **more: Any
+        self, previewed: Preview, results: Collection[RowResult], **more: Any
     ) -> PushReport:
-        is_foreseen = results is foreseen.results
-        path = await asyncio.to_thread(self._write_report, foreseen, results, **more)
-        summary = foreseen.summary if is_foreseen else Summary.of(results)
+        is_preview = results is previewed.results
+        path = await asyncio.to_thread(self._write_report, previewed, results, **more)
+        summary = previewed.summary if is_preview else Summary.of(results)
         seconds = time.monotonic() - self.started
-        return PushReport(foreseen, results, summary, seconds, path, **more)
+        return PushReport(previewed, results, summary, seconds, path, **more)
 
     def _write_report(
         self,
-        foreseen: Preview,
+        previewed: Preview,
         results: Collection[RowResult],
         batch: BatchReport | None = None,
         **more: Any,
     ) -> Path | None:
         """Write the report and return its path; None if it would have no row."""
-        manner, table = self.manner, foreseen.table
-        if not manner.reports:
+        options, table = self.options, previewed.table
+        if not options.reports:
             return None
-        if batch is not None or manner.report == "all":
-            path = manner.output or report_path(table)
-            write_report(path, table, results, manner.words)
+        if batch is not None or options.report == "all":
+            path = options.output or report_path(table)
+            write_report(path, table, results, options.words)
             return path
-        reported = foreseen.rows.reported
-        if not reported and manner.output is None:
+        reported = previewed.rows.reported
+        if not reported and options.output is None:
             table.release()
             return None
-        path = manner.output or report_path(table)
-        pairs = reported if results is foreseen.results else _with_results(reported, results)
-        write_some_rows(path, table, pairs, foreseen.summary, manner.words)
+        path = options.output or report_path(table)
+        pairs = reported if results is previewed.results else _replace_results(reported, results)
+        write_some_rows(path, table, pairs, previewed.summary, options.words)
         return path
 
 
-def _with_results(
+def _replace_results(
     rows: Iterable[tuple[SheetRow, RowResult]], results: Iterable[RowResult]
 ) -> Iterator[tuple[SheetRow, RowResult]]:
     """Yield the rows with other results. `results` has one for every row of the table."""
@@ -461,7 +457,7 @@ def _with_results(
         yield row, next(each for each in given if each.number == row.number)
 
 
-def _final_results(foreseen: Preview, done: BatchReport) -> Collection[RowResult]:
+def _final_results(previewed: Preview, done: BatchReport) -> Collection[RowResult]:
     """Return the outcome of every row by the journal.
 
     Raises `AssertionError` if the rows are not those of the file: no report is better than one with
@@ -469,16 +465,16 @@ def _final_results(foreseen: Preview, done: BatchReport) -> Collection[RowResult
     """
 
     def result(row: RowRecord) -> RowResult:
-        problems = tuple(with_column(each, foreseen.columns) for each in row.problems)
+        problems = tuple(with_column(each, previewed.columns) for each in row.problems)
         return RowResult(row.number, row.outcome, problems, row.code or None, row.record_id)
 
-    for wanted, row in zip_longest(foreseen.results, done.rows):
+    for wanted, row in zip_longest(previewed.results, done.rows):
         is_told = wanted is not None and row is not None and wanted.number == row.number
         assert is_told, "the report's rows are not the file's"
     return SpillMap(done.rows, result, len(done.rows))
 
 
-def _as_unsent(foreseen: Preview, code: str | None = None) -> Collection[RowResult]:
+def _results_as_not_sent(previewed: Preview, code: str | None = None) -> Collection[RowResult]:
     """Return the results of the preview, with rows to send as not sent."""
 
     def result(row: RowResult) -> RowResult:
@@ -486,4 +482,4 @@ def _as_unsent(foreseen: Preview, code: str | None = None) -> Collection[RowResu
         left = replace(row, outcome="not_sent", code=code, changes=())
         return left if is_left else row
 
-    return SpillMap(foreseen.results, result, len(foreseen.results))
+    return SpillMap(previewed.results, result, len(previewed.results))

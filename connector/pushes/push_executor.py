@@ -159,10 +159,10 @@ class PushSession:
         """Send nothing more in this run. The first error is kept."""
         self.error = self.error or error
 
-    def record_server_time(self, told: datetime | None) -> None:
+    def record_server_time(self, server_time: datetime | None) -> None:
         """Update the difference between the server's clock and ours."""
-        if told is not None:
-            self.ahead = told - self.now()
+        if server_time is not None:
+            self.ahead = server_time - self.now()
 
     def record_write_end(self, error: ConnectorError | None) -> None:
         """Record how a write ended, and stop the run if others would end in the same way."""
@@ -209,7 +209,7 @@ class PushSession:
         except ConnectorError as error:
             return self._unread(error)
         self.record_server_time(page.served_at)
-        return replace(page, heard_at=self.now())
+        return replace(page, received_at=self.now())
 
     async def newest_before(self, task: Task) -> Page[Resource] | Unread:
         """Return the first page of the list as it was before the first create. It is read once."""
@@ -337,9 +337,9 @@ class RowExecutor:
             self.session.record_write_end(error)
             return answer_of(error)
         self.session.record_write_end(None)
-        told = served_at(answer)
-        self.session.record_server_time(told)
-        return Accepted(declaration(self.row.task.resource).record(raw, served_at=told))
+        server_time = served_at(answer)
+        self.session.record_server_time(server_time)
+        return Accepted(declaration(self.row.task.resource).record(raw, served_at=server_time))
 
 
 class BatchExecutor(Generic[W]):

@@ -270,13 +270,13 @@ def conflict_problems(
     for name in names:
         was_redacted = is_redacted(base[name])
         if was_redacted:
-            told = f"an erasure changed {name}, so the push cannot detect changes by others"
+            message = f"an erasure changed {name}, so the push cannot detect changes by others"
         else:
             known = repr(as_text(base[name]))
-            told = f"{name} was changed by someone else; the last pull read {known}"
+            message = f"{name} was changed by someone else; the last pull read {known}"
         problem = Problem(
             VALUE_ERASED if was_redacted else "changed_elsewhere",
-            told,
+            message,
             field=name,
             received=as_text(wanted[name]),
             found=None if was_redacted else as_text(now.get(name)),
@@ -306,7 +306,7 @@ def already_there_problem(ids: tuple[str, ...]) -> Problem:
     )
 
 
-def unfit_problem(reason: str) -> Problem:
+def invalid_body_problem(reason: str) -> Problem:
     """Return the problem of values that cannot be sent."""
     return Problem("unfit", reason, fix="Correct the values of the row.")
 
@@ -417,7 +417,7 @@ class PushRow:
         record_id = None if operation == "create" else self.id
         attempt = yield RecordAttempt(operation, fields, record_id, before)
         if isinstance(attempt, InvalidBody):
-            problems = (unfit_problem(attempt.reason),)
+            problems = (invalid_body_problem(attempt.reason),)
             if self.is_begun:
                 yield from self.move(Transition("refused_afterwards", "unfit", problems))
             else:

@@ -6,14 +6,15 @@ The query reads the published file and nothing else. A Parquet file can take its
 from __future__ import annotations
 
 import hashlib
-import io
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from itertools import chain
 from pathlib import Path
+from secrets import token_hex
 
 from connector.errors import Misused
 from connector.publishing.pseudonymize import TOKEN_CHARACTERS
@@ -26,7 +27,7 @@ from connector.spreadsheet.report import new_table, write_rows
 from connector.spreadsheet.target_columns import comparison_text
 from connector.warehouse.duckdb_file import make_folder
 from connector.warehouse.lookups import WarehouseLookups
-from connector.warehouse.runs import published_in
+from connector.warehouse.runs import read_own_publication
 from connector.warehouse.user_query import open_query
 from connector.warehouse.warehouse import Warehouse
 
@@ -83,11 +84,11 @@ def file_from_query(
     null = (asked.clear or "") if clears_nulls else ""
     with open_query(Warehouse(settings.folder).published, query) as result:
         _check_columns(settings, asked, result.names)
-        rows = list(result.rows(null))
-    if not rows:
-        return None
-    _check_hashes(settings, result.names, rows)
-    path = _write(settings, resource, result.names, rows)
+        rows = _without_hashes(settings, result.names, result.rows(null))
+        first = next(rows, None)
+        if first is None:
+            return None
+        path = _write(settings, resource, chain([result.names, first], rows))
     return replace(asked, path=path, delimiter="comma", header_row=1, remembers=False)
 
 
@@ -114,35 +115,37 @@ def _check_columns(settings: Settings, asked: PushFile, names: Sequence[str]) ->
     )
 
 
-def _check_hashes(settings: Settings, names: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Raise `Misused` if a cell is a hash, which would replace the value in the API."""
-    row = published_in(Warehouse(settings.folder).published)
-    if row is None or row.personal != "hash":
-        return
-    for name, cell in (pair for row in rows for pair in zip(names, row, strict=True)):
-        if _HASH(cell):
-            raise Misused(
-                f"column {name!r} of the query contains hashes of personal fields",
-                action="Leave the column out, or publish with publish_personal = keep.",
-            )
+def _without_hashes(
+    settings: Settings, names: Sequence[str], rows: Iterable[Sequence[str]]
+) -> Iterator[Sequence[str]]:
+    """Yield the rows. Raises `Misused` for a hash, which would replace the value in the API."""
+    published = read_own_publication(Warehouse(settings.folder).published)
+    has_hashes = published is not None and published.personal == "hash"
+    for row in rows:
+        if has_hashes:
+            for name, cell in zip(names, row, strict=True):
+                if _HASH(cell):
+                    raise Misused(
+                        f"column {name!r} of the query contains hashes of personal fields",
+                        action="Leave the column out, or publish with publish_personal = keep.",
+                    )
+        yield row
 
 
 # -- File ------------------------------------------------------------------------------------------
 
 
-def _write(
-    settings: Settings, resource: str, names: Sequence[str], rows: Sequence[Sequence[str]]
-) -> Path:
+def _write(settings: Settings, resource: str, rows: Iterable[Sequence[str]]) -> Path:
+    """Write the rows to a file that is named after its content."""
     folder = settings.folder / PUSHES_FOLDER
     make_folder(folder)
     _remove_old(folder, timedelta(days=settings.import_keep_days.value))
-    text = io.BytesIO()
-    write_rows(text, ",", [names, *rows])
-    digest = hashlib.sha256(text.getvalue()).hexdigest()[:12]
-    path = folder / f"{resource}-{digest}.csv"
-    with new_table(path, "the result of a query") as file:
-        file.write(text.getvalue())
-    return path
+    draft = folder / f"{resource}-{token_hex(6)}.csv"
+    with new_table(draft, "the result of a query") as file:
+        write_rows(file, ",", rows)
+    with draft.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return draft.replace(folder / f"{resource}-{digest[:12]}.csv")
 
 
 def _remove_old(folder: Path, keep: timedelta) -> None:

@@ -69,11 +69,11 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 def create(row: PushRow) -> PushSteps[bool]:
     """Send the create, and record the answer. Returns whether to continue."""
-    if not row.is_in_doubt and not (yield from _may_be_sent(row)):
+    if not row.is_in_doubt and not (yield from _is_new(row)):
         return False
     answer = yield from row.send_attempt("create", create_body(row))
     if isinstance(answer, Accepted):
-        misfit = yield from _misfit(row, answer.record)
+        misfit = yield from _reason_not_ours(row, answer.record)
         if misfit is not None:
             yield from row.record_lost(Lost(f"the row was {misfit}", misfit))
             return True
@@ -98,7 +98,7 @@ def create(row: PushRow) -> PushSteps[bool]:
     return row.can_repeat
 
 
-def _misfit(row: PushRow, record: Resource) -> PushSteps[str | None]:
+def _reason_not_ours(row: PushRow, record: Resource) -> PushSteps[str | None]:
     """Return why the record of an answer cannot be the row's; None if it can be.
 
     The client has compared the record with the request. It does not know which records exist, and
@@ -118,7 +118,7 @@ def _misfit(row: PushRow, record: Resource) -> PushSteps[str | None]:
     return None
 
 
-def _may_be_sent(row: PushRow) -> PushSteps[bool]:
+def _is_new(row: PushRow) -> PushSteps[bool]:
     """Return True if the record of the row is not among the newest records.
 
     A row whose record exists ends here. If the newest records cannot be read, the row stays
@@ -145,7 +145,7 @@ def look_up_create(row: PushRow) -> PushSteps[bool]:
         return False
     if len(sighting.matches) == 1:
         record = sighting.matches[0].record
-        # Only a mark can have told it, if anything differs.
+        # If anything differs, the record was found by its marker.
         problems = altered_problems(row.resource, create_body(row), record.raw)
         move = Transition("found", "found_after_doubt", problems, is_detail=True)
         yield from _record_created(row, move, record)
@@ -232,14 +232,14 @@ def update(row: PushRow) -> PushSteps[bool]:
     if isinstance(outcome, Unread):
         return False
     if isinstance(outcome, Gone):
-        yield from row.move(_gone(row))
+        yield from row.move(_transition_if_gone(row))
         return False
     record = outcome.record
     base = row.task.base if row.before is None else row.before
     overwrite = row.terms.overwrite
-    left = plan_update(row.resource, _wanted(row), base, record.raw, overwrite=overwrite)
+    left = plan_update(row.resource, _wanted_fields(row), base, record.raw, overwrite=overwrite)
     if left.conflicts:
-        problems = conflict_problems(left.conflicts, _wanted(row), base, record.raw)
+        problems = conflict_problems(left.conflicts, _wanted_fields(row), base, record.raw)
         move = Transition("changed_elsewhere", "changed_elsewhere", problems, is_detail=True)
         yield from row.move(move, record)
     elif not left.body or (not left.is_shown and _has_shown(row)):
@@ -261,7 +261,7 @@ def record_gone(row: PushRow) -> Transition:
     return Transition("missing", "record_gone", (gone_problem(row.id),))
 
 
-def _gone(row: PushRow) -> Transition:
+def _transition_if_gone(row: PushRow) -> Transition:
     if row.is_begun:
         return replace(record_gone(row), event="refused_afterwards")
     return (
@@ -277,7 +277,7 @@ def _send_update(row: PushRow, body: Mapping[str, Any], now: Mapping[str, Any]) 
         case None:
             return False
         case Accepted(record):
-            problems = altered_problems(row.resource, _wanted(row), record.raw)
+            problems = altered_problems(row.resource, _wanted_fields(row), record.raw)
             yield from row.finish(Transition("accepted", "", problems, fate="accepted"), record)
         case Declined():
             problems = declined_problems(row.resource, answer, body)
@@ -290,7 +290,7 @@ def _send_update(row: PushRow, body: Mapping[str, Any], now: Mapping[str, Any]) 
     return row.can_repeat
 
 
-def _wanted(row: PushRow) -> Mapping[str, Any]:
+def _wanted_fields(row: PushRow) -> Mapping[str, Any]:
     return row.task.afterwards if row.is_begun else row.task.fields
 
 
@@ -298,7 +298,7 @@ def _has_shown(row: PushRow) -> bool:
     """Whether the unconfirmed attempt wrote a field that answers show."""
     if row.state != "unknown" or row.before is None:
         return False
-    whole = plan_update(row.resource, _wanted(row), {}, row.before, overwrite=True)
+    whole = plan_update(row.resource, _wanted_fields(row), {}, row.before, overwrite=True)
     return whole.is_shown
 
 

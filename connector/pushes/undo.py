@@ -196,14 +196,14 @@ class _UndoRun:
             is_timed = seen.record.served_at is not None
             found = plan_undo(row, seen.record.raw, is_timed=is_timed)
             if not self._applies or not (found.deletes or found.body):
-                self._previewed(row, found)
-                return _with(seen, found)
-            answer = await self._write(row, found)
+                self._end_without_write(row, found)
+                return _record_after_undo(seen, found)
+            answer = await self._send_undo(row, found)
             match answer:
                 case Gone():
                     return await self._end_deleted_row(row, answer)
                 case Accepted(record):
-                    return await self._put_back(row, found, record, seen)
+                    return await self._end_restored_row(row, found, record, seen)
                 case Declined(is_missing=False):
                     problems = declined_problems(row.resource, answer, found.body)
                     self._record_row_end(undone_row(row, "refused", (*found.problems, *problems)))
@@ -214,27 +214,27 @@ class _UndoRun:
     # -- what became of a row ---------------------------------------------------------------------
 
     def _record_row_end(
-        self, told: UndoneRow, key: RowKey | None = None, left_at: str | None = None
+        self, ended: UndoneRow, key: RowKey | None = None, left_at: str | None = None
     ) -> None:
         """Record how a row ended.
 
         With its `key` the row is undone, and `left_at` is the record's `updated_at` after that, if
         no one else has changed the record.
         """
-        self._ended[told.number] = told
+        self._ended[ended.number] = ended
         if key is not None and self._applies:
             self._marked[key] = left_at
         self._session.on_row_end()
 
-    def _previewed(self, row: WrittenRow, found: UndoStep) -> None:
+    def _end_without_write(self, row: WrittenRow, found: UndoStep) -> None:
         """End a row for which nothing is sent: it is a preview, or nothing is left to undo."""
         if found.deletes:
             self._record_row_end(undone_row(row, "delete"))
         elif found.problems:
             unfit: UndoOutcome = "redacted" if found.is_redacted else "conflict"
             outcome: UndoOutcome = "partly" if found.is_any_back else unfit
-            told = undone_row(row, outcome, found.problems, found)
-            self._record_row_end(told, row.key if found.is_any_back else None)
+            ended = undone_row(row, outcome, found.problems, found)
+            self._record_row_end(ended, row.key if found.is_any_back else None)
         elif found.body:
             self._record_row_end(undone_row(row, "restore", (), found))
         else:
@@ -260,7 +260,7 @@ class _UndoRun:
         self._record_row_end(undone_row(row, outcome), row.key)
         return gone
 
-    async def _put_back(
+    async def _end_restored_row(
         self, row: WrittenRow, found: UndoStep, record: Resource, seen: Found
     ) -> Outcome:
         """End a row whose fields were restored, and compare what the API returned."""
@@ -271,9 +271,9 @@ class _UndoRun:
             *(not problems, isinstance(shown, str), is_unchanged_by_others(row, seen.record.raw)),
             _is_same_besides(found.body, seen.record.raw, record.raw),
         )
-        told = undone_row(row, "partly" if problems else "restored", problems, found)
-        self._record_row_end(told, row.key, shown if all(is_ours) else None)
-        return _with(seen, found, record)
+        ended = undone_row(row, "partly" if problems else "restored", problems, found)
+        self._record_row_end(ended, row.key, shown if all(is_ours) else None)
+        return _record_after_undo(seen, found, record)
 
     async def _flush(self) -> None:
         """Load the answers, then mark the rows. After a kill in between, the records are read
@@ -281,14 +281,14 @@ class _UndoRun:
         """
         async with self._turn:
             marked, self._marked = self._marked, {}
-            await self._landing.finish()
+            await self._landing.load_rest()
             if marked:
                 try:
                     await asyncio.to_thread(self._journal.mark_undone, marked)
                 except ConnectorError as error:
                     self._session.stop(error)
 
-    async def _write(self, row: WrittenRow, found: UndoStep) -> Answer | Gone:
+    async def _send_undo(self, row: WrittenRow, found: UndoStep) -> Answer | Gone:
         """Delete the record, or restore its fields."""
         endpoint, id = self._session.endpoint(row.task), row.record_id
         answer: Answer | Gone
@@ -315,7 +315,7 @@ def _is_same_besides(
     )
 
 
-def _with(seen: Found, found: UndoStep, record: Resource | None = None) -> Found:
+def _record_after_undo(seen: Found, found: UndoStep, record: Resource | None = None) -> Found:
     """Return the record after the body was sent, or as a preview expects it."""
     shown = {} if record is None else record.raw
     raw = {**seen.record.raw, **found.body, **shown}

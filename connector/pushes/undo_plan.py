@@ -150,10 +150,10 @@ def _plan_undo_of_create(row: WrittenRow, now: Mapping[str, Any]) -> UndoStep:
             )
         )
     if not is_unchanged_by_others(row, now):
-        told = "another field of the record was changed after the push"
+        message = "another field of the record was changed after the push"
         problem = Problem(
             "changed_since",
-            told,
+            message,
             field="updated_at",
             received=as_text(row.updated_at or now.get("created_at")),
             found=as_text(now.get("updated_at")),
@@ -175,11 +175,11 @@ def _plan_undo_of_update(row: WrittenRow, now: Mapping[str, Any]) -> UndoStep:
         declared = row.resource.field(name)
         former, present = row.before.get(name), now.get(name)
         if declared.write_only:
-            told = f"the API never returns {name}, so its former value is unknown"
-            problems.append(Problem("never_shown", told, field=name, fix=_BY_HAND))
+            message = f"the API never returns {name}, so its former value is unknown"
+            problems.append(Problem("never_shown", message, field=name, fix=_BY_HAND))
         elif name not in row.before:
-            told = f"the former value of {name} is unknown"
-            problems.append(Problem("never_shown", told, field=name, fix=_BY_HAND))
+            message = f"the former value of {name} is unknown"
+            problems.append(Problem("never_shown", message, field=name, fix=_BY_HAND))
         elif declared.kind is Kind.VALUES:
             back, taken = _plan_content_values(declared, written, former, present)
             problems += taken
@@ -193,11 +193,11 @@ def _plan_undo_of_update(row: WrittenRow, now: Mapping[str, Any]) -> UndoStep:
         elif not (is_same(declared, written, present) or _is_as_shown(row, name, present)):
             problems.append(_changed_problem(name, written, present, "so it is not restored"))
         elif not _is_accepted(declared, former):
-            told = f"{name} cannot be restored: an update does not accept its former value"
+            message = f"{name} cannot be restored: an update does not accept its former value"
             allowed = ", ".join(declared.update.values or ()) or None
             shown = as_text(former)
             problems.append(
-                Problem("not_accepted", told, None, shown, allowed, _BY_HAND, field=name)
+                Problem("not_accepted", message, None, shown, allowed, _BY_HAND, field=name)
             )
         else:
             body[name] = former
@@ -234,8 +234,8 @@ def _plan_content_values(
 
 
 def _redacted_problem(name: str) -> Problem:
-    told = f"{name} was changed by an erasure and is not restored"
-    return Problem(VALUE_ERASED, told, field=name, fix=_BY_HAND)
+    message = f"{name} was changed by an erasure and is not restored"
+    return Problem(VALUE_ERASED, message, field=name, fix=_BY_HAND)
 
 
 def _changed_problem(name: str, written: Any, present: Any, so: str) -> Problem:

@@ -48,8 +48,8 @@ GOOD: frozenset[UndoOutcome] = frozenset(
 )
 """Outcomes that need no attention."""
 
-_HAPPENED = ("accepted", "lost", None)
-_TOLD: Mapping[str, tuple[UndoOutcome, str, str]] = {
+_SENT_FATES = ("accepted", "lost", None)
+_OUTCOMES_WITHOUT_READ: Mapping[str, tuple[UndoOutcome, str, str]] = {
     "not_settled": (
         "held",
         "the row is unconfirmed",
@@ -233,7 +233,7 @@ def read_undo_plan(journal: Journal, batch: str) -> UndoPlan:
     ended: list[UndoneRow] = []
     records: dict[str, list[tuple[datetime, WrittenRow]]] = {}
     for row in journal.rows(batch):
-        made = [each for each in attempts.get(row.number, ()) if each.fate in _HAPPENED]
+        made = [each for each in attempts.get(row.number, ()) if each.fate in _SENT_FATES]
         if (without := _unread_outcome(row, made)) is not None:
             ended.append(without)
             continue
@@ -276,7 +276,7 @@ def _unread_outcome(row: RowRecord, made: list[AttemptRecord]) -> UndoneRow | No
         return None
     problems: tuple[Problem, ...] = ()
     if code:
-        outcome, message, fix = _TOLD[code]
+        outcome, message, fix = _OUTCOMES_WITHOUT_READ[code]
         found = None if row.same is None else f"row {row.same[1]} of the batch {row.same[0]}"
         problems = (Problem(code, message, found=found, fix=fix),)
     return UndoneRow(row.number, row.operation, outcome, row.record_id, problems=problems)

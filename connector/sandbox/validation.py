@@ -48,7 +48,7 @@ def check_body(
 
     `stored` is the record that an update changes. Raises `Rejection` 422 with every message.
     """
-    terms = {each.name: (each, taken) for each, taken in declaration.bodies(operation)}
+    terms = {each.name: (each, taken) for each, taken in declaration.body_fields(operation)}
     errors: Messages = {}
     values: Stored = {}
     for name, given in body.items():

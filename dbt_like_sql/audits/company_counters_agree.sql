@@ -1,5 +1,5 @@
 -- audit: company_counters_agree
--- The platform's own counters of each company are those of what landed.
+-- The platform's own counters of each company equal the counts of the loaded records.
 {{ config(severity='warn') }}
 
 select company_id, counter, platform_count, our_count

@@ -1,6 +1,6 @@
 -- audit: content_values_that_do_not_fit
--- Every value of a content item can be read as its field's type. One that cannot is null in the
--- type's view, and stays as it is in landing.content_items.
+-- Every value of a content item has its field's type. A value of another type is null in the
+-- type's view, and unchanged in landing.content_items.
 {{ config(severity='warn') }}
 
 select

@@ -1,5 +1,5 @@
 -- audit: dates_are_in_order
--- No placement ends before it starts, and nothing was created after the moment of the data.
+-- No placement ends before it starts, and no record was created after the time of the data.
 {{ config(severity='warn') }}
 
 with

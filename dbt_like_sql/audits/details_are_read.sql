@@ -1,5 +1,5 @@
 -- audit: details_are_read
--- At most a twentieth of a resource's rows were only listed so far.
+-- At least 95 % of the rows of each resource are fully read.
 {{ config(severity='warn') }}
 
 select resource, summary_only, current_rows

@@ -1,5 +1,5 @@
 -- audit: exchange_rates_share_a_currency
--- The seed exchange_rates converts into one currency, whose own rate is 1; no rate is 0 or less.
+-- The seed exchange_rates converts to one currency, whose own rate is 1. No rate is 0 or less.
 
 with
 

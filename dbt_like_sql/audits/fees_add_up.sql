@@ -1,5 +1,5 @@
 -- audit: fees_add_up
--- The forecast's fees are those of the placements, currency by currency.
+-- In each currency, the fees of the forecast equal the fees of the placements.
 
 with
 

@@ -1,5 +1,5 @@
 -- audit: fees_have_a_currency
--- Every placement with a fee is of a job that names a currency.
+-- The job of every placement with a fee has a currency.
 {{ config(severity='warn') }}
 
 select booking_id, job_id

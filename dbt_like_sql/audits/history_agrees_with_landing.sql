@@ -1,5 +1,5 @@
 -- audit: history_agrees_with_landing
--- Exactly the live landed records have an open version.
+-- Each live loaded record has one open version, and no other record has one.
 
 with
 

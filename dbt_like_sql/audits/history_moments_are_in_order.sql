@@ -1,5 +1,5 @@
 -- audit: history_moments_are_in_order
--- Each version's moments lie in the order that their meaning asks for.
+-- The times of each version are in the right order.
 
 with
 

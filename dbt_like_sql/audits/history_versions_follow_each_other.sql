@@ -1,5 +1,5 @@
 -- audit: history_versions_follow_each_other
--- Versions are numbered without a gap, and none begins before the one before it has ended.
+-- Versions are numbered without a gap, and each starts when or after the earlier one ended.
 
 with
 

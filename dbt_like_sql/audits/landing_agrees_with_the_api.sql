@@ -1,6 +1,6 @@
 -- audit: landing_agrees_with_the_api
--- When the copy was last verified, each resource had as many live rows as the API counted.
--- Pushes and undos since then have changed both, so they do not count.
+-- At the last verification, each resource had as many live rows as the API counted.
+-- Later pushes and undos changed both numbers, so they are not included.
 {{ config(severity='warn') }}
 
 with

@@ -1,5 +1,5 @@
 -- audit: landing_has_one_row_per_id
--- No id is landed twice, and none is missing.
+-- No id is loaded twice, and no row lacks an id.
 
 with
 

@@ -1,5 +1,5 @@
 -- audit: marts_keep_every_row
--- No join of a mart drops or repeats a record, and sums add up to what they are made of.
+-- No join of a mart drops or repeats a record, and each sum equals the sum of its parts.
 
 with
 

@@ -1,5 +1,5 @@
 -- audit: staging_keeps_every_live_row
--- Each staging view has as many rows as its landing table has live ones.
+-- Each staging view has as many rows as its landing table has live rows.
 
 with
 

@@ -1,5 +1,5 @@
 -- audit: unmapped_people
--- Every person whom a live record is assigned to has a name in the seed people.
+-- Every person to whom a live record is assigned has a name in the seed people.
 {{ config(severity='warn') }}
 
 select person_id, candidates + jobs + companies + bookings + leads as records

@@ -1,5 +1,5 @@
 -- audit: unmapped_sources
--- Every source that people wrote has a group in the seed source_groups.
+-- Every source in the records has a group in the seed source_groups.
 {{ config(severity='warn') }}
 
 select source, candidates, leads

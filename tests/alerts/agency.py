@@ -115,12 +115,10 @@ class RecordedAccount:
         return ended
 
     def publish(self, row: Publication) -> None:
-        """A publication."""
         with open_file(self.warehouse.work) as connection, transaction(connection):
             write_publication(connection, row)
 
     def spend(self, requests: int) -> None:
-        """Count requests."""
         if not requests:
             return
         spender = RequestSpender("run", "pull", allowance_of(self.settings), asks_anyway=True)
@@ -134,7 +132,7 @@ class RecordedAccount:
                     requests_max=left,
                     before=RunSettlement(),
                 )
-                ledger.settle(spender, RunSettlement(block, {"list": block.requests}))
+                ledger.return_block(spender, RunSettlement(block, {"list": block.requests}))
                 left -= block.requests
 
     def quota_ends(self, until: datetime) -> None:
@@ -142,4 +140,4 @@ class RecordedAccount:
         spender = RequestSpender("run", "pull", allowance_of(self.settings))
         said = QuotaExhaustion(self.clock.now, until, is_told=True)
         with Ledger(self.settings.folder) as ledger:
-            ledger.settle(spender, RunSettlement(exhaustion=said))
+            ledger.return_block(spender, RunSettlement(exhaustion=said))

@@ -10,7 +10,8 @@ import os
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -36,6 +37,7 @@ CHECKED = ((390, "dark"), (1440, "light"))
 """Widths and schemes of which axe checks every screen."""
 
 WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+AXE = "axe.run({ resultTypes: ['violations'] }).then((results) => results.violations)"
 BUTTON = """() => {
   const button = document.querySelector("form .bar > button.go");
   if (!button) return true;
@@ -56,9 +58,19 @@ def axe() -> str:
     return (Path(module.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
 
 
-@contextmanager
-def page_with_imports(folder: Path) -> Iterator[tuple[ImportPage, str, dict[str, str]]]:
-    """A page with an import at each step, its address, and the paths of the screens by name."""
+@dataclass(frozen=True)
+class PageWithImports:
+    """A page with an import at each step, its address, and the paths of its screens by name."""
+
+    page: ImportPage
+    address: str
+    screens: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def imports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageWithImports]:
+    """The page, which all languages share."""
+    folder = tmp_path_factory.mktemp("page")
     with ExitStack() as stack:
         sandbox = stack.enter_context(Sandbox(counts={"candidates": 3}))
         lead(sandbox, "li")
@@ -82,7 +94,7 @@ def page_with_imports(folder: Path) -> Iterator[tuple[ImportPage, str, dict[str,
             served(sandbox, folder, monthly_requests=20_000, **flags)
         )
         ann = stack.enter_context(PageUser(address, page.access.new_link()))
-        yield page, address, _screens(page, ann, folder, str(known["email"]))
+        yield PageWithImports(page, address, _screens(page, ann, folder, str(known["email"])))
 
 
 def _screens(page: ImportPage, ann: PageUser, folder: Path, known: str) -> dict[str, str]:
@@ -181,41 +193,44 @@ class Camera:
                 self.faults.append(f"{where}: the main button is not visible")
             self.faults += [f"{where}: {box} is small" for box in shown.evaluate(SMALL)]
             for scheme in SCHEMES:
+                if not self._is_checked(width, scheme):
+                    continue
                 shown.emulate_media(color_scheme=scheme)
-                if self._is_checked(width, scheme):
-                    for each in shown.evaluate("axe.run()")["violations"]:
-                        nodes = "; ".join(node["html"][:90] for node in each["nodes"][:2])
-                        self.faults.append(f"{where} {scheme}: {each['id']} {nodes}")
+                for each in shown.evaluate(AXE):
+                    nodes = "; ".join(node["html"][:90] for node in each["nodes"][:2])
+                    self.faults.append(f"{where} {scheme}: {each['id']} {nodes}")
                 if self._folder:
                     path = Path(self._folder) / f"{self._language}-{width}-{scheme}-{name}.png"
                     shown.screenshot(path=path, full_page=True)
 
 
 @pytest.mark.parametrize("code", LANGUAGES)
-def test_no_screen_has_a_fault(browser: Browser, axe: str, tmp_path: Path, code: str) -> None:
-    with page_with_imports(tmp_path) as (page, address, screens):
-        # The audit is a script of the test's own, which the page would not let run.
-        context = browser.new_context(locale=LANGUAGES[code], bypass_csp=True)
-        camera = Camera(context, axe, code)
-        camera.page.goto(address + page.access.new_link())
-        for name, path in screens.items():
-            camera.look(name, address + path)
-        camera.page.goto(address)
-        camera.page.evaluate("document.querySelector('form.begin').noValidate = true")
-        camera.page.evaluate("document.querySelector('#file').setCustomValidity('')")
-        camera.page.locator("form.begin button.go").click()
-        camera.page.wait_for_selector("#wrong")
-        camera.audit("home-error")
-        # A reading that waits for another one shows how far it is.
-        gate, id = Event(), screens["rows"].split("/")[2]
-        page.reader.forget(id)
-        page.reader._queue.put(partial(_hold, gate))
-        camera.page.goto(address + screens["rows"])
-        camera.page.wait_for_selector("[data-poll]")
-        camera.audit("reading")
-        gate.set()
-        context.close()
-        assert not camera.faults, "\n".join(camera.faults)
+def test_no_screen_has_a_fault(
+    browser: Browser, axe: str, imports: PageWithImports, code: str
+) -> None:
+    page, address, screens = imports.page, imports.address, imports.screens
+    # The audit is a script of the test's own, which the page would not let run.
+    context = browser.new_context(locale=LANGUAGES[code], bypass_csp=True)
+    camera = Camera(context, axe, code)
+    camera.page.goto(address + page.access.new_link())
+    for name, path in screens.items():
+        camera.look(name, address + path)
+    camera.page.goto(address)
+    camera.page.evaluate("document.querySelector('form.begin').noValidate = true")
+    camera.page.evaluate("document.querySelector('#file').setCustomValidity('')")
+    camera.page.locator("form.begin button.go").click()
+    camera.page.wait_for_selector("#wrong")
+    camera.audit("home-error")
+    # A reading that waits for another one shows how far it is.
+    gate, id = Event(), screens["rows"].split("/")[2]
+    page.reader.discard(id)
+    page.reader._queue.put(partial(_hold, gate))
+    camera.page.goto(address + screens["rows"])
+    camera.page.wait_for_selector("[data-poll]")
+    camera.audit("reading")
+    gate.set()
+    context.close()
+    assert not camera.faults, "\n".join(camera.faults)
 
 
 @pytest.mark.parametrize("code", LANGUAGES)

@@ -22,7 +22,7 @@ from connector.page.problem_words import SENT
 from connector.page.report_words import ROW_OUTCOMES
 from connector.page.words import COUNTED, LANGUAGES, UNDONE, PageError, language
 from connector.pushes.push_row import DOUBTS
-from connector.pushes.undo_report import _TOLD
+from connector.pushes.undo_report import _OUTCOMES_WITHOUT_READ
 from connector.sandbox.server import Sandbox
 from connector.spreadsheet.problems import PROBLEMS, WARNINGS, text_of
 from connector.spreadsheet.table import open_table
@@ -64,7 +64,14 @@ def errors() -> Iterator[type[ConnectorError]]:
 
 def problems() -> Iterator[Problem]:
     """A problem of every code, with English words of its own."""
-    codes = {*PROBLEMS, *WARNINGS, *DOUBTS, *SENT, *_TOLD, *(each.code for each in errors())}
+    codes = {
+        *PROBLEMS,
+        *WARNINGS,
+        *DOUBTS,
+        *SENT,
+        *_OUTCOMES_WITHOUT_READ,
+        *(each.code for each in errors()),
+    }
     for code in sorted(codes):
         own = "" if code in {each.code for each in errors()} else "the row was not told"
         for values in ({"column": "Ort"}, {"field": "city"}, {"field": "city", "found": "Lyon"}):
@@ -247,7 +254,7 @@ def test_a_report_is_in_the_language_and_is_imported_again(
         if code != "en":
             assert not english_in(words_of_report(report), code), words_of_report(report)
         again = ann.begin(report.name, report.read_bytes())
-        checked = page.reader.checked(page.drafts.load(again.rpartition("/")[2])).future.result()
+        checked = page.reader.check_rows(page.drafts.load(again.rpartition("/")[2])).future.result()
         assert {"unchanged": 2, "duplicate": 1, "invalid": 2} == {**checked.preview.summary.counts}
 
 

@@ -76,7 +76,7 @@ def test_killed_and_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert [] == list(traces(agency.folder))
     assert "Receipt of the erasure" in done.stdout
     assert "\n  ledger.sqlite push_rows: 3\n" in done.stdout
-    assert "Still there" not in done.stdout
+    assert "Still present" not in done.stdout
     assert "some data must be erased by hand. The receipt lists it" in done.stderr
     assert [] == [each for each in TRACES if each.lower() in done.output.lower()]
     assert 0 == erase(agency.settings, None).unended

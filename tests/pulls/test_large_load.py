@@ -1,7 +1,7 @@
 """A large first load is exact and costs no request too many.
 
 The answers are computed (`arithmetic.py`), so that the connector alone bounds the size. Its
-memory, at sizes that take minutes, is measured by `python -m benchmarks scale`.
+memory, at sizes that take minutes, is measured by `python -m benchmarks.scale`.
 """
 
 from __future__ import annotations

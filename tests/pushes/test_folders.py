@@ -55,7 +55,7 @@ def test_a_second_folder_creates_nothing_again(tmp_path: Path) -> None:
             before = len(sandbox.log)
             done = call([*words, "--apply", "--no-pull", "--json"], environ)
             asked = [f"{each.method} {each.query}" for each in sandbox.log[before:]]
-            statuses.append((done.status, foreseen.object["requests_foreseen"], len(asked)))
+            statuses.append((done.status, foreseen.object["requests_expected"], len(asked)))
         made = sandbox.store.records("candidates")
         report = (tmp_path / "two" / "people.report.csv").read_text(encoding="utf-8-sig")
 
@@ -101,7 +101,7 @@ def test_an_identity_is_compared_whole(
 ) -> None:
     declared, at = declaration(resource), datetime(2026, 1, 5, tzinfo=UTC)
     item = declared.record({"id": "a", **shown}, is_item=True)
-    page = Page((item,), 1, 100, 1, 1, at, 0.1, heard_at=at)
+    page = Page((item,), 1, 100, 1, 1, at, 0.1, received_at=at)
     steps = find_existing(declared, identity)
 
     assert NewestBefore() == next(steps)

@@ -1,8 +1,4 @@
-"""A dry run of any length, in the memory of a few rows.
-
-The million itself is `python -m benchmarks.push_preview 1000000`; here the growth is held, between
-two sizes.
-"""
+"""A dry run of any length, in the memory of a few rows."""
 
 from __future__ import annotations
 

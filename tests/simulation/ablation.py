@@ -54,12 +54,12 @@ def _lateness_is(patch: pytest.MonkeyPatch, share: str) -> None:
 
 
 def no_lookback(patch: pytest.MonkeyPatch) -> None:
-    """The floor is R itself: what becomes visible late lies below it."""
+    """The floor is R itself, so changes that become visible late are missed."""
     _lateness_is(patch, "0")
 
 
 def half_the_lateness(patch: pytest.MonkeyPatch) -> None:
-    """The floor leaves room for writes that are half as late as they may be."""
+    """The floor allows only half of the lateness."""
     _lateness_is(patch, "0.5")
 
 
@@ -69,17 +69,17 @@ def _floor_is_higher(patch: pytest.MonkeyPatch, seconds: int) -> None:
 
 
 def floor_a_second_high(patch: pytest.MonkeyPatch) -> None:
-    """The floor that a scan compares with lies one second too high."""
+    """The floor of a scan is one second too high."""
     _floor_is_higher(patch, 1)
 
 
 def floor_three_seconds_high(patch: pytest.MonkeyPatch) -> None:
-    """The floor that a scan compares with lies three seconds too high."""
+    """The floor of a scan is three seconds too high."""
     _floor_is_higher(patch, 3)
 
 
 def clock_set_back_is_ignored(patch: pytest.MonkeyPatch) -> None:
-    """The floor stays where it is, although the server's clock was set back."""
+    """The floor does not change when the server's clock is set back."""
     for owner in (incremental_scan, verification_pass, bookmarks):
         changed(
             patch, owner, "with_clock_change", ("before - ahead <= CLOCK_SLACK_SECONDS", "True")
@@ -87,7 +87,7 @@ def clock_set_back_is_ignored(patch: pytest.MonkeyPatch) -> None:
 
 
 def bookmark_from_data(patch: pytest.MonkeyPatch) -> None:
-    """R is the newest `updated_at` that was read, as most connectors have it."""
+    """R is the newest `updated_at` that was read, as in most connectors."""
     whole = IncrementalScan._close
 
     def close(self: IncrementalScan, *arguments: Any, **named: Any) -> Steps[ScanResult]:
@@ -100,7 +100,7 @@ def bookmark_from_data(patch: pytest.MonkeyPatch) -> None:
 
 
 def bookmark_before_its_rows(patch: pytest.MonkeyPatch) -> None:
-    """The bookmark is committed on its own, and the rows that it covers after it."""
+    """The bookmark is committed separately, before its rows."""
 
     def commit(what: Commit) -> Steps[None]:
         if what.bookmark is not None:
@@ -111,7 +111,7 @@ def bookmark_before_its_rows(patch: pytest.MonkeyPatch) -> None:
 
 
 def bookmark_after_its_rows(patch: pytest.MonkeyPatch) -> None:
-    """The rows are committed first, and the bookmark that covers them on its own after them."""
+    """The bookmark is committed separately, after its rows."""
 
     def commit(what: Commit) -> Steps[None]:
         yield replace(what, bookmark=None)
@@ -125,7 +125,7 @@ def bookmark_after_its_rows(patch: pytest.MonkeyPatch) -> None:
 
 
 def queue_is_forgotten_after_a_kill(patch: pytest.MonkeyPatch) -> None:
-    """The queue is in the memory of the process, and not in the warehouse."""
+    """The queue is only in memory, not in the work file."""
     whole = Mirror.pull
 
     def pull(self: Mirror) -> PullEnd:
@@ -138,25 +138,31 @@ def queue_is_forgotten_after_a_kill(patch: pytest.MonkeyPatch) -> None:
 
 
 def closing_id_is_forgotten(patch: pytest.MonkeyPatch) -> None:
-    """Which record ended the last scan is not known when its reading turns out to be old."""
+    """The record that ended the last scan is forgotten, so an old version of it is not noticed."""
     changed(
-        patch, IncrementalScan, "_proven", ("closing.id if closing is not None", "None if True")
+        patch,
+        IncrementalScan,
+        "_verified_bookmark",
+        ("closing.id if closing is not None", "None if True"),
     )
 
 
 def closing_floor_is_forgotten(patch: pytest.MonkeyPatch) -> None:
-    """A scan soon after another one remembers its own floor alone, and not the one before."""
+    """A scan soon after another one keeps only its own floor."""
     changed(
-        patch, IncrementalScan, "_proven", ("floor = min(floor, bookmark.closed_floor)", "pass")
+        patch,
+        IncrementalScan,
+        "_verified_bookmark",
+        ("floor = min(floor, bookmark.closed_floor)", "pass"),
     )
 
 
 def resumed_walk_proves_as_of_now(patch: pytest.MonkeyPatch) -> None:
-    """R is the time of the last listing, although records were read before the kill."""
+    """R is the time of the last list, although records were read before the kill."""
     changed(
         patch,
         IncrementalScan,
-        "_proven",
+        "_verified_bookmark",
         (
             "max(before, opened_at)",
             "max(before, with_pass_start(listing.pages[0], Bookmark()).opened_at)",
@@ -168,7 +174,7 @@ def resumed_walk_proves_as_of_now(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_coverage_certificate(patch: pytest.MonkeyPatch) -> None:
-    """Several pages are taken for one instant."""
+    """Several pages are treated as one point in time."""
 
     def certify(self: IncrementalScan, listing: Listing) -> Steps[bool]:
         yield from ()
@@ -182,7 +188,7 @@ def no_coverage_certificate(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_verify_sweep(patch: pytest.MonkeyPatch) -> None:
-    """A first load is believed without a second look."""
+    """A first load does not read the pages a second time."""
 
     def second_look(bookmark: Bookmark, *_: Any, **__: Any) -> Steps[tuple[Bookmark, str | None]]:
         bookmark = replace(bookmark, verify_page=None)
@@ -195,17 +201,17 @@ def no_verify_sweep(patch: pytest.MonkeyPatch) -> None:
 
 
 def certificate_off_by_one(patch: pytest.MonkeyPatch) -> None:
-    """One record above the boundary need not have been read."""
+    """One record above the boundary may be missing."""
     changed(patch, IncrementalScan, "_certify", ("if len(live) < need", "if len(live) < need - 1"))
 
 
 def unread_records_are_believed(patch: pytest.MonkeyPatch) -> None:
-    """A record that could not be read counts as alive, however long ago it was listed."""
+    """A record that could not be read counts as existing, even if it was listed long ago."""
     changed(patch, IncrementalScan, "_certify", ("if len(live) >= need:", "if False:"))
 
 
 def tombstones_without_evidence(patch: pytest.MonkeyPatch) -> None:
-    """What a list does not show is deleted, without asking for it."""
+    """Records that a list does not contain are deleted without a request."""
 
     def commit(what: Commit) -> Steps[None]:
         absent = {id: Gone(START) for id, why in what.enqueue.items() if why == "absent"}
@@ -215,12 +221,12 @@ def tombstones_without_evidence(patch: pytest.MonkeyPatch) -> None:
 
 
 def any_detail_fits(patch: pytest.MonkeyPatch) -> None:
-    """A detail of another record is taken for the requested one."""
+    """A response with another record is accepted."""
     patch.setattr(world, "misfit_of_id", lambda *_: None)
 
 
 def huge_totals_are_remembered(patch: pytest.MonkeyPatch) -> None:
-    """A list's total is used and remembered, whatever it is."""
+    """A list's total is used and saved without a check."""
 
     def unchecked(steps: Steps[Any], *_: Any) -> Steps[Any]:
         return (yield from steps)
@@ -234,7 +240,7 @@ def huge_totals_are_remembered(patch: pytest.MonkeyPatch) -> None:
 
 
 def requests_in_flight_are_not_counted(patch: pytest.MonkeyPatch) -> None:
-    """The rate limiter sends as many requests as the last figure shows, whatever is in flight."""
+    """The rate limiter ignores the requests that are under way."""
     changed(patch, RateLimiter, "_left", ("+ self._in_flight", ""))
 
 

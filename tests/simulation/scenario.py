@@ -89,14 +89,14 @@ class PullScenario:
 
     @property
     def dates_answers(self) -> bool:
-        """Whether an answer shows what is so in the second that its `Date` names."""
+        """Return True if an answer is of the second that its `Date` names."""
         is_true = not self.clock_step_share and not self.false_gone_share
         return self.has_date and is_true and not self.lag_seconds_max
 
 
-_B = PullScenario("A, with deletions, batches and bulk edits of one stamp", WILD)
+_B = PullScenario("A, with deletions, batches and bulk edits with one timestamp", WILD)
 _E = replace(
-    _B, about="C, with the order of ties drawn anew for each request", precision="seconds",
+    _B, about="C, with a random order of equal timestamps in each response", precision="seconds",
     ties="random",
 )  # fmt: skip
 _F = replace(
@@ -111,7 +111,7 @@ _SPARED = PullScenario("few deletions, each believed on its own", SPARING, accep
 SCENARIOS: Mapping[str, PullScenario] = {
     "A": PullScenario("creates and updates only, microseconds", ORDINARY),
     "B": _B,
-    "C": replace(_B, about="B, with stamps of whole seconds", precision="seconds"),
+    "C": replace(_B, about="B, with timestamps of whole seconds", precision="seconds"),
     "D": replace(
         _B, about="B, with a fifth of the commits up to 5 s late", late_seconds_max=5.0,
         late_share=0.2,
@@ -119,15 +119,15 @@ SCENARIOS: Mapping[str, PullScenario] = {
     "E": _E,
     "F": _F,
     "G": replace(
-        _B, about="B, with commits up to 60 s late, where 10 s are allowed for",
+        _B, about="B, with commits up to 60 s late and a lateness of 10 s",
         late_seconds_max=60.0, late_share=0.2, verification_requests=42, keeps_assumptions=False,
     ),
     "H": replace(
-        _B, about="B, with a tenth of the changes leaving updated_at where it was",
+        _B, about="B, with 10 % of the changes not updating updated_at",
         churn={**WILD, "silent": 2}, verification_requests=42, keeps_assumptions=False,
     ),
     "bulk": replace(
-        _E, about="E, with half of all records edited at once", records=300, pulls=4,
+        _E, about="E, with a bulk edit of half of all records", records=300, pulls=4,
         churn={"update": 10, "create": 1, "delete": 1, "migration": 0.5},
     ),
     "killed": replace(_F, about="F, killed before or after any step", kill_share=0.004),
@@ -136,7 +136,7 @@ SCENARIOS: Mapping[str, PullScenario] = {
         late_share=0.2, kill_share=0.01,
     ),
     "killed-load": replace(
-        _F, about="F, killed so often that most pulls do not end", kill_share=0.02, pulls=12,
+        _F, about="F, killed so often that most pulls do not finish", kill_share=0.02, pulls=12,
     ),
     "flaky": replace(
         _F, about="F, with answers lost, 5xx and 429", error_share=0.02, drop_share=0.02,
@@ -160,26 +160,26 @@ SCENARIOS: Mapping[str, PullScenario] = {
         kill_share=0.01, verification_requests=42, keeps_assumptions=False,
     ),
     "lag": replace(
-        _B, about="B, each answer from a replica of its own, up to 8 s old", lag_seconds_max=8.0,
+        _B, about="B, each response from another replica, up to 8 s old", lag_seconds_max=8.0,
         verification_requests=42,
         keeps_assumptions=False,
     ),
     "lag-ties": replace(
-        _F, about="F, each answer from a replica of its own, up to 4 s old", lag_seconds_max=4.0,
+        _F, about="F, each response from another replica, up to 4 s old", lag_seconds_max=4.0,
         verification_requests=42,
         keeps_assumptions=False,
         late_seconds_max=4.0,
     ),
     "clock": replace(
-        _B, about="B, with the server's clock stepping 10 minutes to and fro as lists are read",
+        _B, about="B, with the server's clock moving 10 minutes back and forth during lists",
         clock_step_share=0.02, keeps_assumptions=False,
     ),
     "no-date": replace(
-        _B, about="B, without Date, our own clock 10 minutes ahead", has_date=False,
+        _B, about="B, without Date, the local clock 10 minutes ahead", has_date=False,
         own_clock_ahead=600.0,
     ),
     "no-date-behind": replace(
-        _B, about="B, without Date, our own clock 10 minutes behind", has_date=False,
+        _B, about="B, without Date, the local clock 10 minutes behind", has_date=False,
         own_clock_ahead=-600.0,
     ),
     "unsorted": replace(_B, about="B, sort ignored", sorting="ignored", promise="honest"),
@@ -188,22 +188,22 @@ SCENARIOS: Mapping[str, PullScenario] = {
         promise="honest",
     ),
     "tied-updates": replace(
-        _E, about="bulk edits of one stamp, in any order each time; no two created at once",
+        _E, about="bulk edits with one timestamp, in random order; no two records created together",
         precision="microseconds", tied_share=0.0, records=60, mutations_per_second=0.2,
         churn={"create": 1, "update": 2, "bulk": 1, "delete": 0.5},
     ),
     "edge": replace(
-        _B, about="creations, most of them visible as late as is allowed for",
+        _B, about="creates, most of them visible as late as allowed",
         churn={"create": 10, "delete": 1}, late_seconds_min=9.9, late_seconds_max=10.0,
         late_share=0.8,
     ),
     "content-edge": replace(
-        _B, about="content items, most of their changes visible as late as is allowed for",
+        _B, about="content items, most of their changes visible as late as allowed",
         resource="content_items", churn={"create": 1, "update": 10}, late_seconds_min=9.9,
         late_seconds_max=10.0, late_share=0.8,
     ),
     "lag-details": replace(
-        _B, about="slow jobs over the newest records, details 7 to 8 s behind their lists",
+        _B, about="slow changes of the newest records, details 7 to 8 s older than their lists",
         churn={"slow_batch": 3}, records=60, mutations_per_second=0.02, per_page_max=100,
         lag_seconds_min=7.0, lag_seconds_max=8.0, lists_are_fresh=True, promise="honest",
         keeps_assumptions=False,
@@ -229,7 +229,7 @@ SCENARIOS: Mapping[str, PullScenario] = {
         _B, about="B, totals too high by a billion", total_offset=10**9, promise="honest",
     ),
     "blind-empty": replace(_SPARED, about="the list is empty for a while", blind="empty"),
-    "blind-half": replace(_SPARED, about="half of the records out of sight", blind="half"),
+    "blind-half": replace(_SPARED, about="half of the records are not shown", blind="half"),
     "blind-details": replace(_SPARED, about="details are 404 for a while", blind="details"),
     "null-dates": replace(_B, about="B, some records without updated_at", odd_dates="null"),
     "future-dates": replace(_B, about="B, some records dated 2099", odd_dates="future"),
@@ -243,11 +243,11 @@ SCENARIOS: Mapping[str, PullScenario] = {
         lag_seconds_max=8.0, verification_requests=42, keeps_assumptions=False,
     ),
     "types": replace(
-        _B, about="content types, which no list sorts; read whole", resource="content_types",
-        records=25,
+        _B, about="content types, in unsorted lists that are read completely",
+        resource="content_types", records=25,
     ),
     "types-undated": replace(
-        _B, about="content types, in lists without dates; every detail is read",
+        _B, about="content types, in lists without dates, so every record is read",
         resource="content_types", records=25, content_type_items="without_updated_at",
     ),
 }  # fmt: skip

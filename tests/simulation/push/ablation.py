@@ -30,7 +30,7 @@ from tests.simulation.push import pusher
 
 
 def silence_is_taken_for_failure(patch: pytest.MonkeyPatch) -> None:
-    """What was not answered was not applied, and is sent again, as most tools have it."""
+    """A request without an answer is sent again, as in most tools."""
 
     def told(error: ConnectorError) -> Answer:
         answer = answer_of(error)
@@ -40,12 +40,12 @@ def silence_is_taken_for_failure(patch: pytest.MonkeyPatch) -> None:
 
 
 def absence_is_believed_at_once(patch: pytest.MonkeyPatch) -> None:
-    """Where repeating was chosen, nothing is waited for before it."""
+    """With `--unconfirmed retry`, a row is sent again without waiting."""
     patch.setattr(PushRow, "settled_at", property(lambda row: row.attempts[0].intended_at))
 
 
 def nothing_is_written_ahead(patch: pytest.MonkeyPatch) -> None:
-    """The attempt is noted once it is answered."""
+    """The attempt is saved only after its answer."""
     whole = JournalWriter.record_attempt
 
     def intend(journal: JournalWriter, *arguments: Any, **options: Any) -> Any:
@@ -59,7 +59,7 @@ def nothing_is_written_ahead(patch: pytest.MonkeyPatch) -> None:
 
 
 def what_was_cut_off_is_planned_again(patch: pytest.MonkeyPatch) -> None:
-    """After a crash the rows under way begin anew."""
+    """After a crash, rows that were under way start again."""
 
     def recover(journal: JournalWriter) -> int:
         with journal.writing() as change:
@@ -74,22 +74,22 @@ def what_was_cut_off_is_planned_again(patch: pytest.MonkeyPatch) -> None:
 
 
 def an_incomplete_look_is_believed(patch: pytest.MonkeyPatch) -> None:
-    """What a look did not find is taken to be absent, although it did not see the whole list."""
+    """A record counts as absent after a search that did not read the whole list."""
     changed(patch, push_create, "_record_not_found", ("not sighting.is_complete", "False"))
 
 
 def other_rows_records_are_adopted(patch: pytest.MonkeyPatch) -> None:
-    """Whose record it is, is not asked."""
+    """A record that was found is not compared with other rows."""
     patch.setattr(JournalWriter, "claimed_records", lambda *_: frozenset())
 
 
 def rivals_are_not_asked(patch: pytest.MonkeyPatch) -> None:
-    """Whether another row in doubt may have made the record is not asked."""
+    """A record is accepted, although another unconfirmed row may have created it."""
     patch.setattr(JournalWriter, "open_creates", lambda *_: ())
 
 
 def likeness_is_enough(patch: pytest.MonkeyPatch) -> None:
-    """A record of the same identity is taken for the row's."""
+    """A record with the same identity is accepted without comparing the other fields."""
 
     def is_match(sought: create_lookup.SoughtRecord, detail: Mapping[str, Any]) -> bool:
         return not missing_fields(sought.resource, sought.identity or sought.body, detail)
@@ -98,17 +98,17 @@ def likeness_is_enough(patch: pytest.MonkeyPatch) -> None:
 
 
 def files_are_strangers(patch: pytest.MonkeyPatch) -> None:
-    """What another batch has done, or has open, is not asked."""
+    """Writes of other batches are ignored."""
     patch.setattr(journal_writer, "_transition_for_duplicate", lambda *_: None)
 
 
 def rows_are_strangers(patch: pytest.MonkeyPatch) -> None:
-    """Equal rows of one file are all written."""
+    """Equal rows of one file are all sent."""
     patch.setattr(JournalWriter, "_end_answered_rows", lambda *_: None)
 
 
 def rows_about_one_thing_go_at_once(patch: pytest.MonkeyPatch) -> None:
-    """No row waits for another, nor for what an earlier push has left open."""
+    """A row does not wait for other rows or for open writes of an earlier push."""
     whole = RowQueue.__init__
 
     def init(self: RowQueue[Any], rows: Iterable[Any], *_: Any) -> None:
@@ -132,7 +132,7 @@ def rows_about_one_thing_go_at_once(patch: pytest.MonkeyPatch) -> None:
 
 
 def others_changes_are_overwritten(patch: pytest.MonkeyPatch) -> None:
-    """An update is sent whatever the record holds."""
+    """An update is sent without a comparison with the record."""
     whole = compare_values
     assert vars(push_update)["plan_update"] is whole
 
@@ -143,7 +143,7 @@ def others_changes_are_overwritten(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_refusal_is_final(patch: pytest.MonkeyPatch) -> None:
-    """What refuses the second attempt is not asked: it may be the record of the first."""
+    """A rejected second attempt is final, although the first may have created the record."""
     whole = push_create.create
 
     def create(row: PushRow) -> Any:
@@ -158,14 +158,14 @@ def a_refusal_is_final(patch: pytest.MonkeyPatch) -> None:
 
 
 def every_row_is_another(patch: pytest.MonkeyPatch) -> None:
-    """A fingerprint that never comes twice tells no row from another."""
+    """Every row has a different fingerprint, so equal rows are not recognized."""
     whole = push_plan.fingerprint
     count = iter(range(10**9))
     patch.setattr(journal_writer, "fingerprint", lambda task: f"{whole(task)}{next(count)}")
 
 
 def the_body_is_written_anew(patch: pytest.MonkeyPatch) -> None:
-    """What is sent says the same as what was written down, in other bytes."""
+    """The bytes that are sent differ from the bytes in the journal."""
     whole = pusher.Pushing._intend
 
     def intend(self: Any, course: Any, wanted: Any) -> Any:
@@ -178,18 +178,18 @@ def the_body_is_written_anew(patch: pytest.MonkeyPatch) -> None:
 
 
 def any_answer_fits(patch: pytest.MonkeyPatch) -> None:
-    """The record of an answer is taken for the requested one, or for the one just created."""
+    """The record of a response is accepted without a check."""
     patch.setattr(response_parsing, "_describe_mismatch", lambda *_: None)
     known_records_fit(patch)
 
 
 def known_records_fit(patch: pytest.MonkeyPatch) -> None:
-    """A create's record may be one that is known, or that another row may have made."""
+    """A created record may be a known record or the record of another row."""
 
     def misfit(row: PushRow, record: Resource) -> Any:
         yield from ()
 
-    patch.setattr(push_create, "_misfit", misfit)
+    patch.setattr(push_create, "_reason_not_ours", misfit)
 
 
 SHOWN_IN: Mapping[str, tuple[str, str]] = {

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from connector.errors import SpreadsheetError
-from connector.pushes.file_warnings import LostColumns, warning_questions
+from connector.pushes.file_warnings import LostColumns, ask_about_warnings
 from connector.spreadsheet.check import check
 from connector.spreadsheet.column_inference import ColumnMeanings
 from connector.spreadsheet.mapping import map_headings
@@ -45,7 +45,7 @@ class Damage:
 
     @property
     def is_of_headings(self) -> bool:
-        """Whether the damaged row is the headings."""
+        """True if the damaged row is the headings."""
         return self.rows.start == 1
 
     def __str__(self) -> str:
@@ -154,7 +154,7 @@ def outcome(path: Path, text: str) -> PreviewResult:
     except SpreadsheetError as error:
         return PreviewResult(error=error.code)
     tasks = [(each, each.task.fields) for each in rows if each.task and each.outcome is None]
-    questions = (*table.questions, *lost.questions(), *warning_questions(0, table, columns))
+    questions = (*table.questions, *lost.questions(), *ask_about_warnings(0, table, columns))
     return PreviewResult(
         tuple(fields for row, fields in tasks if not row.warnings),
         tuple(str(fields.get("email")) for row, fields in tasks if row.warnings),
@@ -163,7 +163,7 @@ def outcome(path: Path, text: str) -> PreviewResult:
 
 
 def faults(damage: Damage, damaged: PreviewResult, undamaged: PreviewResult) -> Iterator[str]:
-    """What is wrong with the outcome of a damaged file."""
+    """Return the faults in the preview of a damaged file."""
     is_stopped = damaged.error is not None or damaged.questions
     if not is_stopped:
         for fields in damaged.sent:

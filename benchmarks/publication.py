@@ -1,31 +1,31 @@
-"""What building the models costs on a large agency: `python -m benchmarks models`.
+"""Publications with all models next to a copy of the same tables, at three sizes.
 
-Two hundred thousand candidates, and jobs, bookings, leads and clients in proportion, are made in
-SQL with three versions of each candidate on average. What counts are the processor's seconds, so
-that another program does not count as ours; on two cores a build takes about two thirds of them.
-They are those of models, comments and checks, since a publication waits for all.
+The agency is made in SQL: candidates with three versions each on average, and jobs, bookings, leads
+and companies in proportion. The publication builds all models, runs all checks, and writes the file
+for analysts.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
-import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
 
-from connector.publishing.build import build
-from connector.publishing.project import BuildResult
-from connector.publishing.project_loader import load_project
+from benchmarks.measure import Bound, Line, compare, connector, environ, python, rounds, run
 from connector.warehouse.warehouse import Warehouse
 
-CANDIDATES = 200_000
-SECONDS_MAX = 30.0
-"""Of processor time, for the whole build."""
-
-SLOWEST = 6
+SIZES = (2_000, 20_000, 200_000)
+_COPY = """
+import duckdb, sys
+old, new = sys.argv[1:]
+with duckdb.connect() as connection:
+    connection.execute(f"ATTACH '{old}' AS old (READ_ONLY)")
+    connection.execute(f"ATTACH '{new}' AS new")
+    connection.execute("COPY FROM DATABASE old TO new")
+"""
 
 _IDS = """
 CREATE TEMP MACRO id_of(kind, n) AS kind || '-' || lpad((n)::VARCHAR, 32, '0');
@@ -136,8 +136,10 @@ INSERT INTO sync.bookmarks BY NAME
 """
 
 
-def fill(path: Path, candidates: int = CANDIDATES) -> None:
-    """Write an agency of so many candidates into a work file that is prepared."""
+def fill(folder: Path, candidates: int) -> None:
+    """Write an agency with so many candidates into the account's folder."""
+    warehouse = Warehouse(folder)
+    warehouse.prepare()
     counts = {
         "candidates": candidates,
         "jobs": candidates // 20,
@@ -148,39 +150,48 @@ def fill(path: Path, candidates: int = CANDIDATES) -> None:
     statements = [_COMPANIES, _JOBS, _CANDIDATES, _BOOKINGS, _LEADS, _CANDIDATE_HISTORY]
     others = ("companies", "jobs", "bookings", "leads")
     statements += [_OTHER_HISTORY.format(table=table) for table in others]
-    with duckdb.connect(str(path)) as connection:
+    with duckdb.connect(str(warehouse.work)) as connection:
         connection.execute(f"SET TimeZone = 'UTC'; {_IDS}")
         for statement in (*statements, _PROVEN):
             used = {name: n for name, n in counts.items() if f"${name}" in statement}
             connection.execute(statement, used)
 
 
-def main() -> int:
-    """Print what the models and the checks cost; 0 if the models are within the target."""
-    with tempfile.TemporaryDirectory() as folder:
-        warehouse = Warehouse(Path(folder))
-        warehouse.prepare()
-        fill(warehouse.work)
-        began, worked = time.perf_counter(), time.process_time()
-        built = build(warehouse.work, load_project())
-        wall, work = time.perf_counter() - began, time.process_time() - worked
-        return _told(built, wall, work, warehouse.work.stat().st_size)
-
-
-def _told(built: BuildResult, wall: float, work: float, size: int) -> int:
-    models = sum(each.seconds for each in built.models)
-    for each in sorted(built.models, key=lambda one: -one.seconds)[:SLOWEST]:
-        print(f"  {each.table:34} {each.seconds:6.2f} s, {each.rows or 0:>9,} rows")
-    blocking = ", ".join(each.name for each in built.blocking)
-    is_met = work <= SECONDS_MAX and not blocking
-    print(
-        f"{CANDIDATES:,} candidates, {size / 1e6:,.0f} MB, {os.cpu_count()} cores: "
-        f"{len(built.models)} models in {models:.1f} s, with {len(built.checks)} checks "
-        f"{wall:.1f} s; {work:.1f} s of processor time (at most {SECONDS_MAX:.0f}) "
-        f"{'ok' if is_met else 'MISSED'} {blocking}"
-    )
-    return 0 if is_met else 1
+def measure(is_quick: bool) -> Iterator[Line]:
+    """Measure all sizes."""
+    sizes = SIZES[:1] if is_quick else SIZES
+    for size in sizes:
+        ours, copies = [], []
+        with tempfile.TemporaryDirectory() as name:
+            data = Path(name) / "data"
+            run(python("publication", data, size))
+            for number in rounds(size, sizes):
+                copy = Path(name) / f"copy{number}.duckdb"
+                command = [sys.executable, "-c", _COPY, str(Warehouse(data).work), str(copy)]
+                copies.append(run(command).processor)
+                ours.append(run(connector("publish"), environ(data, models="on")))
+                copy.unlink()
+        what, shown, is_largest = (
+            "publication, all models",
+            f"{size:,} candidates",
+            size == max(SIZES),
+        )
+        yield compare(
+            what,
+            shown,
+            [each.processor for each in ours],
+            copies,
+            "copy of the tables",
+            curve="Publication",
+            scale=size,
+        )
+        wall = [each.wall for each in ours]
+        bound = Bound(15) if is_largest else None
+        yield compare(what, shown, wall, bound=bound, unit="s (wall)")
+        memory = [each.memory for each in ours]
+        bound = Bound(700) if is_largest else None
+        yield compare(f"{what}: memory", shown, memory, bound=bound, unit="MB")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    fill(Path(sys.argv[1]), int(sys.argv[2]))

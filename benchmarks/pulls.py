@@ -1,0 +1,157 @@
+"""Pulls next to a script, at three sizes, and the start of short commands.
+
+A sandbox in a separate process serves the candidates and a small agency. Its time is not counted.
+Each round measures all commands in turn, because the speed of a machine changes within minutes.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+
+from benchmarks.measure import (
+    KEY,
+    Bound,
+    Cost,
+    Line,
+    compare,
+    connector,
+    environ,
+    python,
+    rounds,
+    run,
+    sandbox,
+)
+
+SIZES = (200, 2_000, 20_000)
+OTHERS = 1_164
+"""Records of the other resources of the sandbox."""
+
+CHANGED = 65
+
+
+def measure(is_quick: bool) -> Iterator[Line]:
+    """Measure all sizes."""
+    sizes = SIZES[:1] if is_quick else SIZES
+    for size in sizes:
+        with (
+            tempfile.TemporaryDirectory() as name,
+            sandbox(Path(name), "--candidates", size) as base_url,
+        ):
+            yield from _measure_loads(Path(name), base_url, size, sizes)
+            yield from _measure_changes(Path(name), base_url, size, sizes)
+
+
+def _measure_loads(
+    folder: Path, base_url: str, size: int, sizes: tuple[int, ...]
+) -> Iterator[Line]:
+    script, aiohttp, ours = [], [], []
+    for number in rounds(size, sizes):
+        file = folder / f"naive{number}.duckdb"
+        script.append(run(python("naive", "pull", base_url, KEY, file)).processor)
+        aiohttp.append(run(python("naive", "pull-aiohttp", base_url, KEY, file)).processor)
+        data = environ(folder / f"loaded{number}", base_url)
+        ours.append(run(connector("pull", "candidates"), data))
+    shown, what = f"{size:,} candidates", "first load, models off"
+    seconds = [each.processor for each in ours]
+    bound = Bound(1.0, "ratio", _FIRST_LOAD) if size == max(sizes) else None
+    yield compare(
+        what,
+        shown,
+        seconds,
+        script,
+        "script with httpx",
+        bound=bound,
+        curve="First load",
+        scale=size,
+    )
+    bound = Bound(1.0, "ratio", _FIRST_LOAD_AIOHTTP) if size == max(sizes) else None
+    yield compare(what, shown, seconds, aiohttp, "script with aiohttp", bound=bound)
+    yield compare(f"{what}: memory", shown, [each.memory for each in ours], unit="MB")
+
+
+_FIRST_LOAD = (
+    "The connector also keeps a history of each record, paces its requests and counts them."
+)
+_FIRST_LOAD_AIOHTTP = (
+    f"{_FIRST_LOAD} This script has none of that, and the transport that costs least."
+)
+
+
+_QUIET = (
+    "Imports take half of the time. Opening the database files, their transactions, and the check "
+    "for a change in the published data take most of the rest."
+)
+_STATUS = "Imports and opening the database files take the time."
+
+
+def _measure_changes(
+    folder: Path, base_url: str, size: int, sizes: tuple[int, ...]
+) -> Iterator[Line]:
+    data = environ(folder / "data", base_url, models="on")
+    run(connector("pull"), data)
+    costs: dict[str, list[Cost]] = defaultdict(list)
+    for number in rounds(size, sizes):
+        costs["script"].append(run(python("naive", "pull", base_url, KEY, folder / "n.duckdb")))
+        costs["quiet"].append(run(connector("pull"), data))
+        _change(base_url, number, size)
+        costs["changed"].append(run(connector("pull"), data))
+        if size == min(sizes):
+            costs["python"].append(run([sys.executable, "-c", "pass"]))
+            costs["help"].append(run(connector("--help")))
+            costs["version"].append(run(connector("--version")))
+        costs["status"].append(run(connector("status"), data))
+    shown = f"{size + OTHERS:,} records"
+    seconds = {what: [each.processor for each in every] for what, every in costs.items()}
+    script = seconds["script"], "script with httpx"
+    is_middle, is_largest = size == 2_000, size == 20_000
+    yield compare(
+        "pull without changes, models on",
+        shown,
+        seconds["quiet"],
+        *script,
+        bound=Bound(1.0, reason=_QUIET) if is_middle else None,
+    )
+    if is_middle:
+        wall = [each.wall for each in costs["quiet"]]
+        yield compare(
+            "pull without changes, models on",
+            shown,
+            wall,
+            bound=Bound(1.2, reason=_QUIET),
+            unit="s (wall)",
+        )
+    yield compare(
+        f"pull of {CHANGED} changes, models on",
+        shown,
+        seconds["changed"],
+        *script,
+        bound=Bound(4.0) if is_largest else None,
+        curve=f"Pull of {CHANGED} changes",
+        scale=size,
+    )
+    yield compare(
+        "`connector status`",
+        shown,
+        seconds["status"],
+        bound=Bound(0.6, reason=_STATUS) if is_middle else None,
+    )
+    for name in ("help", "version"):
+        if name in seconds:
+            start = seconds["python"], "start of Python"
+            yield compare(f"`connector --{name}`", "", seconds[name], *start, bound=Bound(0.15))
+
+
+def _change(base_url: str, number: int, size: int) -> None:
+    """Change candidates from all over the list."""
+    headers = {"Authorization": f"Bearer {KEY}"}
+    with httpx.Client(base_url=f"{base_url}/api/v1", headers=headers, timeout=60) as client:
+        for place in range(CHANGED):
+            query = {"page": 1 + place * size // CHANGED, "per_page": 1}
+            id = client.get("/candidates", params=query).json()["data"][0]["id"]
+            client.put(f"/candidates/{id}", json={"city": f"City {number}"}).raise_for_status()

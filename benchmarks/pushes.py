@@ -1,0 +1,66 @@
+"""Pushes of new candidates next to a script that keeps a journal too, at three sizes."""
+
+from __future__ import annotations
+
+import csv
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.measure import (
+    KEY,
+    Bound,
+    Line,
+    compare,
+    connector,
+    environ,
+    python,
+    rounds,
+    run,
+    sandbox,
+)
+
+SIZES = (20, 200, 2_000)
+_REASON = (
+    "The connector also checks rows against the local copy, prevents duplicates after a crash, and "
+    "writes a report."
+)
+HEADINGS = ("first_name", "last_name", "email", "phone", "current_company", "employment_type")
+
+
+def measure(is_quick: bool) -> Iterator[Line]:
+    """Measure all sizes."""
+    sizes = SIZES[:1] if is_quick else SIZES
+    for size in sizes:
+        script, ours = [], []
+        for number in rounds(size, sizes):
+            with (
+                tempfile.TemporaryDirectory() as name,
+                sandbox(Path(name), "--candidates", 0, "--jobs", 1) as base_url,
+            ):
+                file = Path(name) / "people.csv"
+                _write(file, size, "script")
+                script.append(run(python("naive", "push", base_url, KEY, file)).processor)
+                _write(file, size, f"connector{number}")
+                push = connector("push", "candidates", file, "--mode", "create", "--apply")
+                data = environ(Path(name) / "data", base_url)
+                ours.append(run([*push, "--no-pull"], data).processor)
+        yield compare(
+            "push of new records",
+            f"{size:,} candidates",
+            ours,
+            script,
+            "script with a journal",
+            bound=Bound(1.5, "ratio", _REASON) if size == max(SIZES) else None,
+            curve="Push",
+            scale=size,
+        )
+
+
+def _write(file: Path, size: int, host: str) -> None:
+    with file.open("w", encoding="utf-8", newline="") as opened:
+        writer = csv.writer(opened)
+        writer.writerow(HEADINGS)
+        for n in range(size):
+            name = ("Zoë", f"N{n}", f"p{n}@{host}.example", f"+44 20 7946 {n:04d}")
+            writer.writerow((*name, "Wren & Co", "permanent"))

@@ -154,7 +154,7 @@ def test_a_lead_is_converted(status: str, shown: str) -> None:
 
         assert id == written.record.id
         assert "active" == written.record.status
-        assert {"converted_at"} == set(written.record.unknown)
+        assert {"converted_at"} == set(written.record.undeclared_fields)
         assert written.message
 
 
@@ -228,9 +228,9 @@ def test_what_the_api_adds_is_kept() -> None:
         async def act(client: Client) -> None:
             item = (await records(client, "jobs").list()).items[0]
             record = await records(client, "jobs").get(item.id)
-            assert item.unknown
-            assert record.unknown
-            assert record.unknown.items() <= record.raw.items()
+            assert item.undeclared_fields
+            assert record.undeclared_fields
+            assert record.undeclared_fields.items() <= record.raw.items()
 
         run(sandbox, act)
 

@@ -246,7 +246,7 @@ def endless() -> dict[str, Any]:
         (b"x", "type bytes"),
         ({"x"}, "type set"),
         (datetime(2026, 3, 4), "without a time zone"),
-        (endless(), "without end"),
+        (endless(), "nested in a circle"),
     ],
 )
 def test_what_json_does_not_have_is_refused(value: Any, named: str) -> None:

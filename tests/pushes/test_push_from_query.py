@@ -164,6 +164,7 @@ def test_no_rows_is_a_success(analyst: Analyst) -> None:
         ("delete from {c}", "is not one SELECT statement"),
         ("set enable_external_access = true", "is not one SELECT statement"),
         ("from analyst", "Table with name analyst does not exist"),
+        ("from tab", "Table with name tab does not exist! [misused]"),
     ],
 )
 def test_a_query_that_cannot_be_pushed_is_refused(analyst: Analyst, query: str, said: str) -> None:
